@@ -14,7 +14,7 @@
 enum { INHERIT_DEPTH_MAX = 8, NAME_MAX_LENGTH = 64 };
 
 /* The best first; `native` is the first of them that runs here. */
-static const char *const native_order[] = { "x86-64-v4", "x86-64-v3", "aarch64", "portable" };
+static const char *const native_order[] = { "sapphire-rapids", "x86-64-v4", "x86-64-v3", "aarch64", "portable" };
 
 const char *profile_host_machine(void)
 {
@@ -429,9 +429,20 @@ static void apply_instructions(struct arena *a, struct profile *p, const struct 
 
 const struct simd simd_table[SIMD_COUNT] = { { "c", NULL }, { "avx2", "x86_64" }, { "avx512", "x86_64" }, { "neon", "aarch64" } };
 
+const char *const matrix_unit_name[MATRIX_COUNT] = { "none", "dot", "tiles" };
+
+static void apply_matrix(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    const char *names[MATRIX_COUNT + 1] = { NULL };
+    for (uint32_t i = 0; i < MATRIX_COUNT; i++) names[i] = matrix_unit_name[i];
+    const char *name = one_of(a, y, names);
+    for (p->matrix_unit = 0; matrix_unit_name[p->matrix_unit] != name; p->matrix_unit++) { }
+    p->matrix_unit_at = y->at;
+}
+
 static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
-    static const char *const keys[] = { COMMON_KEYS, "system", "simd", "cache", NULL };
+    static const char *const keys[] = { COMMON_KEYS, "system", "simd", "matrix", "cache", NULL };
     const char *names[SIMD_COUNT + 1] = { NULL };
     for (uint32_t i = 0; i < SIMD_COUNT; i++) names[i] = simd_table[i].name;
     yaml_only(y, keys);
@@ -441,6 +452,7 @@ static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
         for (p->simd = simd_table; p->simd->name != name; p->simd++) { }
         p->simd_at = v->at;
     }
+    if ((v = yaml_get(y, "matrix"))) apply_matrix(a, p, v);
     if ((v = yaml_get(y, "tiles"))) apply_cpu_tiles(p, v);
     if ((v = yaml_get(y, "cache"))) apply_cache(a, p, v);
 }
@@ -726,6 +738,8 @@ static void check_cpu(const struct profile *p)
 {
     if (p->simd->machine && strcmp(p->simd->machine, p->elf_machine))
         die_at(p->simd_at, "simd is %s, which is of %s; the machine is %s", p->simd->name, p->simd->machine, p->elf_machine);
+    if (p->matrix_unit == MATRIX_TILES && p->tile.gemm_groups != 2)
+        die_at(p->matrix_unit_at, "matrix is tiles, which are of two groups of rows; gemm_groups is %u", p->tile.gemm_groups);
 }
 
 static struct profile *load(struct arena *a, const char *name, const char *directory)

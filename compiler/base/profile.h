@@ -8,9 +8,12 @@
 struct simd { const char *name, *machine; };
 enum { SIMD_COUNT = 4 };
 extern const struct simd simd_table[SIMD_COUNT];
+/* How products of rows of bfloat16 are computed (templates/cpu/tiles.h), and so which products read such rows (plan_group_forms). */
+enum matrix_unit { MATRIX_NONE, MATRIX_DOT, MATRIX_TILES, MATRIX_COUNT };
+extern const char *const matrix_unit_name[MATRIX_COUNT];
 
 enum target_kind { TARGET_CPU, TARGET_GPU };
-enum { PROFILE_MAX_FLAGS = 16, PROFILE_MAX_TILES = 24 };
+enum { PROFILE_MAX_FLAGS = 24, PROFILE_MAX_TILES = 24 };
 /* of what is multiplied */
 enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };
 
@@ -39,13 +42,14 @@ struct profile {
     const char      *path;            /* for messages */
     enum target_kind kind;
     const struct simd *simd;          /* CPU */
+    enum matrix_unit matrix_unit;     /* CPU */
     const char      *triple;          /* of the program (GPU: of its host side): clang --target=..., e.g. "x86_64-linux-gnu" */
     const char      *elf_machine;     /* of the program: "x86_64", "aarch64"; objects also "riscv64", "riscv32", "arm" */
     bool             bare;            /* CPU; `system: none`: neither an operating system nor a C library, so objects but no executables */
     const char      *cflags[PROFILE_MAX_FLAGS + 1];     /* NULL-terminated, for the kernels: "-march=x86-64-v4", ...; where bare for all
                                        * sources, as they choose the calling convention */
     const char      *features[PROFILE_MAX_FLAGS + 1];   /* NULL-terminated names as in runtime/device/cpu_features.def; checked at start */
-    struct place     simd_at;         /* where it stands; for messages */
+    struct place     simd_at, matrix_unit_at;             /* where they stand; for messages */
     uint32_t         page_bytes;      /* largest page size the ELF file must be aligned to; bare: may be 0 */
     struct {                          /* CPU; prefill_chunk: both kinds */
         uint32_t gemm_tokens;         /* tokens per register tile of the prefill GEMM */

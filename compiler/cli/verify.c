@@ -51,7 +51,7 @@ static void reference_must_be_finite(struct arena *a, const struct graph *g, int
 {
     const uint32_t columns = g->model->n_out;
     float *logits = arena_array(a, float, columns);
-    reference_logits(a, g, &(struct rounding){ 0, false, false, KV_TYPE_F32 }, &token, 1, logits);
+    reference_logits(a, g, &(struct rounding){ .kv = KV_TYPE_F32 }, &token, 1, logits);
     for (uint32_t v = 0; v < columns; v++)
         if (!isfinite(logits[v]))
             die("%s: a plain reading gives no finite %s either (%s of %s %u after token %d): weights or hyperparameters of the file "

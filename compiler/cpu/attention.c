@@ -48,10 +48,14 @@ static const char *parts_text(const struct writer *w, const struct attention_tex
 /* y [group][value_dim] of KV head h is ready in decode. */
 static void put_row(struct writer *w, const struct attention_text *at)
 {
-    const struct buffer *q8 = &w->plan->q8[at->node->index];
-    if (!q8->exists) return;
+    const struct buffer *q = &w->plan->packed[at->node->index];
+    if (!q->exists) return;
+    const char *block = arena_printf(w->arena, "(%u * h + c) / 32", at->out);
     put(w, "for (uint32_t c = 0; c < %u; c += 32)", at->out);
-    put(w, "    quantize_block(%s, y + c, (%u * h + c) / 32, %u);", byte_row(w, q8), at->out, q8->cols);
+    if (q->form[0] != q->form[1]) {                  /* in a step of several texts, whose products are prefill's */
+        put(w, "    if (a->columns) %s", pack_block(w, q->form[1], byte_row(w, q), "y + c", block, q->cols));
+        put(w, "    else %s", pack_block(w, q->form[0], byte_row(w, q), "y + c", block, q->cols));
+    } else put(w, "    %s", pack_block(w, q->form[0], byte_row(w, q), "y + c", block, q->cols));
 }
 
 static void put_y(struct writer *w, const struct attention_text *at)
@@ -129,7 +133,7 @@ void put_attention_merge(struct writer *w)
 static void put_prefill(struct writer *w)
 {
     const struct attention_text at = attention_text(w);
-    const struct buffer *q = f32_of(w, at.node->inputs[0]), *f = f32_of(w, at.node), *q8 = &w->plan->q8[at.node->index];
+    const struct buffer *q = f32_of(w, at.node->inputs[0]), *f = f32_of(w, at.node), *packed = &w->plan->packed[at.node->index];
     const uint32_t tokens = PREFILL_ATTENTION_TOKENS, y_stride = f->exists ? (uint32_t)(f->stride / 4) : at.out;
     put(w, "const uint32_t t0 = first_token(a, l), tiles = (a->n_tokens - t0 + %u) / %u;", tokens - 1, tokens);
     put(w, "const struct span s = share(%u * tiles, thread, n_threads);", at.heads_kv);
@@ -144,11 +148,12 @@ static void put_prefill(struct writer *w)
     put(w, "    %s, %s,", at.k_head, at.v_head);
     if (at.node->attr.causal) put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ %u, %s);", at.sizes, at.window, at.sink);
     else put(w, "    /* end */ a->n_past + a->n_tokens, n, %s, /* sink */ %s);", at.sizes, at.sink);
-    if (q8->exists) {
+    if (packed->exists) {
         put(w, "for (uint32_t k = 0; k < n; k++)");
         put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at.out);
-        const char *row = arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, t + k)", q8->symbol, q8->symbol);
-        put(w, "        quantize_block(%s, y + %u * k + c, (%u * h + c) / 32, %u);", row, at.out, at.out, q8->cols);
+        const char *row = arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, t + k)", packed->symbol, packed->symbol);
+        const char *y = arena_printf(w->arena, "y + %u * k + c", at.out), *block = arena_printf(w->arena, "(%u * h + c) / 32", at.out);
+        put(w, "        %s", pack_block(w, packed->form[1], row, y, block, packed->cols));
     }
     put(w, "}");
 }

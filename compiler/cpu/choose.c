@@ -28,35 +28,59 @@ static uint32_t together(const struct node *n)
 
 /* Rows must be a multiple of 16 (the packed group), of 32 where results are quantised, and of whole heads where heads count.  Those of a
  * recurrence lie in one head, or are whole ones. */
-static uint32_t unit_rows(const struct branch *b)
+static uint32_t unit_rows(const struct plan *p, const struct branch *b)
 {
+    const uint32_t any = p->profile->matrix_unit == MATRIX_TILES ? 64 : 32;      /* of tiles two panels, the second made beside the first */
     const struct node *first = b->n_chain ? b->chain[0] : NULL;
     uint32_t rows = 0;
     for (uint32_t i = 0; i < b->n_chain; i++)
         if (together(b->chain[i])) rows = multiple_of(rows ? rows : 16, together(b->chain[i]));
-    if (!first || first->op != OP_recur) return rows ? rows : 32;
+    if (!first || first->op != OP_recur) return rows ? rows : any;
     const uint32_t dim = first->attr.value_dim;
     return rows ? multiple_of(rows, dim) : dim % 32 ? dim : 32;
 }
 
 /* ---- in which forms a value is kept ---- */
 
-static bool reads_as_q8(const struct plan *p, const struct group *g, const struct branch *b)
+/* What a product reads where it is alone in its group. */
+static enum row_form form_of(const struct plan *p, const struct weight *w, bool many)
 {
-    return !g->norm && plan_takes_q8(p, b->matmul->weight);
+    const enum matrix_unit unit = p->profile->matrix_unit;
+    const uint32_t id = w->tensor->quant->id;
+    if (p->options.exact) return ROW_F32;
+    if (w->tensor->quant->block_weights > 1) return many && unit == MATRIX_TILES ? ROW_BF16 : ROW_Q8;
+    if (unit == MATRIX_NONE || w->cols % 32) return ROW_F32;
+    return id == QUANT_BF16 || (id == QUANT_F16 && many) ? ROW_BF16 : ROW_F32;
+}
+
+enum row_form product_form(const struct plan *p, const struct group *g, const struct weight *w, bool many)
+{
+    const enum row_form form = form_of(p, w, many);
+    return form == p->groups[g - p->fused->groups].packed[many] ? form : ROW_F32;
+}
+
+static bool reads_packed(const struct plan *p, const struct group *g, const struct branch *b)
+{
+    return !g->norm && product_form(p, g, b->matmul->weight, false) && product_form(p, g, b->matmul->weight, true);
+}
+
+static uint64_t packed_stride(enum row_form form, uint64_t cols)
+{
+    return form == ROW_Q8 ? XQ_STRIDE(cols) : form == ROW_BF16 ? XB_STRIDE(cols) : 0;
 }
 
 /* Rows that products read of a value of so many columns. */
 static uint32_t pieces_of(const struct node *product) { return (uint32_t)(product->inputs[0]->cols / product->weight->cols); }
 
-/* Can the kernel of n, result of a group, quantise it on the way out into so many rows? */
-static bool makes_q8(const struct plan *p, const struct node *n, uint32_t pieces)
+/* Can the kernel of n, result of a group, pack it on the way out into so many rows?  One: decode and prefill make the same form. */
+static bool makes_packed(const struct plan *p, const struct node *n, uint32_t pieces, bool one)
 {
     const uint32_t index = fuse_group(p->fused, n);
     const struct group *g = &p->fused->groups[index];
     if (g->kind == GROUP_ATTENTION) return pieces == 1 && n->inputs[2]->attr.head_dim % 32 == 0;
     if (g->kind != GROUP_LINEAR && g->kind != GROUP_MAP && g->kind != GROUP_SEQUENCE && g->kind != GROUP_SLICES) return false;
     if (g->kind == GROUP_MAP && slice_rows(g)) return false;
+    if (!one && (g->kind == GROUP_MAP || g->kind == GROUP_SEQUENCE)) return false;      /* their kernels serve both */
     for (uint32_t i = 0; i < g->n_branches; i++) {
         const struct branch *b = &g->branches[i];
         if (b->result != n) continue;
@@ -66,8 +90,16 @@ static bool makes_q8(const struct plan *p, const struct node *n, uint32_t pieces
     return pieces == 1;
 }
 
-/* Every reader is an int8 product without a norm of its own, and whoever makes the value can quantise its rows on the way out. */
-static bool keep_as_q8(const struct plan *p, const struct node *n)
+static bool same_forms(const enum row_form *a, const enum row_form *b) { return a[0] == b[0] && a[1] == b[1]; }
+
+static const struct group_plan *reader_plan(const struct plan *p, const struct node *reader)
+{
+    return &p->groups[fuse_group(p->fused, reader)];
+}
+
+/* Every reader is a product of packed rows of the same form without a norm of its own, and whoever makes the value can pack its rows on
+ * the way out. */
+static bool keep_packed(const struct plan *p, const struct node *n)
 {
     if (p->fused->level == FUSE_NONE || !n->n_readers) return false;
     for (uint32_t i = 0; i < n->n_readers; i++) {
@@ -75,47 +107,83 @@ static bool keep_as_q8(const struct plan *p, const struct node *n)
         if ((r->op != OP_matmul && r->op != OP_expert_matmul && r->op != OP_matmul_heads) || r->inputs[0] != n) return false;
         const struct group *g = &p->fused->groups[fuse_group(p->fused, r)];
         for (uint32_t k = 0; k < g->n_branches; k++)
-            if (!g->branches[k].matmul || !reads_as_q8(p, g, &g->branches[k])) return false;
+            if (!g->branches[k].matmul || !reads_packed(p, g, &g->branches[k])) return false;
         if (pieces_of(r) != pieces_of(n->readers[0])) return false;
+        if (!same_forms(reader_plan(p, r)->packed, reader_plan(p, n->readers[0])->packed)) return false;
     }
     const uint32_t pieces = pieces_of(n->readers[0]);
-    return n->cols / pieces % 32 == 0 && makes_q8(p, n, pieces);
+    const enum row_form *form = reader_plan(p, n->readers[0])->packed;
+    if (packed_stride(form[0], n->cols / pieces) > packed_stride(form[1], n->cols / pieces)) return false;   /* no room for decode's row */
+    return n->cols / pieces % 32 == 0 && makes_packed(p, n, pieces, form[0] == form[1]);
 }
 
-static struct buffer rows_of(bool q8, uint32_t cols, uint32_t pieces)
+static struct buffer float_rows(uint32_t cols)
 {
-    const uint64_t each = cols / pieces;
-    const uint64_t stride = q8 ? pieces * XQ_STRIDE(each) : XF_STRIDE(plan_align(cols, 16));
-    return (struct buffer){ .exists = true, .cols = cols, .pieces = pieces, .stride = stride };
+    return (struct buffer){ .exists = true, .cols = cols, .pieces = 1, .stride = XF_STRIDE(plan_align(cols, 16)) };
 }
 
-static struct buffer buffer_of(bool q8, uint32_t cols) { return rows_of(q8, cols, 1); }
+/* Rows have the stride of prefill's form. */
+static struct buffer packed_rows(const enum row_form *form, uint32_t cols, uint32_t pieces)
+{
+    return (struct buffer){ .exists = true, .cols = cols, .pieces = pieces, .form = { form[0], form[1] },
+                            .stride = pieces * packed_stride(form[1], cols / pieces) };
+}
 
 static void plan_group(struct plan *p, uint32_t index, struct group_plan *gp)
 {
     const struct group *g = &p->fused->groups[index];
     for (uint32_t i = 0; i < g->n_branches; i++) {
-        gp->unit_rows[i] = unit_rows(&g->branches[i]);
+        gp->unit_rows[i] = unit_rows(p, &g->branches[i]);
         if (!g->branches[i].matmul) continue;
-        const struct weight *w = g->branches[i].matmul->weight;
-        if (plan_takes_q8(p, w)) gp->needs_q8 = true;
-        else gp->needs_f32 = true;
+        for (uint32_t many = 0; many < 2; many++) {                  /* one packed form each: codes before floats of 16 bits */
+            const enum row_form form = form_of(p, g->branches[i].matmul->weight, many);
+            if (form == ROW_Q8 || gp->packed[many] == ROW_F32) gp->packed[many] = form;
+        }
     }
+    for (uint32_t i = 0; i < g->n_branches; i++)
+        for (uint32_t many = 0; many < 2; many++)
+            if (g->branches[i].matmul && product_form(p, g, g->branches[i].matmul->weight, many) == ROW_F32) gp->needs_f32[many] = true;
 }
 
-/* The forms that the group's products read and nobody keeps. */
+/* Which forms of the input are made first, as nobody keeps them. */
+struct forms { bool f32, packed; };
+static struct forms staged_forms(const struct plan *p, const struct group *g, bool many)
+{
+    const struct group_plan *gp = &p->groups[g - p->fused->groups];
+    const struct buffer *f = &p->f32[g->input->index];
+    const bool own_rows = f->exists && (!f->is_view || g->kind == GROUP_SLICES);
+    return (struct forms){ .f32 = gp->needs_f32[many] && (g->norm || !own_rows),
+                           .packed = gp->packed[many] && (g->norm || !p->packed[g->input->index].exists) };
+}
+
+/* "ffn_gate_up in q8" */
+static const char *stage_name(struct arena *a, const struct group *g, enum row_form form)
+{
+    return arena_printf(a, "%s in %s", g->name, row_form_name[form]);
+}
+
+/* The forms that the group's products read in prefill and nobody keeps. */
 static void add_stages(struct arena_plan *ap, struct plan *p, uint32_t i)
 {
     const struct group *g = &p->fused->groups[i];
     struct group_plan *gp = &p->groups[i];
     const struct node *x = g->input;
-    const bool own_rows = p->f32[x->index].exists && !p->f32[x->index].is_view;
-    const bool q8 = gp->needs_q8 && (g->norm || !p->q8[x->index].exists), f32 = gp->needs_f32 && (g->norm || !own_rows);
-    gp->staged = q8 || f32;
-    if (q8) gp->stage_q8 = buffer_of(true, x->cols);
-    if (f32) gp->stage_f32 = buffer_of(false, x->cols);
-    if (q8) arena_add(ap, arena_printf(ap->arena, "%s in q8", g->name), &gp->stage_q8, i, i, p->chunk);
-    if (f32) arena_add(ap, arena_printf(ap->arena, "%s in f32", g->name), &gp->stage_f32, i, i, p->chunk);
+    const struct forms forms = staged_forms(p, g, true);
+    if (forms.packed) gp->stage_packed = packed_rows(gp->packed, x->cols, 1);
+    if (forms.f32) gp->stage_f32 = float_rows(x->cols);
+    if (forms.packed) arena_add(ap, stage_name(ap->arena, g, gp->packed[1]), &gp->stage_packed, i, i, p->chunk);
+    if (forms.f32) arena_add(ap, stage_name(ap->arena, g, ROW_F32), &gp->stage_f32, i, i, p->chunk);
+}
+
+/* Must the group's products have their input made first? */
+static void plan_stages(struct plan *p, uint32_t i)
+{
+    const struct group *g = &p->fused->groups[i];
+    if (g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) return;
+    for (uint32_t many = 0; many < 2; many++) {
+        const struct forms forms = staged_forms(p, g, many);
+        p->groups[i].staged[many] = forms.f32 || forms.packed;
+    }
 }
 
 /* The input of products with slices, a row for each slice and token: prefill puts those of a slice one behind the other. */
@@ -123,14 +191,12 @@ static void add_gathered(struct arena_plan *ap, struct plan *p, uint32_t i)
 {
     const struct group *g = &p->fused->groups[i];
     struct group_plan *gp = &p->groups[i];
-    const struct node *x = g->input;
     const uint32_t cols = (uint32_t)g->branches[0].matmul->weight->cols;
     const uint64_t rows = (uint64_t)p->chunk * plan_slices(g);
-    gp->staged = (gp->needs_q8 && (g->norm || !p->q8[x->index].exists)) || (gp->needs_f32 && (g->norm || !p->f32[x->index].exists));
-    if (gp->needs_q8) gp->stage_q8 = buffer_of(true, cols);
-    if (gp->needs_f32) gp->stage_f32 = buffer_of(false, cols);
-    if (gp->needs_q8) arena_add(ap, arena_printf(ap->arena, "%s in q8", g->name), &gp->stage_q8, i, i, rows);
-    if (gp->needs_f32) arena_add(ap, arena_printf(ap->arena, "%s in f32", g->name), &gp->stage_f32, i, i, rows);
+    if (gp->packed[1]) gp->stage_packed = packed_rows(gp->packed, cols, 1);
+    if (gp->needs_f32[1]) gp->stage_f32 = float_rows(cols);
+    if (gp->packed[1]) arena_add(ap, stage_name(ap->arena, g, gp->packed[1]), &gp->stage_packed, i, i, rows);
+    if (gp->needs_f32[1]) arena_add(ap, stage_name(ap->arena, g, ROW_F32), &gp->stage_f32, i, i, rows);
 }
 
 /* Which tokens each expert has, and where: counted from 0, so as numbers of 32 bits (templates/cpu/experts_tmpl.c). */
@@ -145,9 +211,9 @@ static void add_order(struct arena_plan *ap, struct plan *p, uint32_t i)
 
 static void add_value(struct arena_plan *ap, struct plan *p, const struct node *n)
 {
-    const bool q8 = keep_as_q8(p, n);
-    struct buffer *b = q8 ? &p->q8[n->index] : &p->f32[n->index];
-    *b = rows_of(q8, n->cols, q8 ? pieces_of(n->readers[0]) : 1);
+    const bool packed = keep_packed(p, n);
+    struct buffer *b = packed ? &p->packed[n->index] : &p->f32[n->index];
+    *b = packed ? packed_rows(reader_plan(p, n->readers[0])->packed, n->cols, pieces_of(n->readers[0])) : float_rows(n->cols);
     arena_add(ap, plan_value_name(n), b, fuse_group(p->fused, n), plan_last_reader(p, n), p->chunk);
 }
 
@@ -156,6 +222,7 @@ static void plan_buffers(struct arena *a, struct plan *p)
     const struct graph *graph = p->fused->graph;
     struct arena_plan ap = { .arena = a, .align = 64 };
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        plan_stages(p, i);
         if (p->fused->groups[i].kind == GROUP_LINEAR) add_stages(&ap, p, i);
         if (p->fused->groups[i].kind == GROUP_SLICES) add_gathered(&ap, p, i);
         if (p->fused->groups[i].kind == GROUP_ROUTE) add_order(&ap, p, i);
@@ -183,12 +250,12 @@ static void plan_tables(struct plan *p)
     }
 }
 
-/* A normed row, and behind it, where that of the value would end, quantised ones. */
+/* A normed row, and behind it, where that of the value would end, packed ones. */
 static uint64_t decode_input(const struct plan *p, const struct group *g)
 {
     const uint64_t cols = g->input->cols, pieces = pieces_of(g->branches[0].matmul);
     const uint64_t row = max_u64(XF_STRIDE(plan_align(cols, 16)), p->f32[g->input->index].stride);
-    return row + pieces * XQ_STRIDE(cols / pieces);
+    return row + pieces * packed_stride(p->groups[g - p->fused->groups].packed[0], cols / pieces);
 }
 
 static void plan_scratch(struct plan *p)
@@ -285,8 +352,8 @@ const struct buffer *prefill_f32(const struct plan *p, const struct group *g)
     return stage->exists ? stage : &p->f32[g->input->index];
 }
 
-const struct buffer *prefill_q8(const struct plan *p, const struct group *g)
+const struct buffer *prefill_packed(const struct plan *p, const struct group *g)
 {
-    const struct buffer *stage = &p->groups[g - p->fused->groups].stage_q8;
-    return stage->exists ? stage : &p->q8[g->input->index];
+    const struct buffer *stage = &p->groups[g - p->fused->groups].stage_packed;
+    return stage->exists ? stage : &p->packed[g->input->index];
 }

@@ -5,6 +5,8 @@
 
 /* list.c: the kernels, when all places are known. */
 struct kernel_list *cpu_kernels(struct arena *a, const struct plan *p);
+/* In which form the product with w, one of group g, reads its input in prefill (many) or decode. */
+enum row_form product_form(const struct plan *p, const struct group *g, const struct weight *w, bool many);
 /* The attention that threads go on to from this projection without a barrier; NULL: none.  The projection's decode kernel makes whole
  * heads, KV head by KV head. */
 const struct group *joined_attention(const struct plan *p, const struct group *g);
@@ -20,5 +22,5 @@ uint32_t slice_rows(const struct group *g);
 const struct buffer *order_of(const struct plan *p, const struct group *g);
 /* The rows that a products kernel of prefill reads: those of its stage, else the value's own. */
 const struct buffer *prefill_f32(const struct plan *p, const struct group *g);
-const struct buffer *prefill_q8(const struct plan *p, const struct group *g);
+const struct buffer *prefill_packed(const struct plan *p, const struct group *g);
 #endif

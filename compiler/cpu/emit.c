@@ -53,17 +53,27 @@ static const char *simd_macro(struct arena *a, const struct simd *s)
     return name;
 }
 
+/* "FORGE_MATRIX_TILES" */
+static const char *matrix_macro(struct arena *a, enum matrix_unit unit)
+{
+    char *name = arena_printf(a, "FORGE_MATRIX_%s", matrix_unit_name[unit]);
+    for (char *c = name; *c; c++) *c = (char)toupper((unsigned char)*c);
+    return name;
+}
+
 /* What templates depend on besides formats. */
 static void put_parameters(struct arena *a, struct document *d, const struct plan *p)
 {
     const struct profile *profile = p->profile;
     struct text t = { .arena = a };
     text_printf(&t, "#define %s\n", simd_macro(a, profile->simd));
+    if (profile->matrix_unit) text_printf(&t, "#define %s\n", matrix_macro(a, profile->matrix_unit));
     text_printf(&t, "#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n", profile->tile.gemm_tokens, profile->tile.gemm_groups);
     text_printf(&t, "#define ATTENTION_BLOCK %u\n#define KV %s\n", profile->tile.attention_block, kv_type_name[p->options.kv]);
     text_printf(&t, "#define SCRATCH_OFFSET %lluu\n", (unsigned long long)p->scratch_offset);
     text_printf(&t, "#define SCRATCH_STRIDE %lluu\n", (unsigned long long)p->scratch_stride);
     for (uint32_t i = 0; i < SIMD_COUNT; i++) document_known(d, simd_macro(a, &simd_table[i]), NULL);
+    for (uint32_t i = 1; i < MATRIX_COUNT; i++) document_known(d, matrix_macro(a, i), NULL);
     document_begin(d, text_str(&t));
 }
 
@@ -79,6 +89,7 @@ static void use_formats(struct arena *a, struct document *d, const struct plan *
         document_use(d, arena_printf(a, "templates/cpu/formats/%s.h", format.value));
         document_instance(d, "templates/cpu/gemv_tmpl.c", &format, 1, NULL);
         document_instance(d, "templates/cpu/gemm_tmpl.c", &format, 1, NULL);
+        if (p->profile->matrix_unit && !p->options.exact) document_instance(d, "templates/cpu/gemm_pairs_tmpl.c", &format, 1, NULL);
     }
 }
 

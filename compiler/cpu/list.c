@@ -40,13 +40,21 @@ static const char *place(struct lister *l, const struct buffer *b, const char *f
 
 static const char *float_place(struct lister *l, const struct node *n) { return place(l, &l->plan->f32[n->index], "f32"); }
 
+/* "q8"; of attention, whose kernel of one token also serves steps of several texts, both: "q8 or bf16". */
+static const char *packed_text(const struct lister *l, const struct buffer *b)
+{
+    const enum row_form here = b->form[l->prefill], other = b->form[!l->prefill];
+    if (here == other || l->prefill || l->group->kind != GROUP_ATTENTION) return row_form_name[here];
+    return arena_printf(l->arena, "%s or %s", row_form_name[here], row_form_name[other]);
+}
+
 /* Where the rows of a value go. */
 static void result_does(struct lister *l, const struct node *n)
 {
-    const struct buffer *f = &l->plan->f32[n->index], *q8 = &l->plan->q8[n->index];
+    const struct buffer *f = &l->plan->f32[n->index], *packed = &l->plan->packed[n->index];
     if (n == l->plan->fused->graph->output) kernel_does(&l->d, "  gives logits, %u columns", n->cols);
     if (f->exists) kernel_does(&l->d, "  gives %s, %u columns", place(l, f, "f32"), n->cols);
-    if (q8->exists) kernel_does(&l->d, "  gives %s, %u columns", place(l, q8, "q8"), n->cols);
+    if (packed->exists) kernel_does(&l->d, "  gives %s, %u columns", place(l, packed, packed_text(l, packed)), n->cols);
 }
 
 static const char *norm_text(struct lister *l, const struct node *n)
@@ -187,7 +195,7 @@ static void slices_product_does(struct lister *l, const struct branch *b, const 
 static void product_does(struct lister *l, const struct branch *b, uint32_t unit)
 {
     const struct weight *w = b->matmul->weight;
-    const char *form = plan_takes_q8(l->plan, w) ? "q8" : "f32";
+    const char *form = row_form_name[product_form(l->plan, l->group, w, l->prefill)];
     const char *units = l->d.kernel.param[PARAM_UNIT] ? "" : arena_printf(l->arena, ", units of %u rows", unit);
     if (w->slices) {
         slices_product_does(l, b, form, units);
@@ -221,20 +229,22 @@ static const char *order_text(struct lister *l)
 static void decode_input_does(struct lister *l)
 {
     const struct node *x = l->group->input;
-    const struct buffer *f = &l->plan->f32[x->index], *q8 = &l->plan->q8[x->index];
-    const bool staged = l->gp->staged;
-    if (staged || l->gp->needs_f32) kernel_does(&l->d, "reads %s, %u columns", place(l, f, "f32"), x->cols);
-    if (!staged && l->gp->needs_q8) kernel_does(&l->d, "reads %s, %u columns", place(l, q8, "q8"), x->cols);
+    const struct buffer *f = &l->plan->f32[x->index], *packed = &l->plan->packed[x->index];
+    const bool staged = l->gp->staged[0];
+    const char *form = row_form_name[l->gp->packed[0]];
+    if (staged || l->gp->needs_f32[0]) kernel_does(&l->d, "reads %s, %u columns", place(l, f, "f32"), x->cols);
+    if (!staged && l->gp->packed[0]) kernel_does(&l->d, "reads %s, %u columns", place(l, packed, form), x->cols);
     if (!staged) return;
     if (l->group->norm) kernel_does(&l->d, "  every thread: %s, f32 in scratch", norm_text(l, l->group->norm));
-    if (l->gp->needs_q8) kernel_does(&l->d, "  every thread: q8 in scratch, from %llu on", (ull)f->stride);
+    if (l->gp->packed[0]) kernel_does(&l->d, "  every thread: %s in scratch, from %llu on", form, (ull)f->stride);
 }
 
 static void prefill_input_does(struct lister *l)
 {
     const struct node *x = l->group->input;
-    if (l->gp->needs_f32) kernel_does(&l->d, "reads %s, %u columns", place(l, prefill_f32(l->plan, l->group), "f32"), x->cols);
-    if (l->gp->needs_q8) kernel_does(&l->d, "reads %s, %u columns", place(l, prefill_q8(l->plan, l->group), "q8"), x->cols);
+    if (l->gp->needs_f32[1]) kernel_does(&l->d, "reads %s, %u columns", place(l, prefill_f32(l->plan, l->group), "f32"), x->cols);
+    const struct buffer *packed = prefill_packed(l->plan, l->group);
+    if (l->gp->packed[1]) kernel_does(&l->d, "reads %s, %u columns", place(l, packed, row_form_name[l->gp->packed[1]]), x->cols);
     kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)l->plan->scratch_y);
 }
 
@@ -263,13 +273,14 @@ static void products_does(struct lister *l)
 static void slices_does(struct lister *l)
 {
     const struct group *g = l->group;
-    const struct buffer *f = &l->gp->stage_f32, *q8 = &l->gp->stage_q8;
+    const struct buffer *f = &l->gp->stage_f32, *packed = &l->gp->stage_packed;
+    const char *form = row_form_name[l->gp->packed[1]];
     l->d.kernel.param[PARAM_UNIT] = common_unit(l);
     if (g->choice) kernel_does(&l->d, "choice %s, of %u experts", float_place(l, g->choice), g->choice->inputs[0]->cols);
     if (!l->prefill) decode_input_does(l);
     else {
         if (f->exists) kernel_does(&l->d, "reads %sinput %s", order_text(l), place(l, f, "f32"));
-        if (q8->exists) kernel_does(&l->d, "reads %sinput %s", order_text(l), place(l, q8, "q8"));
+        if (packed->exists) kernel_does(&l->d, "reads %sinput %s", order_text(l), place(l, packed, form));
         kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)l->plan->scratch_y);
     }
     for (uint32_t i = 0; i < g->n_branches; i++) if (!g->branches[i].is_partner) branch_does(l, &g->branches[i], l->gp->unit_rows[i]);
@@ -279,14 +290,15 @@ static void gather_does(struct lister *l)
 {
     const struct group *g = l->group;
     const struct node *x = g->input, *product = g->branches[0].matmul;
-    const struct buffer *f = &l->gp->stage_f32, *q8 = &l->gp->stage_q8, *kept = &l->plan->q8[x->index];
-    const bool copies = q8->exists && kept->exists && !g->norm;
-    kernel_does(&l->d, "reads %s, %u columns", place(l, copies ? kept : &l->plan->f32[x->index], copies ? "q8" : "f32"), x->cols);
+    const struct buffer *f = &l->gp->stage_f32, *packed = &l->gp->stage_packed, *kept = &l->plan->packed[x->index];
+    const bool copies = packed->exists && kept->exists && !g->norm;
+    const char *form = row_form_name[l->gp->packed[1]];
+    kernel_does(&l->d, "reads %s, %u columns", place(l, copies ? kept : &l->plan->f32[x->index], copies ? form : "f32"), x->cols);
     if (f->exists && copies) kernel_does(&l->d, "reads %s", float_place(l, x));
     if (g->norm) kernel_does(&l->d, "%s", norm_text(l, g->norm));
     kernel_does(&l->d, "%u slices, %s%llu columns for each", plan_slices(g), order_text(l), (ull)product->weight->cols);
     if (f->exists) kernel_does(&l->d, "  gives %s", place(l, f, "f32"));
-    if (q8->exists) kernel_does(&l->d, "  gives %s", place(l, q8, "q8"));
+    if (packed->exists) kernel_does(&l->d, "  gives %s", place(l, packed, form));
 }
 
 static void route_does(struct lister *l)
@@ -307,11 +319,12 @@ static void order_does(struct lister *l)
 
 static void stage_does(struct lister *l)
 {
-    const struct buffer *f = &l->gp->stage_f32, *q8 = &l->gp->stage_q8;
+    const struct buffer *f = &l->gp->stage_f32, *packed = &l->gp->stage_packed;
+    const char *form = row_form_name[l->gp->packed[1]];
     kernel_does(&l->d, "reads %s, %u columns", float_place(l, l->group->input), l->group->input->cols);
     if (l->group->norm) kernel_does(&l->d, "%s", norm_text(l, l->group->norm));
     if (f->exists) kernel_does(&l->d, "  gives %s", place(l, f, "f32"));
-    if (q8->exists) kernel_does(&l->d, "  gives %s", place(l, q8, "q8"));
+    if (packed->exists) kernel_does(&l->d, "  gives %s", place(l, packed, form));
 }
 
 /* ---- the other kinds ---- */
@@ -453,7 +466,7 @@ static void add_stage(struct lister *l)
 
 static void add_products(struct lister *l)
 {
-    if (l->prefill && l->gp->staged) add_stage(l);
+    if (l->prefill && l->gp->staged[1]) add_stage(l);
     begin(l, TEMPLATE_products, l->prefill ? "prefill" : "decode");
     products_does(l);
     kernel_end(l->list, &l->d);

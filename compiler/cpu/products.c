@@ -2,47 +2,54 @@
 #include "products.h"
 #include "compiler/source/text.h"
 
+const char *product_call(const struct writer *w, const struct weight *m, enum row_form form)
+{
+    const struct format *f = m->tensor->quant;
+    const char *how = form == ROW_BF16 ? "_pairs" : form == ROW_F32 && f->block_weights > 1 ? "_exact" : "";
+    return arena_printf(w->arena, "%s%s_%s", w->many ? "gemm" : "gemv", how, f->file);
+}
+
 static uint32_t n_units(uint32_t rows, uint32_t unit) { return (rows + unit - 1) / unit; }
 
 /* ---- the input ---- */
 
-/* Norms and quantises row `x` (float) into `xf` and `xq` as the group needs; `xf` may be the only place of the normed row. */
+/* Norms and packs row `x` (float) into `xf` and `xq` as the group needs; `xf` may be the only place of the normed row. */
 static void put_forms(struct writer *w)
 {
     const struct node *norm = w->group->norm;
     const uint32_t cols = w->group->input->cols;
     if (norm) put(w, "%s", norm_call(w, norm, "xf", "x"));
-    if (w->gp->needs_q8) put(w, "quantize_row(xq, %s, %u);", norm ? "xf" : "x", cols);
+    if (w->gp->packed[w->many]) put(w, "%s", pack_row(w, w->gp->packed[w->many], "xq", norm ? "xf" : "x", cols));
 }
 
 /* Decode: every thread prepares the row for itself; cheaper than a barrier. Declares xf and xq as far as the matmuls read them. */
 static void put_decode_input(struct writer *w)
 {
     const struct node *in = w->group->input;
-    const struct buffer *f = &w->plan->f32[in->index], *q = &w->plan->q8[in->index];
-    if (!w->gp->staged) {
-        if (w->gp->needs_f32) put(w, "const void *const xf = BUFFER(AT_%s);", f->symbol);
-        if (w->gp->needs_q8) put(w, "const void *const xq = BUFFER(AT_%s);", q->symbol);
+    const struct buffer *f = &w->plan->f32[in->index], *q = &w->plan->packed[in->index];
+    if (!w->gp->staged[0]) {
+        if (w->gp->needs_f32[0]) put(w, "const void *const xf = BUFFER(AT_%s);", f->symbol);
+        if (w->gp->packed[0]) put(w, "const void *const xq = BUFFER(AT_%s);", q->symbol);
         return;
     }
     put(w, "const float *const x = FLOATS(AT_%s);", f->symbol);
     if (w->group->norm) put_scratch(w, "xf", "0");
-    else if (w->gp->needs_f32) put(w, "const float *const xf = x;");
-    if (w->gp->needs_q8) put(w, "uint8_t *const xq = SCRATCH(STRIDE_%s);", f->symbol);
+    else if (w->gp->needs_f32[0]) put(w, "const float *const xf = x;");
+    if (w->gp->packed[0]) put(w, "uint8_t *const xq = SCRATCH(STRIDE_%s);", f->symbol);
     put_forms(w);
 }
 
 static void put_prefill_input(struct writer *w)
 {
-    const struct buffer *f = prefill_f32(w->plan, w->group), *q = prefill_q8(w->plan, w->group);
-    if (w->gp->needs_f32) put(w, "const void *const xf = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", f->symbol, f->symbol);
-    if (w->gp->needs_q8) put(w, "const void *const xq = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", q->symbol, q->symbol);
+    const struct buffer *f = prefill_f32(w->plan, w->group), *q = prefill_packed(w->plan, w->group);
+    if (w->gp->needs_f32[1]) put(w, "const void *const xf = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", f->symbol, f->symbol);
+    if (w->gp->packed[1]) put(w, "const void *const xq = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", q->symbol, q->symbol);
 }
 
 /* Tokens shared out among the threads. */
 void put_stage(struct writer *w)
 {
-    const struct buffer *f = &w->gp->stage_f32, *q = &w->gp->stage_q8;
+    const struct buffer *f = &w->gp->stage_f32, *q = &w->gp->stage_packed;
     put(w, "const uint32_t t0 = first_token(a, l);");
     put(w, "const struct span s = share(a->n_tokens - t0, thread, n_threads);");
     put(w, "for (uint32_t t = t0 + s.first; t < t0 + s.last; t++) {");
@@ -60,11 +67,10 @@ void put_stage(struct writer *w)
 static void put_matmul(struct writer *w, const struct branch *b, const char *y, uint32_t unit, const char *n)
 {
     const struct weight *m = b->matmul->weight;
-    const bool q8 = plan_takes_q8(w->plan, m);
-    const char *exact = q8 || m->tensor->quant->block_weights == 1 ? "" : "_exact";
-    const char *call = arena_printf(w->arena, "%s%s_%s", w->many ? "gemm" : "gemv", exact, m->tensor->quant->file);
+    const enum row_form form = product_form(w->plan, w->group, m, w->many);
+    const char *call = product_call(w, m, form);
     const char *rows = m->rows % unit ? arena_printf(w->arena, "round_up_16(%s)", n) : n;
-    const char *sizes = arena_printf(w->arena, "r, /* rows */ %s, /* cols */ %u", rows, (uint32_t)m->cols), *x = q8 ? "xq" : "xf";
+    const char *sizes = arena_printf(w->arena, "r, /* rows */ %s, /* cols */ %u", rows, (uint32_t)m->cols), *x = form ? "xq" : "xf";
     if (!w->many) put(w, "%s(%s, WEIGHT(%s), %s, %s);", call, y, weight_of(w, m), x, sizes);
     else put(w, "%s(%s, /* stride */ %u, WEIGHT(%s), %s, a->n_tokens - t0, %s, SCRATCH(0));", call, y, unit, weight_of(w, m), x, sizes);
 }

@@ -42,15 +42,12 @@ static void put_tables(struct writer *w, const struct slices *s)
 
 /* ---- products ---- */
 
-static bool takes_q8(const struct writer *w, const struct branch *b) { return plan_takes_q8(w->plan, b->matmul->weight); }
-
-/* "gemv_q4_K(", "gemm_exact_q8_0(" */
-static const char *call_of(const struct writer *w, const struct branch *b)
+static enum row_form form_of(const struct writer *w, const struct branch *b)
 {
-    const struct format *f = b->matmul->weight->tensor->quant;
-    const char *exact = takes_q8(w, b) || f->block_weights == 1 ? "" : "_exact";
-    return arena_printf(w->arena, "%s%s_%s", w->many ? "gemm" : "gemv", exact, f->file);
+    return product_form(w->plan, w->group, b->matmul->weight, w->many);
 }
+
+static const char *call_of(const struct writer *w, const struct branch *b) { return product_call(w, b->matmul->weight, form_of(w, b)); }
 
 static const char *slice_text(const struct writer *w, const struct slices *s, const struct branch *b)
 {
@@ -66,14 +63,14 @@ static const char *rows_text(const struct writer *w, const struct branch *b, uin
 
 static void put_gemv(struct writer *w, const struct slices *s, const struct branch *b, const char *y, uint32_t unit, const char *n)
 {
-    const char *x = takes_q8(w, b) ? "xq_k" : "xf_k";
+    const char *x = form_of(w, b) ? "xq_k" : "xf_k";
     put(w, "%s(%s, %s, %s, %s);", call_of(w, b), y, slice_text(w, s, b), x, rows_text(w, b, unit, n));
 }
 
 /* m rows of the slice, from j on. */
 static void put_gemm(struct writer *w, const struct slices *s, const struct branch *b, const char *y, uint32_t unit, const char *n)
 {
-    const struct buffer *stage = takes_q8(w, b) ? &w->gp->stage_q8 : &w->gp->stage_f32;
+    const struct buffer *stage = form_of(w, b) ? &w->gp->stage_packed : &w->gp->stage_f32;
     const char *x = arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, j)", stage->symbol, stage->symbol);
     put(w, "%s(%s, /* stride */ %u, %s,", call_of(w, b), y, unit, slice_text(w, s, b));
     put(w, "    %s, m, %s, SCRATCH(0));", x, rows_text(w, b, unit, n));
@@ -81,24 +78,26 @@ static void put_gemm(struct writer *w, const struct slices *s, const struct bran
 
 /* ---- the input of decode ---- */
 
-/* xf and xq: the rows of all pieces; of those that nobody keeps in q8, xq has room, and they are made where they are wanted. */
+/* xf and xq: the rows of all pieces; of those that nobody keeps packed, xq has room, and they are made where they are wanted. */
 static void put_input(struct writer *w, const struct slices *s)
 {
     const struct node *in = s->group->input, *norm = s->group->norm;
-    const struct buffer *f = f32_of(w, in), *q = &w->plan->q8[in->index];
-    const bool makes_q8 = w->gp->needs_q8 && (norm || !q->exists);
-    if (norm || makes_q8 || w->gp->needs_f32) put(w, "const float *const %s = FLOATS(AT_%s);", norm ? "x" : "xf", f->symbol);
+    const struct buffer *f = f32_of(w, in), *q = &w->plan->packed[in->index];
+    const enum row_form form = w->gp->packed[0];
+    const bool packs = form && (norm || !q->exists);
+    if (norm || packs || w->gp->needs_f32[0]) put(w, "const float *const %s = FLOATS(AT_%s);", norm ? "x" : "xf", f->symbol);
     if (norm) {
         put_scratch(w, "xf", "0");
         put(w, "%s", norm_call(w, norm, "xf", "x"));
     }
-    if (w->gp->needs_q8 && !makes_q8) put(w, "const uint8_t *const xq = BUFFER(AT_%s);", q->symbol);
-    if (!makes_q8) return;
+    if (form && !packs) put(w, "const uint8_t *const xq = BUFFER(AT_%s);", q->symbol);
+    if (!packs) return;
     put(w, "uint8_t *const xq = SCRATCH(STRIDE_%s);", f->symbol);
-    if (s->pieces == 1) put(w, "quantize_row(xq, xf, %u);", s->cols);
+    if (s->pieces == 1) put(w, "%s", pack_row(w, form, "xq", "xf", s->cols));
     else if (s->sums) {
         put(w, "for (uint32_t k = 0; k < %u; k++)", s->n);
-        put(w, "    quantize_row(xq + XQ_STRIDE(%uu) * k, xf + %u * k, %u);", s->cols, s->cols, s->cols);
+        const char *row = arena_printf(w->arena, "xq + %s * k", packed_bytes(w, form, s->cols));
+        put(w, "    %s", pack_row(w, form, row, arena_printf(w->arena, "xf + %u * k", s->cols), s->cols));
     }
 }
 
@@ -106,13 +105,14 @@ static void put_input(struct writer *w, const struct slices *s)
 static void put_piece(struct writer *w, const struct slices *s)
 {
     const struct node *in = s->group->input;
-    const bool makes_q8 = w->gp->needs_q8 && (s->group->norm || !w->plan->q8[in->index].exists);
-    const bool one_by_one = makes_q8 && s->pieces > 1 && !s->sums;
+    const enum row_form form = w->gp->packed[0];
+    const bool packs = form && (s->group->norm || !w->plan->packed[in->index].exists);
+    const bool one_by_one = packs && s->pieces > 1 && !s->sums;
     const char *at = s->pieces > 1 ? arena_printf(w->arena, " + %u * k", s->cols) : "";
-    if (w->gp->needs_f32 || one_by_one) put(w, "const float *const xf_k = xf%s;", at);
-    if (one_by_one) put(w, "quantize_row(xq, xf_k, %u);", s->cols);
-    if (!w->gp->needs_q8) return;
-    if (s->pieces > 1 && !one_by_one) put(w, "const uint8_t *const xq_k = xq + XQ_STRIDE(%uu) * k;", s->cols);
+    if (w->gp->needs_f32[0] || one_by_one) put(w, "const float *const xf_k = xf%s;", at);
+    if (one_by_one) put(w, "%s", pack_row(w, form, "xq", "xf_k", s->cols));
+    if (!form) return;
+    if (s->pieces > 1 && !one_by_one) put(w, "const uint8_t *const xq_k = xq + %s * k;", packed_bytes(w, form, s->cols));
     else put(w, "const uint8_t *const xq_k = xq;");
 }
 
@@ -129,13 +129,16 @@ static uint32_t sum_at(const struct branch *b)
 static void put_slice_sink(struct writer *w, const struct branch *b, const char *n)
 {
     const struct node *result = b->result;
-    const struct buffer *f = f32_of(w, result), *q = &w->plan->q8[result->index];
+    const struct buffer *f = f32_of(w, result), *q = &w->plan->packed[result->index];
     const uint32_t rows = branch_cols(w->group, b);
     if (f->exists) put(w, "copy(%s + %u * k + r, y, %s);", float_row(w, f), rows, n);
     if (!q->exists) return;
     put(w, "for (uint32_t i = 0; i < %s; i += 32)", n);
-    if (q->pieces == 1) put(w, "    quantize_block(%s, y + i, (%u * k + r + i) / 32, %u);", byte_row(w, q), rows, q->cols);
-    else put(w, "    quantize_block(%s + XQ_STRIDE(%uu) * k, y + i, (r + i) / 32, %u);", byte_row(w, q), rows, rows);
+    const enum row_form form = q->form[w->many];
+    const char *row = byte_row(w, q), *piece = arena_printf(w->arena, "%s + %s * k", row, packed_bytes(w, form, rows));
+    const char *block = arena_printf(w->arena, "(%u * k + r + i) / 32", rows);
+    if (q->pieces == 1) put(w, "    %s", pack_block(w, form, row, "y + i", block, q->cols));
+    else put(w, "    %s", pack_block(w, form, piece, "y + i", "(r + i) / 32", rows));
 }
 
 static void put_slice_rows(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
@@ -287,7 +290,8 @@ void put_gather(struct writer *w)
 {
     const struct slices s = slices_of(w);
     const struct node *in = s.group->input, *norm = s.group->norm;
-    const struct buffer *f = &w->gp->stage_f32, *q = &w->gp->stage_q8, *kept = &w->plan->q8[in->index];
+    const struct buffer *f = &w->gp->stage_f32, *q = &w->gp->stage_packed, *kept = &w->plan->packed[in->index];
+    const enum row_form form = w->gp->packed[1];
     const bool copies = q->exists && kept->exists && !norm, reads = f->exists || !copies;
     const char *piece = s.pieces > 1 ? arena_printf(w->arena, " + %u * k", s.cols) : "";
     if (s.experts) {
@@ -308,9 +312,9 @@ void put_gather(struct writer *w)
     else if (f->exists) put(w, "copy(xf, x, %u);", s.cols);
     if (q->exists) put(w, "uint8_t *const xq = ROW(BUFFER(AT_%s), STRIDE_%s, j);", q->symbol, q->symbol);
     if (copies) {
-        const char *at = s.pieces > 1 ? arena_printf(w->arena, " + XQ_STRIDE(%uu) * k", s.cols) : "";
-        put(w, "copy_bytes(xq, %s%s, XQ_STRIDE(%uu));", byte_row(w, kept), at, s.cols);
-    } else if (q->exists) put(w, "quantize_row(xq, %s, %u);", norm ? "xf" : "x", s.cols);
+        const char *bytes = packed_bytes(w, form, s.cols), *at = s.pieces > 1 ? arena_printf(w->arena, " + %s * k", bytes) : "";
+        put(w, "copy_bytes(xq, %s%s, %s);", byte_row(w, kept), at, bytes);
+    } else if (q->exists) put(w, "%s", pack_row(w, form, "xq", norm ? "xf" : "x", s.cols));
     put(w, "}");
 }
 

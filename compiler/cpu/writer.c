@@ -34,6 +34,22 @@ const char *rotation_row(const struct writer *w, const struct rotation_plan *r)
     return arena_printf(w->arena, "FLOAT_ROW(BUFFER(ARENA_ROTATION_%u), %u, %s)", i, r->n_rot * 4, w->t);
 }
 
+const char *pack_row(const struct writer *w, enum row_form form, const char *xq, const char *x, uint32_t cols)
+{
+    return arena_printf(w->arena, "%s_row(%s, %s, %u);", form == ROW_Q8 ? "quantize" : "bf16", xq, x, cols);
+}
+
+const char *pack_block(const struct writer *w, enum row_form form, const char *row, const char *y, const char *block, uint32_t cols)
+{
+    if (form == ROW_Q8) return arena_printf(w->arena, "quantize_block(%s, %s, %s, %u);", row, y, block, cols);
+    return arena_printf(w->arena, "bf16_block(%s, %s, %s);", row, y, block);
+}
+
+const char *packed_bytes(const struct writer *w, enum row_form form, uint32_t cols)
+{
+    return arena_printf(w->arena, "%s_STRIDE(%uu)", form == ROW_Q8 ? "XQ" : "XB", cols);
+}
+
 void put_scratch(struct writer *w, const char *name, const char *offset)
 {
     put(w, "float *const %s = (float *)(void *)SCRATCH(%s);", name, offset);
@@ -235,10 +251,10 @@ const char *logits_row(const struct writer *w, uint32_t cols)
 void put_sink(struct writer *w, const struct branch *b, const char *n)
 {
     const struct node *result = b->result;
-    const struct buffer *f = &w->plan->f32[result->index], *q = &w->plan->q8[result->index];
+    const struct buffer *f = &w->plan->f32[result->index], *q = &w->plan->packed[result->index];
     if (result == w->plan->fused->graph->output) put(w, "copy(%s + r, y, %s);", logits_row(w, result->cols), n);
     if (f->exists) put(w, "copy(%s + r, y, %s);", float_row(w, f), n);
     if (!q->exists) return;
     put(w, "for (uint32_t i = 0; i < %s; i += 32)", n);
-    put(w, "    quantize_block(%s, y + i, (r + i) / 32, %u);", byte_row(w, q), q->cols);
+    put(w, "    %s", pack_block(w, q->form[w->many], byte_row(w, q), "y + i", "(r + i) / 32", q->cols));
 }

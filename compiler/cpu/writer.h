@@ -25,6 +25,11 @@ const char *weight_of(const struct writer *w, const struct weight *weight);
 const char *float_row(const struct writer *w, const struct buffer *b);
 const char *byte_row(const struct writer *w, const struct buffer *b);
 const char *rotation_row(const struct writer *w, const struct rotation_plan *r);
+/* A statement that packs a row x of so many columns into xq, or block `block` of a row at `row`, from y on; texts. */
+const char *pack_row(const struct writer *w, enum row_form form, const char *xq, const char *x, uint32_t cols);
+const char *pack_block(const struct writer *w, enum row_form form, const char *row, const char *y, const char *block, uint32_t cols);
+/* "XQ_STRIDE(64u)": of one packed row of so many columns. */
+const char *packed_bytes(const struct writer *w, enum row_form form, uint32_t cols);
 /* `name` scratch memory of the thread, from `offset` on, "0" or "SCRATCH_ROWS", as floats. */
 void put_scratch(struct writer *w, const char *name, const char *offset);
 /* "VECTOR(W_ATTN_NORM)", or "0" where a norm has no weight. */

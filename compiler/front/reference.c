@@ -69,7 +69,15 @@ static float round_bits(float x, int bits, int least)
     return (float)ldexp(nearbyint(ldexp((double)x, -step)), step);
 }
 static float round_f16(float x)  { return round_bits(x, 11, -14); }
-static float round_bf16(float x) { return round_bits(x, 8, -126); }
+static float round_bf16(float x)            /* as round_bits(x, 8, -126), for matrices of it */
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (!isfinite(x)) return x;
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 /* Between -0.5 and 0.5; without dither 0. */
 static float noise_next(uint64_t *noise)
@@ -89,10 +97,26 @@ static void round_block(float *x, uint32_t n, uint32_t steps, uint64_t *noise)
     for (uint32_t i = 0; i < n; i++) x[i] = nearbyintf(x[i] * inverse + noise_next(noise)) * d;
 }
 
+/* Are x and the weights of w bf16? */
+static bool takes_bf16(const struct weight *w, const struct rounding *r)
+{
+    const struct format *f = w->tensor->quant;
+    if (f->coding) return r->bf16 & BF16_OF_BLOCKS;
+    if (w->cols % 32) return false;
+    return (f->id == QUANT_F16 && r->bf16 & BF16_OF_F16) || (f->id == QUANT_BF16 && r->bf16 & BF16_OF_BF16);
+}
+
+/* Row `row` of w as a matmul reads it. */
+static void matrix_row(float *out, const struct weight *w, uint64_t row, const struct rounding *r)
+{
+    weight_to_float(out, w, row, 1);
+    if (takes_bf16(w, r)) for (uint64_t c = 0; c < w->cols; c++) out[c] = round_bf16(out[c]);
+}
+
 /* A row of x as matmuls with w read it.  f16 rows of a prompt are kept times 2^-6 (stage.h), so that f16's least exponent lies higher. */
 static void round_row(float *x, uint32_t cols, const struct weight *w, const struct rounding *r, uint64_t *noise)
 {
-    if (r->halves && w->tensor->quant->id == QUANT_BF16)
+    if (takes_bf16(w, r) || (r->halves && w->tensor->quant->id == QUANT_BF16))
         for (uint32_t c = 0; c < cols; c++) x[c] = round_bf16(x[c] * (1 + 0x1p-7f * noise_next(noise)));
     else if (r->halves)
         for (uint32_t c = 0; c < cols; c++) x[c] = round_bits(x[c] * (1 + 0x1p-10f * noise_next(noise)), 11, -14 + 6);
@@ -121,7 +145,8 @@ static void round_cache(float *x, uint64_t n, enum kv_type kv, uint64_t *noise)
 
 /* ---- operations ---- */
 
-struct matmul { float *y; const double *x; const struct weight *w; uint32_t n; };      /* x: [cols][n], so that tokens are adjacent */
+/* x: [cols][n], so that tokens are adjacent */
+struct matmul { float *y; const double *x; const struct weight *w; uint32_t n; const struct rounding *rounding; };
 
 static void matmul_rows(const void *context, uint64_t first, uint64_t end)
 {
@@ -131,7 +156,7 @@ static void matmul_rows(const void *context, uint64_t first, uint64_t end)
     float  *row = take(cols, sizeof *row);
     double *sum = take(n, sizeof *sum);
     for (uint64_t r = first; r < end; r++) {
-        weight_to_float(row, m->w, r, 1);
+        matrix_row(row, m->w, r, m->rounding);
         memset(sum, 0, n * sizeof *sum);
         for (uint64_t c = 0; c < cols; c++) {
             const double weight = (double)row[c];
@@ -155,7 +180,7 @@ static void matmul(const struct interpreter *in, float *y, const float *x, const
         for (uint64_t c = 0; c < w->cols; c++) turned[c * n + t] = (double)row[c];
     }
     free(row);
-    const struct matmul m = { y, turned, w, n };
+    const struct matmul m = { y, turned, w, n, &in->rounding };
     in_parts(w->rows, matmul_rows, &m);
     free(turned);
 }
@@ -510,7 +535,7 @@ static void slice_product(const struct interpreter *in, float *y, const float *x
     round_row(input, (uint32_t)w->cols, w, &in->rounding, in->noise);
     for (uint64_t r = 0; r < rows; r++) {
         double sum = 0;
-        weight_to_float(row, w, s * rows + r, 1);
+        matrix_row(row, w, s * rows + r, &in->rounding);
         for (uint64_t c = 0; c < w->cols; c++) sum += (double)row[c] * (double)input[c];
         y[r] = (float)sum;
     }

@@ -8,16 +8,12 @@
 #include <string.h>
 
 const char *const kv_type_name[] = { [KV_TYPE_F16] = "f16", [KV_TYPE_F32] = "f32", [KV_TYPE_Q8_0] = "q8_0" };
+const char *const row_form_name[ROW_FORMS] = { [ROW_F32] = "f32", [ROW_Q8] = "q8", [ROW_BF16] = "bf16" };
 const char *const spec_kind_name[] = { [SPEC_NONE] = "none", [SPEC_NGRAM] = "ngram", [SPEC_MTP] = "mtp" };
 
 static const struct machine *machine_for(const struct plan *p) { return machine_of(p->profile->kind); }
 
 uint64_t plan_align(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
-
-bool plan_takes_q8(const struct plan *p, const struct weight *w)
-{
-    return !p->options.exact && w->tensor->quant->block_weights > 1;
-}
 
 /* ---- options ---- */
 
@@ -401,7 +397,7 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     const struct fused *f = p->fused = fuse(a, g, level, &machine->absorbs);
     plan_forms(a, p);
     p->f32 = arena_array(a, struct buffer, g->n_nodes);
-    p->q8 = arena_array(a, struct buffer, g->n_nodes);
+    p->packed = arena_array(a, struct buffer, g->n_nodes);
     p->groups = arena_array(a, struct group_plan, f->n_groups);
     plan_rotations(a, p);
     plan_states(a, p);

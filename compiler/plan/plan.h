@@ -30,14 +30,19 @@ struct plan_options {
     const struct kernel_choices *choices;       /* of a plan that was read back, or NULL */
 };
 
-/* A value in the arena: rows of tokens, `stride` bytes apart.  f32: [cols] floats; q8: quantised rows (docs/kernels.md), `pieces` of
- * them, one behind the other, that products with slices read each for itself. */
+/* How a CPU's products read their input (docs/kernels.md): [cols] floats, or packed: quantised, or rounded to bfloat16. */
+enum row_form { ROW_F32, ROW_Q8, ROW_BF16, ROW_FORMS };
+extern const char *const row_form_name[ROW_FORMS];
+
+/* A value in the arena: rows of tokens, `stride` bytes apart.  Packed rows: `pieces` of them, one behind the other, that products with
+ * slices read each for itself. */
 struct buffer {
     const char *name;             /* of its place, the same in all layers: "attn_norm", "ffn_gate_up in q8" */
     const char *symbol;           /* of place and stride in an emitted source: "ATTN_NORM" */
     bool     exists;
     uint64_t offset, stride;
     uint32_t cols, pieces;
+    enum row_form form[2];        /* in decode, in prefill */
     bool     is_view;             /* of columns of another value's rows */
 };
 
@@ -51,9 +56,11 @@ enum weight_form {
 };
 
 struct group_plan {
-    bool          needs_f32, needs_q8;      /* forms in which its matmuls read the input */
-    bool          staged;                   /* the input must be normed or quantised first: in prefill by a kernel of its own */
-    struct buffer stage_f32, stage_q8;      /* prefill only; of products with slices: a row for each slice and token */
+    /* CPU, in decode and in prefill: do its matmuls read the input as floats, and packed in which form (ROW_F32: they do not)? */
+    bool          needs_f32[2];
+    enum row_form packed[2];
+    bool          staged[2];                /* the input must be normed or packed first: in prefill by a kernel of its own */
+    struct buffer stage_f32, stage_packed;  /* prefill only; of products with slices: a row for each slice and token */
     struct buffer order;                    /* of a choice, prefill only: which tokens each expert has (templates/cpu/experts_tmpl.c) */
     uint32_t      unit_rows[MAX_BRANCHES];  /* rows one piece of work covers */
 };
@@ -75,7 +82,7 @@ struct plan {
     struct plan_options   options;          /* defaults filled in */
     uint32_t              chunk;            /* tokens per prefill step */
     uint32_t              max_logits;       /* of them with logits */
-    struct buffer        *f32, *q8;         /* [n_nodes]: the forms in which a value is kept */
+    struct buffer        *f32, *packed;     /* [n_nodes]: the forms in which a value is kept */
     struct group_plan    *groups;           /* [fused->n_groups] */
     struct gpu_plan      *gpu;              /* NULL: a CPU */
     uint64_t              parts_offset;     /* arena: partial results of decode attention */
@@ -103,8 +110,6 @@ uint32_t plan_context(const struct model *m, const struct plan_options *o);
 /* The program for g and p.  Dies when the model or the options are beyond what the target's kernels are made for. */
 struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *p,
                        const struct plan_options *o);
-/* Does a matmul with these weights take int8 activations? */
-bool plan_takes_q8(const struct plan *p, const struct weight *w);
 uint64_t plan_align(uint64_t bytes, uint64_t to);
 /* How the target's kernels read a matrix; bytes of a tensor in the image. */
 struct packing plan_packing(const struct plan *p, const struct weight *w);

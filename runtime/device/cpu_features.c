@@ -1,5 +1,6 @@
 /* cpu_features.c -- does this processor have the instructions a program was compiled for? */
 #include "cpu_features.h"
+#include "tile_permission.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -58,8 +59,10 @@ bool cpu_has_all(const char *const *features, char *missing, size_t capacity)
     bool all = true;
     if (capacity > 0) missing[0] = 0;
     for (; features && *features; features++) {
-        if (cpu_has(*features)) continue;
-        const int n = used < capacity ? snprintf(missing + used, capacity - used, "%s%s", all ? "" : " ", *features) : 0;
+        const bool there = cpu_has(*features);
+        if (there && (strcmp(*features, "amx_tile") != 0 || tile_permission())) continue;
+        const char *why = there ? " (the processor has it, the kernel does not permit it: Linux 5.16 or newer does)" : "";
+        const int n = used < capacity ? snprintf(missing + used, capacity - used, "%s%s%s", all ? "" : " ", *features, why) : 0;
         if (n > 0) used += (size_t)n;
         all = false;
     }

@@ -8,7 +8,8 @@
 /* False for a name this runtime does not know, too: better refused than a crash on an illegal instruction. */
 bool cpu_has(const char *feature);
 
-/* Writes the names that are missing, separated by blanks; true when there are none. features: NULL-terminated. */
+/* Writes the names that are missing, separated by blanks; true when there are none.  Asks the kernel for the tiles of AMX where amx_tile is
+ * among them.  features: NULL-terminated. */
 bool cpu_has_all(const char *const *features, char *missing, size_t capacity);
 
 #endif

@@ -2,6 +2,7 @@
  * A tile is one worker's share of one launch; what the workers of a launch write is read after all of them are done, so any number of
  * real threads, and any cut of a step into budgets, gives the same bits. */
 #include "instance.h"
+#include "runtime/device/tile_permission.h"
 #include "runtime/model/state.h"
 #include "freestanding.h"
 
@@ -10,10 +11,22 @@
 uint64_t library_engine_bytes(const struct forge_program *p) { return LIBRARY_UP(p->arena_bytes) + LIBRARY_UP(p->state_bytes); }
 uint64_t library_engine_sequence_bytes(const struct forge_program *p) { return LIBRARY_UP(p->state_bytes); }
 
-/* Nothing of it has to be zero: kernels read only what a step wrote. */
+static bool reads_tiles(const struct forge_program *p)
+{
+    static const char name[] = "amx_tile";
+    for (const char *const *f = p->features; *f; f++) {
+        size_t n = 0;
+        while (name[n] && (*f)[n] == name[n]) n++;
+        if ((*f)[n] == name[n]) return true;
+    }
+    return false;
+}
+
+/* Nothing of the memory has to be zero: kernels read only what a step wrote. */
 int library_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
 {
     (void)options;
+    if (reads_tiles(m->program) && !tile_permission()) return MODEL_NO_DEVICE;
     m->arena = at;
     m->first.memory = at + (size_t)LIBRARY_UP(m->program->arena_bytes);
     return MODEL_OK;

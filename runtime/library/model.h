@@ -18,9 +18,10 @@
  * opens with the first GPU that fits; that library may read its environment, open files, start threads and, AMD's, end the process when a
  * kernel faults.  An instance works on any thread, one at a time.  After MODEL_DEVICE_FAILED only model_close may be called.
  *
- * A CPU object needs memcpy, memmove and memset from the program it is linked into, and no other symbol.  It is position-independent, its
- * weights are read-only and can be used where they lie (flash).  Floating point is used as the target's calling convention has it; the
- * rounding mode is the default one, and results do not depend on how many threads parallel_for has. */
+ * A CPU object needs memcpy, memmove and memset from the program it is linked into, and no other symbol; whether the processor has the
+ * target's instructions is for the caller to know.  (Of a target with AMX, model_open asks Linux for its tiles.)  It is
+ * position-independent, its weights are read-only and can be used where they lie (flash).  Floating point is used as the target's calling
+ * convention has it; the rounding mode is the default one, and results do not depend on how many threads parallel_for has. */
 #ifndef MODEL_H
 #define MODEL_H
 #include <stddef.h>
@@ -82,7 +83,7 @@ enum model_status {
     MODEL_NO_TOKENIZER  = -7,
     MODEL_NO_ROOM       = -8,                    /* the output, the scratch or the memory is too small */
     MODEL_BAD_STATE     = -9,                    /* model_restore: not a state of this model, or damaged */
-    MODEL_NO_DEVICE     = -10,                   /* GPU: no library, no GPU, or another one */
+    MODEL_NO_DEVICE     = -10,                   /* GPU: no library, no GPU, or another one; CPU: the kernel refuses the tiles of AMX */
     MODEL_DEVICE_FAILED = -11,
     MODEL_NO_MEMORY     = -12,                   /* GPU */
     MODEL_NOT_FINITE    = -13,                   /* logits with NaN or infinities: damaged weights, or a model that overflows */

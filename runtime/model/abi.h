@@ -34,7 +34,7 @@ struct forge_args {
     uint32_t       n_logits;      /* logits wanted for the last n_logits of the n_tokens; decode: 0 or 1 */
     uint32_t       row;           /* in the arena, of the first token; 0 but for a launch that meets several sequences one by one */
     uint8_t       *parts;         /* as arena, for attention's parts of the positions: each of several sequences has memory of its own */
-    const struct forge_args *columns;            /* NULL, or [n_tokens]: state, n_past and logits of each token */
+    const struct forge_args *columns;            /* NULL, or of each row: state, n_past and logits of its token */
 };
 
 /* What one layer remembers of a sequence's tokens for the next one. */

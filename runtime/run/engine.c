@@ -487,6 +487,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
         args[row] = (struct forge_args){
             .weights = e->weights, .arena = e->arena, .parts = e->arena + row * page_up(p->arena_bytes), .state = c->sequence->state,
             .tokens = &tokens[row], .logits = c->logits, .n_tokens = 1, .n_past = c->sequence->n_past, .n_logits = i >= n, .row = row,
+            .columns = args,
         };
         row++;
         n_logits += i >= n;

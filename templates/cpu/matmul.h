@@ -3,6 +3,7 @@
  * used by all tokens before the next one is decoded. */
 #ifndef FORGE_MATMUL_H
 #define FORGE_MATMUL_H
+#include "bf16.h"
 #include "planes.h"
 #include "quantize.h"
 
@@ -21,11 +22,16 @@
 #ifndef GEMM_FLOAT_COLS
 #define GEMM_FLOAT_COLS 256         /* columns of a float panel, a multiple of 256 */
 #endif
+#ifndef GEMM_PAIRS_COLS
+#define GEMM_PAIRS_COLS 1024        /* columns of a panel of pairs, a multiple of 256 */
+#endif
 #define GEMM_FLOAT_CHAIN 64         /* columns summed in one register before they join y: short chains round less */
 /* Per 32 columns and group: 512 bytes of codes, at most 2 scale and 2 minimum vectors. */
 #define GEMM_INT_SCRATCH   (GEMM_GROUPS * (GEMM_COLS / 32) * (512 + 4 * 64))
 #define GEMM_FLOAT_SCRATCH (GEMM_GROUPS * GEMM_FLOAT_COLS * 64)
-#define GEMM_SCRATCH       (GEMM_INT_SCRATCH > GEMM_FLOAT_SCRATCH ? GEMM_INT_SCRATCH : GEMM_FLOAT_SCRATCH)
+#define GEMM_PAIRS_SCRATCH (2 * GEMM_GROUPS * (GEMM_PAIRS_COLS / 32) * 1024)      /* two panels */
+#define GEMM_LARGER(a, b)  ((a) > (b) ? (a) : (b))
+#define GEMM_SCRATCH       GEMM_LARGER(GEMM_INT_SCRATCH, GEMM_LARGER(GEMM_FLOAT_SCRATCH, GEMM_PAIRS_SCRATCH))
 
 #define FEW_TOKENS 4                /* tokens of the small tiles */
 #ifdef GEMV_GROUPS

@@ -130,6 +130,8 @@ DEVICE vi vi_xor(vi a, vi b)                   { VEC_LOOP a.v[i] ^= b.v[i]; retu
 DEVICE vi vi_less(vi a, vi b)                  { VEC_LOOP a.v[i] = -(a.v[i] < b.v[i]); return a; }               /* all ones or all zeros */
 DEVICE vi vi_load_u8(const uint8_t *p)         { vi r; VEC_LOOP r.v[i] = p[i]; return r; }
 DEVICE vi vi_load_i8(const int8_t *p)          { vi r; VEC_LOOP r.v[i] = p[i]; return r; }
+DEVICE vi vi_load_u16(const void *p)           { uint16_t h[16]; vi r; __builtin_memcpy(h, p, 32); VEC_LOOP r.v[i] = h[i]; return r; }
+DEVICE void vi_store_u16(void *p, vi x)        { uint16_t h[16]; VEC_LOOP h[i] = (uint16_t)x.v[i]; __builtin_memcpy(p, h, 32); }
 DEVICE vi vi_load_i16(const void *p)           { int16_t h[16]; vi r; __builtin_memcpy(h, p, 32); VEC_LOOP r.v[i] = h[i]; return r; }
 DEVICE void vi_store_i8(int8_t *p, vi x)       { VEC_LOOP p[i] = (int8_t)x.v[i]; }      /* truncates */
 DEVICE float vf_sum(vf a)                      { float s[8]; for (uint32_t i = 0; i < 8; i++) s[i] = a.v[i] + a.v[i + 8];
@@ -192,6 +194,8 @@ DEVICE vi vi_xor(vi a, vi b)                   { return a ^ b; }
 DEVICE vi vi_less(vi a, vi b)                  { return a < b; }                                    /* all ones or all zeros */
 DEVICE vi vi_load_u8(const uint8_t *p)         { return __builtin_convertvector((vec_u8)*(const vec_u8_unaligned *)p, vi); }
 DEVICE vi vi_load_i8(const int8_t *p)          { return __builtin_convertvector((vec_i8)*(const vec_i8_unaligned *)p, vi); }
+DEVICE vi vi_load_u16(const void *p)           { return __builtin_convertvector((vec_u16)*(const vec_u16_unaligned *)p, vi); }
+DEVICE void vi_store_u16(void *p, vi x)        { *(vec_u16_unaligned *)p = __builtin_convertvector(x, vec_u16); }   /* truncates */
 DEVICE vi vi_load_i16(const void *p)           { return __builtin_convertvector((vec_i16)*(const vec_i16_unaligned *)p, vi); }
 DEVICE void vi_store_i8(int8_t *p, vi x)       { *(vec_i8_unaligned *)p = __builtin_convertvector(x, vec_i8); }   /* truncates */
 DEVICE float vf_sum(vf a)                      /* same order as the portable one: halves, quarters, ... */

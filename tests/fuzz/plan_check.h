@@ -27,7 +27,7 @@ static void places_of_values(struct places *s, const struct plan *p)
         const uint32_t dies = plan_last_reader(p, n);
         const bool stage = p->gpu && (p->gpu->f16[i].exists || p->gpu->bf16[i].exists);
         places_add(s, &p->f32[i], stage ? 1 : p->chunk, group, dies);
-        places_add(s, &p->q8[i], p->chunk, group, dies);
+        places_add(s, &p->packed[i], p->chunk, group, dies);
         if (stage) places_add(s, &p->gpu->f16[i], p->chunk, group, dies);
         if (stage) places_add(s, &p->gpu->bf16[i], p->chunk, group, dies);
     }
@@ -37,7 +37,7 @@ static void places_of_groups(struct places *s, const struct plan *p)
 {
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         places_add(s, &p->groups[i].stage_f32, p->chunk, i, i);
-        places_add(s, &p->groups[i].stage_q8, p->chunk, i, i);
+        places_add(s, &p->groups[i].stage_packed, p->chunk, i, i);
         if (!p->gpu) continue;
         places_add(s, &p->gpu->groups[i].stage_f16, p->chunk, i, i);
         places_add(s, &p->gpu->groups[i].stage_bf16, p->chunk, i, i);

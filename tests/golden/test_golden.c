@@ -57,7 +57,7 @@ struct prompt {
     uint32_t        n, n_known, n_rows;       /* n_known: n or n + GREEDY */
     const uint32_t *rows;             /* [n_rows] positions of the stored logits */
     const float    *stored;           /* [n_rows][n_vocab] */
-    struct { struct rounding rounding; const float *logits; } truths[4];      /* the reference's, [n_known][n_vocab], made when first asked
+    struct { struct rounding rounding; const float *logits; } truths[6];      /* the reference's, [n_known][n_vocab], made when first asked
                                                                                * for */
     uint32_t        n_truths;
 };
@@ -251,7 +251,8 @@ static const float *truth_of(const struct entry *e, struct prompt *p, const stru
 {
     for (uint32_t i = 0; i < p->n_truths; i++) {
         const struct rounding *t = &p->truths[i].rounding;
-        if (t->steps == r->steps && t->halves == r->halves && t->cache == r->cache && t->kv == r->kv) return p->truths[i].logits;
+        if (t->steps == r->steps && t->halves == r->halves && t->bf16 == r->bf16 && t->cache == r->cache && t->kv == r->kv)
+            return p->truths[i].logits;
     }
     float *logits = arena_array(test.arena, float, (size_t)p->n_known * e->n_vocab);
     reference_logits(test.arena, e->graph, r, p->tokens, p->n_known, logits);
@@ -530,7 +531,7 @@ static const double reference_most = 1.5e-6;
 
 static void run_reference(const cJSON *manifest, const char *const *sets, size_t n_sets, uint32_t n_stored)
 {
-    static const struct rounding none = { 0, false, false, KV_TYPE_F32 };
+    static const struct rounding none = { .kv = KV_TYPE_F32 };
     uint32_t n_long = 0;
     for (size_t s = 0; s < n_sets; s++) {
         uint32_t n;
@@ -555,7 +556,7 @@ static void run_reference(const cJSON *manifest, const char *const *sets, size_t
 /* What the block that drafts foretells behind each token of the prompt. */
 static void run_drafts(const cJSON *manifest)
 {
-    static const struct rounding none = { 0, false, false, KV_TYPE_F32 };
+    static const struct rounding none = { .kv = KV_TYPE_F32 };
     uint32_t n;
     struct entry *entries = read_set(manifest, "drafts", &n);
     for (uint32_t i = 0; i < n; i++) {

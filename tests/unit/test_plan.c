@@ -57,14 +57,14 @@ static void check_arena(const struct plan *p)
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++)
         for (uint32_t form = 0; form < 2; form++) {
-            const struct buffer *b = form ? &p->q8[i] : &p->f32[i];
+            const struct buffer *b = form ? &p->packed[i] : &p->f32[i];
             if (b->exists)
                 ranges[n++] = (struct range){ g->nodes[i]->name, b->offset, b->offset + b->stride * p->chunk, p->fused->group_of[i],
                                               last_read(p, g->nodes[i], false) };
         }
     for (uint32_t i = 0; i < n_groups; i++)
         for (uint32_t form = 0; form < 2; form++) {
-            const struct buffer *b = form ? &p->groups[i].stage_q8 : &p->groups[i].stage_f32;
+            const struct buffer *b = form ? &p->groups[i].stage_packed : &p->groups[i].stage_f32;
             if (b->exists) ranges[n++] = (struct range){ "stage", b->offset, b->offset + b->stride * p->chunk, i, i };
         }
     for (uint32_t i = 0; i < g->n_rotations; i++) {

@@ -1,0 +1,79 @@
+/* bf16.h -- rows of x rounded to bfloat16, and products of pairs of such columns (docs/kernels.md).
+ * With AVX512-BF16 the processor rounds and multiplies, else integers and multiply-adds of floats do, for any vector of vec.h. */
+#ifndef FORGE_BF16_H
+#define FORGE_BF16_H
+#include "vec.h"
+#if defined(FORGE_SIMD_AVX512) && defined(__AVX512BF16__)
+#define BF16_IN_HARDWARE 1
+#include <immintrin.h>
+#else
+#define BF16_IN_HARDWARE 0
+#endif
+
+/* A row: bfloat16 x[cols], cols a multiple of 32.  Its stride is an odd multiple of 64 bytes, as those of quantize.h. */
+#define XB_STRIDE(cols)   ((((cols) * 2 + 63) / 64 | 1) * 64)
+
+/* The nearest bfloat16, ties to even, in the low half of each lane; what is no number stays none. */
+DEVICE vi vi_bf16(vf x)
+{
+    vi bits;
+    __builtin_memcpy(&bits, &x, 64);
+    const vi odd = vi_and(vi_shr(bits, 16), vi_set1(1)), near = vi_shr(vi_add(bits, vi_add(odd, vi_set1(0x7fff))), 16);
+    const vi none = vi_less(vi_set1(0x7f800000), vi_and(bits, vi_set1(0x7fffffff))), quiet = vi_or(vi_shr(bits, 16), vi_set1(0x40));
+    return vi_or(vi_and(none, quiet), vi_and(vi_xor(none, vi_set1(-1)), near));
+}
+/* Lanes of a in the low halves, of b in the high ones. */
+DEVICE vi pairs_of(vf a, vf b)
+{
+#if BF16_IN_HARDWARE
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3,
+                                           18, 2, 17, 1, 16, 0);
+    return (vi)_mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh((__m512)b, (__m512)a));
+#else
+    return vi_or(vi_bf16(a), vi_shl(vi_bf16(b), 16));
+#endif
+}
+/* Two columns of 16 rows at p, [2][16] bfloat16, as pairs. */
+DEVICE vi pairs_beside(const uint8_t *p)
+{
+#if BF16_IN_HARDWARE
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3,
+                                           18, 2, 17, 1, 16, 0);
+    return (vi)_mm512_permutexvar_epi16(order, _mm512_loadu_si512(p));
+#else
+    const vi low = vi_load_u16(p), high = vi_load_u16(p + 32);
+    return vi_or(low, vi_shl(high, 16));
+#endif
+}
+/* acc[row] + a pair of each row times the pair of x at p, in float. */
+DEVICE vf dot_pairs(vf acc, vi pairs, const uint8_t *p)
+{
+    int32_t x;
+    __builtin_memcpy(&x, p, 4);
+#if BF16_IN_HARDWARE
+    return (vf)_mm512_dpbf16_ps((__m512)acc, (__m512bh)pairs, (__m512bh)_mm512_set1_epi32(x));
+#else
+    const vf low = vf_bits(vi_shl(pairs, 16)), high = vf_bits(vi_and(pairs, vi_set1((int32_t)0xffff0000u)));
+    const vf x_low = vf_bits(vi_shl(vi_set1(x), 16)), x_high = vf_bits(vi_and(vi_set1(x), vi_set1((int32_t)0xffff0000u)));
+    return vf_fma(high, x_high, vf_fma(low, x_low, acc));
+#endif
+}
+
+/* Block `block` of 32 columns of a row. */
+DEVICE void bf16_block(void *row, const float *x32, uint32_t block)
+{
+    uint8_t *at = (uint8_t *)row + 64 * (uint64_t)block;
+#if BF16_IN_HARDWARE
+    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)vf_load(x32 + 16), (__m512)vf_load(x32));
+    _mm512_storeu_si512(at, both);
+#else
+    vi_store_u16(at, vi_bf16(vf_load(x32)));
+    vi_store_u16(at + 32, vi_bf16(vf_load(x32 + 16)));
+#endif
+}
+/* row: XB_STRIDE(cols) bytes, 64-byte aligned.  x: [cols]. */
+DEVICE void bf16_row(void *row, const float *x, uint32_t cols)
+{
+    for (uint32_t block = 0; block < cols / 32; block++) bf16_block(row, x + 32 * block, block);
+}
+#endif

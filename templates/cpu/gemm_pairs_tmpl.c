@@ -1,0 +1,189 @@
+/* gemm_pairs_tmpl.c -- products with rows of bfloat16: weights become pairs of bfloat16 columns.  Included once per format with FORMAT
+ * defined, after gemv_tmpl.c for the same format.  Contract: docs/kernels.md.  A panel of rows is decoded once for all tokens, then
+ * multiplied by tiles.h. */
+#ifndef FORMAT
+#include "gemv_tmpl.c"
+#endif
+#include "tiles.h"
+
+#define F(name) PASTE2(name, FORMAT)
+
+/* A panel in the making: blocks b0 .. b0 + n - 1 of 32 columns of `groups` groups. */
+struct F(panel) {
+    uint8_t *to;
+    const uint8_t *group;            /* the first one */
+    uint64_t group_bytes;
+    uint32_t cols, b0, n, groups, made;          /* made: of n * groups pieces */
+#if !F(IS_FLOAT)
+    const int8_t *small[GEMM_GROUPS];
+    _Alignas(64) int8_t room[GEMM_GROUPS][512];
+#endif
+};
+DEVICE void F(panel_begin)(struct F(panel) *p, uint8_t *to, const uint8_t *group, const uint32_t cols, const uint32_t b0, const uint32_t n,
+                           const uint32_t groups)
+{
+    p->to = to;
+    p->group = group;
+    p->group_bytes = F(group_bytes)(cols);
+    p->cols = cols;
+    p->b0 = b0;
+    p->n = n;
+    p->groups = groups;
+    p->made = 0;
+#if !F(IS_FLOAT)
+    UNROLL for (uint32_t g = 0; g < GEMM_GROUPS; g++) p->small[g] = 0;
+#endif
+}
+
+/* 32 columns of a group. */
+DEVICE void F(panel_piece)(struct F(panel) *p, const uint32_t groups)
+{
+    const uint32_t b = p->b0 + p->made / groups, g = p->made % groups;
+    const uint8_t *group = p->group + g * p->group_bytes;
+    uint8_t *to = p->to + 1024 * p->made++;
+#if F(IS_FLOAT)
+    const uint8_t *from = group + (uint64_t)b * 32 * 16 * F(ELEMENT_BYTES);
+    UNROLL for (uint32_t k = 0; k < 16; k++) {
+        const vi pairs = F(pairs)(from + k * 32 * F(ELEMENT_BYTES));
+        __builtin_memcpy(to + 64 * k, &pairs, 64);
+    }
+#else
+    const uint32_t subs = 32 / F(SUB);
+    vi codes[8];
+    vf scale[2], min[2], zero[2];
+    const uint8_t *s = F(scales_of)(&p->small[g], p->room[g], F(group_scales)(group, p->cols), b);
+    F(codes_at)(codes, group + (uint64_t)b * F(CODE_BYTES), p->small[g], b % (F(BLOCK) / 32));
+    F(scales_at)(scale, min, s, p->small[g], b % (F(BLOCK) / 32));
+    UNROLL for (uint32_t j = 0; j < subs; j++) {                            /* what code 0 stands for */
+        const vf offset = vf_mul(scale[j], vf_set1(-(float)F(OFFSET)));
+        zero[j] = F(HAS_MIN) ? min[j] : offset;
+    }
+    UNROLL for (uint32_t k = 0; k < 16; k++) {
+        const vf one = vf_from_vi(code_column(codes[k / 2], k % 2 * 2, F(BITS)));
+        const vf two = vf_from_vi(code_column(codes[k / 2], k % 2 * 2 + 1, F(BITS)));
+        const uint32_t j = 2 * k / F(SUB);
+        const vi pairs = pairs_of(vf_fma(one, scale[j], zero[j]), vf_fma(two, scale[j], zero[j]));
+        __builtin_memcpy(to + 64 * k, &pairs, 64);
+    }
+#endif
+}
+DEVICE void F(panel_finish)(struct F(panel) *p, const uint32_t groups)
+{
+    while (p->made < p->n * groups) F(panel_piece)(p, groups);
+}
+#if !F(IS_FLOAT)
+_Static_assert(!F(HAS_MIN) || F(OFFSET) == 0, "a format has minimums or an offset");
+#endif
+
+#ifdef FORGE_MATRIX_TILES
+/* One or two tiles of tokens times a panel, while pieces of the next one are made: the vector unit has nothing else to do. */
+DEVICE void F(panel_pass)(struct tiles *room, float *y, const uint32_t y_stride, const struct F(panel) *p, const uint8_t *x,
+                          const uint64_t x_stride, const int high, struct F(panel) *next, uint32_t *credit, const uint32_t steps)
+{
+    const uint32_t groups = GEMM_GROUPS, pieces = next ? next->n * groups : 0;
+    tiles_first(room, y, y_stride, p->b0 > 0, high, groups);
+    for (uint32_t b = 0; b < p->n; b++) {
+        tiles_step(room, p->to + PAIRS_BYTES(groups) * (uint64_t)b, x + 64 * (uint64_t)b, x_stride, high, groups);
+        for (*credit += pieces; *credit >= steps && next->made < pieces; *credit -= steps) F(panel_piece)(next, groups);
+    }
+    tiles_last(room, y, y_stride, high, groups);
+}
+/* All tokens times a panel; next: NULL, or the one behind it, which is made meanwhile. */
+DEVICE void F(panel_times)(float *y, const uint32_t y_stride, const struct F(panel) *p, const uint8_t *x, const uint64_t x_stride,
+                           const uint32_t n_tokens, struct F(panel) *next)
+{
+    struct tiles room;
+    const uint32_t steps = (n_tokens + 31) / 32 * p->n;
+    uint32_t t = 0, credit = 0;
+    if (n_tokens >= 32) tiles_begin(&room, 16, 16);
+    for (; t + 32 <= n_tokens; t += 32)
+        F(panel_pass)(&room, y + (uint64_t)t * y_stride, y_stride, p, x + t * x_stride, x_stride, 1, next, &credit, steps);
+    const uint32_t left = n_tokens - t;
+    if (left) tiles_begin(&room, left < 16 ? left : 16, left > 16 ? left - 16 : 16);
+    if (left > 16) F(panel_pass)(&room, y + (uint64_t)t * y_stride, y_stride, p, x + t * x_stride, x_stride, 1, next, &credit, steps);
+    else if (left) F(panel_pass)(&room, y + (uint64_t)t * y_stride, y_stride, p, x + t * x_stride, x_stride, 0, next, &credit, steps);
+    tiles_end(&room);
+    if (next) F(panel_finish)(next, GEMM_GROUPS);
+}
+/* A group that is left over. */
+DEVICE void F(panel_times_one)(float *y, const uint32_t y_stride, const struct F(panel) *p, const uint8_t *x, const uint64_t x_stride,
+                               const uint32_t n_tokens)
+{
+    struct tiles room;
+    for (uint32_t t = 0; t < n_tokens; t += 16) {
+        tiles_begin(&room, n_tokens - t < 16 ? n_tokens - t : 16, 16);
+        tiles_first(&room, y + (uint64_t)t * y_stride, y_stride, p->b0 > 0, 0, 1);
+        for (uint32_t b = 0; b < p->n; b++)
+            tiles_step(&room, p->to + 1024 * (uint64_t)b, x + t * x_stride + 64 * (uint64_t)b, x_stride, 0, 1);
+        tiles_last(&room, y + (uint64_t)t * y_stride, y_stride, 0, 1);
+    }
+    tiles_end(&room);
+}
+#else
+DEVICE void F(panel_times)(float *y, const uint32_t y_stride, const struct F(panel) *p, const uint8_t *x, const uint64_t x_stride,
+                           const uint32_t n_tokens, struct F(panel) *next)
+{
+    pairs_tiles_two(y, y_stride, p->to, x, x_stride, p->n, p->b0 > 0, n_tokens);
+    if (next) F(panel_finish)(next, GEMM_GROUPS);
+}
+DEVICE void F(panel_times_one)(float *y, const uint32_t y_stride, const struct F(panel) *p, const uint8_t *x, const uint64_t x_stride,
+                               const uint32_t n_tokens)
+{
+    pairs_tiles_one(y, y_stride, p->to, x, x_stride, p->n, p->b0 > 0, n_tokens);
+}
+#endif
+
+/* The panels of a range of columns one after the other, so that its part of x stays near.  Two of them take turns in the scratch. */
+SHARED void F(gemm_pairs_groups)(float *y, uint32_t y_stride, const uint8_t *w, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
+                                 uint32_t cols, uint8_t *scratch)
+{
+    enum { BLOCKS = GEMM_PAIRS_COLS / 32, ROWS = 16 * GEMM_GROUPS };
+    const uint64_t bytes = F(group_bytes)(cols), x_stride = XB_STRIDE((uint64_t)cols);
+    const uint32_t blocks = cols / 32, rows = n_rows / ROWS * ROWS;
+    struct F(panel) panels[2];
+    uint32_t turn = 0;
+    if (rows) {
+        F(panel_begin)(&panels[0], scratch, w, cols, 0, blocks < BLOCKS ? blocks : BLOCKS, GEMM_GROUPS);
+        F(panel_finish)(&panels[0], GEMM_GROUPS);
+    }
+    for (uint32_t b0 = 0; b0 < blocks && rows; b0 += BLOCKS)
+        for (uint32_t r = 0; r < rows; r += ROWS, turn = !turn) {
+            const uint32_t next_r = r + ROWS < rows ? r + ROWS : 0, next_b = next_r ? b0 : b0 + BLOCKS;
+            struct F(panel) *next = next_b < blocks ? &panels[!turn] : 0;
+            if (next) F(panel_begin)(next, scratch + !turn * BLOCKS * PAIRS_BYTES(GEMM_GROUPS), w + next_r / 16 * bytes, cols, next_b,
+                                     blocks - next_b < BLOCKS ? blocks - next_b : BLOCKS, GEMM_GROUPS);
+            F(panel_times)(y + r, y_stride, &panels[turn], x + 64 * (uint64_t)b0, x_stride, n_tokens, next);
+        }
+    for (uint32_t r = rows; r < n_rows; r += 16)
+        for (uint32_t b0 = 0; b0 < blocks; b0 += BLOCKS) {
+            F(panel_begin)(&panels[0], scratch, w + r / 16 * bytes, cols, b0, blocks - b0 < BLOCKS ? blocks - b0 : BLOCKS, 1);
+            F(panel_finish)(&panels[0], 1);
+            F(panel_times_one)(y + r, y_stride, &panels[0], x + 64 * (uint64_t)b0, x_stride, n_tokens);
+        }
+}
+DEVICE void F(gemm_pairs)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row,
+                          uint32_t n_rows, uint32_t cols, uint8_t *scratch)
+{
+    F(gemm_pairs_groups)(y, y_stride, w + first_row / 16 * F(group_bytes)(cols), x, n_tokens, n_rows, cols, scratch);
+}
+
+#if F(IS_FLOAT)
+/* One token; several sums hide the latency of the products. */
+SHARED void F(gemv_pairs_groups)(float *y, const uint8_t *p, const uint8_t *x, uint32_t n_rows, uint32_t cols)
+{
+    enum { CHAINS = 4 };
+    for (uint32_t r = 0; r < n_rows; r += 16, p += F(group_bytes)(cols)) {
+        vf sum[CHAINS] = { vf_set1(0), vf_set1(0), vf_set1(0), vf_set1(0) };
+        const uint8_t *at = p;
+        for (uint32_t c = 0; c < cols; c += 32)
+            UNROLL for (uint32_t k = 0; k < 16; k++, at += 32 * F(ELEMENT_BYTES))
+                sum[k % CHAINS] = dot_pairs(sum[k % CHAINS], F(pairs)(at), x + 2 * c + 4 * k);
+        vf_store(y + r, vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
+    }
+}
+DEVICE void F(gemv_pairs)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
+{
+    F(gemv_pairs_groups)(y, w + first_row / 16 * F(group_bytes)(cols), x, n_rows, cols);
+}
+#endif
+#undef F
