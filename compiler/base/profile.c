@@ -239,7 +239,10 @@ static void apply_cpu_tiles(struct profile *p, const struct yaml *y)
     yaml_only(y, keys);
     const struct yaml *v;
     if ((v = yaml_get(y, "gemm_tokens")))     p->tile.gemm_tokens = small(v, 4, 64);      /* FEW_TOKENS in matmul.h */
-    if ((v = yaml_get(y, "gemm_groups")))     p->tile.gemm_groups = small(v, 1, 16);
+    if ((v = yaml_get(y, "gemm_groups"))) {
+        p->tile.gemm_groups = small(v, 1, 16);
+        p->gemm_groups_at = v->at;
+    }
     if ((v = yaml_get(y, "prefill_chunk")))   p->tile.prefill_chunk = small(v, 1, 4096);
     if ((v = yaml_get(y, "attention_block"))) {
         p->tile.attention_block = small(v, 64, 4096);
@@ -437,7 +440,7 @@ static void apply_matrix(struct arena *a, struct profile *p, const struct yaml *
     for (uint32_t i = 0; i < MATRIX_COUNT; i++) names[i] = matrix_unit_name[i];
     const char *name = one_of(a, y, names);
     for (p->matrix_unit = 0; matrix_unit_name[p->matrix_unit] != name; p->matrix_unit++) { }
-    p->matrix_unit_at = y->at;
+    if (p->matrix_unit == MATRIX_TILES) p->gemm_groups_at = y->at;
 }
 
 static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
@@ -739,7 +742,7 @@ static void check_cpu(const struct profile *p)
     if (p->simd->machine && strcmp(p->simd->machine, p->elf_machine))
         die_at(p->simd_at, "simd is %s, which is of %s; the machine is %s", p->simd->name, p->simd->machine, p->elf_machine);
     if (p->matrix_unit == MATRIX_TILES && p->tile.gemm_groups != 2)
-        die_at(p->matrix_unit_at, "matrix is tiles, which are of two groups of rows; gemm_groups is %u", p->tile.gemm_groups);
+        die_at(p->gemm_groups_at, "matrix: tiles multiplies two groups of rows at once; gemm_groups is %u", p->tile.gemm_groups);
 }
 
 static struct profile *load(struct arena *a, const char *name, const char *directory)

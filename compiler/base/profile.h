@@ -49,7 +49,7 @@ struct profile {
     const char      *cflags[PROFILE_MAX_FLAGS + 1];     /* NULL-terminated, for the kernels: "-march=x86-64-v4", ...; where bare for all
                                        * sources, as they choose the calling convention */
     const char      *features[PROFILE_MAX_FLAGS + 1];   /* NULL-terminated names as in runtime/device/cpu_features.def; checked at start */
-    struct place     simd_at, matrix_unit_at;             /* where they stand; for messages */
+    struct place     simd_at, gemm_groups_at;             /* where they stand, or what asks for them; for messages */
     uint32_t         page_bytes;      /* largest page size the ELF file must be aligned to; bare: may be 0 */
     struct {                          /* CPU; prefill_chunk: both kinds */
         uint32_t gemm_tokens;         /* tokens per register tile of the prefill GEMM */

@@ -52,10 +52,7 @@ static void put_row(struct writer *w, const struct attention_text *at)
     if (!q->exists) return;
     const char *block = arena_printf(w->arena, "(%u * h + c) / 32", at->out);
     put(w, "for (uint32_t c = 0; c < %u; c += 32)", at->out);
-    if (q->form[0] != q->form[1]) {                  /* in a step of several texts, whose products are prefill's */
-        put(w, "    if (a->columns) %s", pack_block(w, q->form[1], byte_row(w, q), "y + c", block, q->cols));
-        put(w, "    else %s", pack_block(w, q->form[0], byte_row(w, q), "y + c", block, q->cols));
-    } else put(w, "    %s", pack_block(w, q->form[0], byte_row(w, q), "y + c", block, q->cols));
+    put(w, "    %s", pack_block(w, q->form[0], byte_row(w, q), "y + c", block, q->cols));
 }
 
 static void put_y(struct writer *w, const struct attention_text *at)
@@ -151,9 +148,9 @@ static void put_prefill(struct writer *w)
     if (packed->exists) {
         put(w, "for (uint32_t k = 0; k < n; k++)");
         put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at.out);
-        const char *row = arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, t + k)", packed->symbol, packed->symbol);
+        const char *row = packed_row(w, packed, "t + k");
         const char *y = arena_printf(w->arena, "y + %u * k + c", at.out), *block = arena_printf(w->arena, "(%u * h + c) / 32", at.out);
-        put(w, "        %s", pack_block(w, packed->form[1], row, y, block, packed->cols));
+        put(w, "        %s", pack_block(w, packed->form[w->form], row, y, block, packed->cols));
     }
     put(w, "}");
 }

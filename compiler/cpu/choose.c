@@ -42,27 +42,49 @@ static uint32_t unit_rows(const struct plan *p, const struct branch *b)
 
 /* ---- in which forms a value is kept ---- */
 
-/* What a product reads where it is alone in its group. */
-static enum row_form form_of(const struct plan *p, const struct weight *w, bool many)
+/* What a product reads where it is alone in its group; form: 0 in decode, 1 in prefill. */
+static enum row_form form_of(const struct plan *p, const struct weight *w, uint32_t form)
 {
     const enum matrix_unit unit = p->profile->matrix_unit;
     const uint32_t id = w->tensor->quant->id;
     if (p->options.exact) return ROW_F32;
-    if (w->tensor->quant->block_weights > 1) return many && unit == MATRIX_TILES ? ROW_BF16 : ROW_Q8;
+    if (w->tensor->quant->block_weights > 1) return form && unit == MATRIX_TILES ? ROW_BF16 : ROW_Q8;
     if (unit == MATRIX_NONE || w->cols % 32) return ROW_F32;
-    return id == QUANT_BF16 || (id == QUANT_F16 && many) ? ROW_BF16 : ROW_F32;
+    return id == QUANT_BF16 || (id == QUANT_F16 && form) ? ROW_BF16 : ROW_F32;
 }
 
-enum row_form product_form(const struct plan *p, const struct group *g, const struct weight *w, bool many)
+enum row_form product_form(const struct plan *p, const struct group *g, const struct weight *w, uint32_t form)
 {
-    const enum row_form form = form_of(p, w, many);
-    return form == p->groups[g - p->fused->groups].packed[many] ? form : ROW_F32;
+    const enum row_form alone = form_of(p, w, form);
+    return alone == p->groups[g - p->fused->groups].packed[form] ? alone : ROW_F32;
+}
+
+bool has_columns(const struct plan *p)
+{
+    bool differ = false;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group_plan *gp = &p->groups[i];
+        differ |= gp->packed[0] != gp->packed[1] || gp->needs_f32[0] != gp->needs_f32[1];
+    }
+    return differ && p->model->causal;
+}
+
+const struct buffer *stage_f32(const struct group_plan *gp, uint32_t form)
+{
+    return gp->stage_f32.exists && gp->needs_f32[form] ? &gp->stage_f32 : NULL;
+}
+
+const struct buffer *stage_packed(const struct group_plan *gp, uint32_t form)
+{
+    return gp->stage_packed.exists && gp->packed[form] ? &gp->stage_packed : NULL;
 }
 
 static bool reads_packed(const struct plan *p, const struct group *g, const struct branch *b)
 {
-    return !g->norm && product_form(p, g, b->matmul->weight, false) && product_form(p, g, b->matmul->weight, true);
+    return !g->norm && product_form(p, g, b->matmul->weight, 0) && product_form(p, g, b->matmul->weight, 1);
 }
+
+static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint64_t packed_stride(enum row_form form, uint64_t cols)
 {
@@ -113,7 +135,6 @@ static bool keep_packed(const struct plan *p, const struct node *n)
     }
     const uint32_t pieces = pieces_of(n->readers[0]);
     const enum row_form *form = reader_plan(p, n->readers[0])->packed;
-    if (packed_stride(form[0], n->cols / pieces) > packed_stride(form[1], n->cols / pieces)) return false;   /* no room for decode's row */
     return n->cols / pieces % 32 == 0 && makes_packed(p, n, pieces, form[0] == form[1]);
 }
 
@@ -122,11 +143,16 @@ static struct buffer float_rows(uint32_t cols)
     return (struct buffer){ .exists = true, .cols = cols, .pieces = 1, .stride = XF_STRIDE(plan_align(cols, 16)) };
 }
 
-/* Rows have the stride of prefill's form. */
+uint64_t packed_row_stride(const struct buffer *b, uint32_t form)
+{
+    return b->form[form] ? b->pieces * packed_stride(b->form[form], b->cols / b->pieces) : b->stride;
+}
+
+/* Rows have room for either form. */
 static struct buffer packed_rows(const enum row_form *form, uint32_t cols, uint32_t pieces)
 {
-    return (struct buffer){ .exists = true, .cols = cols, .pieces = pieces, .form = { form[0], form[1] },
-                            .stride = pieces * packed_stride(form[1], cols / pieces) };
+    const uint64_t stride = max_u64(packed_stride(form[0], cols / pieces), packed_stride(form[1], cols / pieces));
+    return (struct buffer){ .exists = true, .cols = cols, .pieces = pieces, .form = { form[0], form[1] }, .stride = pieces * stride };
 }
 
 static void plan_group(struct plan *p, uint32_t index, struct group_plan *gp)
@@ -135,44 +161,59 @@ static void plan_group(struct plan *p, uint32_t index, struct group_plan *gp)
     for (uint32_t i = 0; i < g->n_branches; i++) {
         gp->unit_rows[i] = unit_rows(p, &g->branches[i]);
         if (!g->branches[i].matmul) continue;
-        for (uint32_t many = 0; many < 2; many++) {                  /* one packed form each: codes before floats of 16 bits */
-            const enum row_form form = form_of(p, g->branches[i].matmul->weight, many);
-            if (form == ROW_Q8 || gp->packed[many] == ROW_F32) gp->packed[many] = form;
+        for (uint32_t form = 0; form < 2; form++) {                  /* one packed form each: codes before floats of 16 bits */
+            const enum row_form alone = form_of(p, g->branches[i].matmul->weight, form);
+            if (alone == ROW_Q8 || gp->packed[form] == ROW_F32) gp->packed[form] = alone;
         }
     }
     for (uint32_t i = 0; i < g->n_branches; i++)
-        for (uint32_t many = 0; many < 2; many++)
-            if (g->branches[i].matmul && product_form(p, g, g->branches[i].matmul->weight, many) == ROW_F32) gp->needs_f32[many] = true;
+        for (uint32_t form = 0; form < 2; form++)
+            if (g->branches[i].matmul && product_form(p, g, g->branches[i].matmul->weight, form) == ROW_F32) gp->needs_f32[form] = true;
 }
 
 /* Which forms of the input are made first, as nobody keeps them. */
 struct forms { bool f32, packed; };
-static struct forms staged_forms(const struct plan *p, const struct group *g, bool many)
+static struct forms staged_forms(const struct plan *p, const struct group *g, uint32_t form)
 {
     const struct group_plan *gp = &p->groups[g - p->fused->groups];
     const struct buffer *f = &p->f32[g->input->index];
     const bool own_rows = f->exists && (!f->is_view || g->kind == GROUP_SLICES);
-    return (struct forms){ .f32 = gp->needs_f32[many] && (g->norm || !own_rows),
-                           .packed = gp->packed[many] && (g->norm || !p->packed[g->input->index].exists) };
+    return (struct forms){ .f32 = gp->needs_f32[form] && (g->norm || !own_rows),
+                           .packed = gp->packed[form] && (g->norm || !p->packed[g->input->index].exists) };
 }
 
-/* "ffn_gate_up in q8" */
-static const char *stage_name(struct arena *a, const struct group *g, enum row_form form)
+/* "ffn_gate_up in q8", or "... in q8 or bf16" */
+static const char *stage_name(struct arena *a, const struct plan *p, const struct group *g, bool packed)
 {
-    return arena_printf(a, "%s in %s", g->name, row_form_name[form]);
+    const struct group_plan *gp = &p->groups[g - p->fused->groups];
+    const char *one = row_form_name[packed ? gp->packed[1] : ROW_F32], *other = row_form_name[packed ? gp->packed[0] : ROW_F32];
+    if (!packed || !has_columns(p) || gp->packed[0] == gp->packed[1] || !gp->packed[0]) return arena_printf(a, "%s in %s", g->name, one);
+    return arena_printf(a, "%s in %s or %s", g->name, other, one);
 }
 
-/* The forms that the group's products read in prefill and nobody keeps. */
-static void add_stages(struct arena_plan *ap, struct plan *p, uint32_t i)
+/* What a stage of the group makes: in prefill, or in a step of several texts. */
+static struct forms stage_forms(const struct plan *p, const struct group *g)
+{
+    const struct forms a = staged_forms(p, g, 1), b = has_columns(p) ? staged_forms(p, g, 0) : a;
+    return (struct forms){ a.f32 || b.f32, a.packed || b.packed };
+}
+
+/* Rows of `forms` for the products of group i. */
+static void add_stage(struct arena_plan *ap, struct plan *p, uint32_t i, struct forms forms, uint32_t cols, uint64_t rows)
 {
     const struct group *g = &p->fused->groups[i];
     struct group_plan *gp = &p->groups[i];
-    const struct node *x = g->input;
-    const struct forms forms = staged_forms(p, g, true);
-    if (forms.packed) gp->stage_packed = packed_rows(gp->packed, x->cols, 1);
-    if (forms.f32) gp->stage_f32 = float_rows(x->cols);
-    if (forms.packed) arena_add(ap, stage_name(ap->arena, g, gp->packed[1]), &gp->stage_packed, i, i, p->chunk);
-    if (forms.f32) arena_add(ap, stage_name(ap->arena, g, ROW_F32), &gp->stage_f32, i, i, p->chunk);
+    if (forms.packed) gp->stage_packed = packed_rows(gp->packed, cols, 1);
+    if (forms.f32) gp->stage_f32 = float_rows(cols);
+    if (forms.packed) arena_add(ap, stage_name(ap->arena, p, g, true), &gp->stage_packed, i, i, rows);
+    if (forms.f32) arena_add(ap, stage_name(ap->arena, p, g, false), &gp->stage_f32, i, i, rows);
+}
+
+/* The forms that the group's products read of many tokens and nobody keeps. */
+static void add_stages(struct arena_plan *ap, struct plan *p, uint32_t i)
+{
+    const struct group *g = &p->fused->groups[i];
+    add_stage(ap, p, i, stage_forms(p, g), g->input->cols, p->chunk);
 }
 
 /* Must the group's products have their input made first? */
@@ -180,9 +221,9 @@ static void plan_stages(struct plan *p, uint32_t i)
 {
     const struct group *g = &p->fused->groups[i];
     if (g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) return;
-    for (uint32_t many = 0; many < 2; many++) {
-        const struct forms forms = staged_forms(p, g, many);
-        p->groups[i].staged[many] = forms.f32 || forms.packed;
+    for (uint32_t form = 0; form < 2; form++) {
+        const struct forms forms = staged_forms(p, g, form);
+        p->groups[i].staged[form] = forms.f32 || forms.packed;
     }
 }
 
@@ -190,13 +231,10 @@ static void plan_stages(struct plan *p, uint32_t i)
 static void add_gathered(struct arena_plan *ap, struct plan *p, uint32_t i)
 {
     const struct group *g = &p->fused->groups[i];
-    struct group_plan *gp = &p->groups[i];
-    const uint32_t cols = (uint32_t)g->branches[0].matmul->weight->cols;
-    const uint64_t rows = (uint64_t)p->chunk * plan_slices(g);
-    if (gp->packed[1]) gp->stage_packed = packed_rows(gp->packed, cols, 1);
-    if (gp->needs_f32[1]) gp->stage_f32 = float_rows(cols);
-    if (gp->packed[1]) arena_add(ap, stage_name(ap->arena, g, gp->packed[1]), &gp->stage_packed, i, i, rows);
-    if (gp->needs_f32[1]) arena_add(ap, stage_name(ap->arena, g, ROW_F32), &gp->stage_f32, i, i, rows);
+    const struct group_plan *gp = &p->groups[i];
+    const bool columns = has_columns(p);
+    const struct forms forms = { gp->needs_f32[1] || (columns && gp->needs_f32[0]), gp->packed[1] || (columns && gp->packed[0]) };
+    add_stage(ap, p, i, forms, (uint32_t)g->branches[0].matmul->weight->cols, (uint64_t)p->chunk * plan_slices(g));
 }
 
 /* Which tokens each expert has, and where: counted from 0, so as numbers of 32 bits (templates/cpu/experts_tmpl.c). */
@@ -235,8 +273,6 @@ static void plan_buffers(struct arena *a, struct plan *p)
     }
     arena_place(&ap, p);
 }
-
-static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* The kernel of the embedding, which reads a tensor of its own, makes the tables of all rotations. */
 static void plan_tables(struct plan *p)

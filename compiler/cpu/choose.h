@@ -5,8 +5,13 @@
 
 /* list.c: the kernels, when all places are known. */
 struct kernel_list *cpu_kernels(struct arena *a, const struct plan *p);
-/* In which form the product with w, one of group g, reads its input in prefill (many) or decode. */
-enum row_form product_form(const struct plan *p, const struct group *g, const struct weight *w, bool many);
+/* In which form the product with w, one of group g, reads its input: form 0 in decode and in steps of several texts, 1 in prefill. */
+enum row_form product_form(const struct plan *p, const struct group *g, const struct weight *w, uint32_t form);
+/* Do steps of several texts have kernels of their own, as prefill reads other forms than decode? */
+bool has_columns(const struct plan *p);
+/* The rows that the group's stage makes of its input in such a form; NULL: it makes none. */
+const struct buffer *stage_f32(const struct group_plan *gp, uint32_t form);
+const struct buffer *stage_packed(const struct group_plan *gp, uint32_t form);
 /* The attention that threads go on to from this projection without a barrier; NULL: none.  The projection's decode kernel makes whole
  * heads, KV head by KV head. */
 const struct group *joined_attention(const struct plan *p, const struct group *g);
@@ -23,4 +28,6 @@ const struct buffer *order_of(const struct plan *p, const struct group *g);
 /* The rows that a products kernel of prefill reads: those of its stage, else the value's own. */
 const struct buffer *prefill_f32(const struct plan *p, const struct group *g);
 const struct buffer *prefill_packed(const struct plan *p, const struct group *g);
+/* Bytes from one packed row of b to the next in steps that keep such a form. */
+uint64_t packed_row_stride(const struct buffer *b, uint32_t form);
 #endif

@@ -11,7 +11,7 @@
 /* Launches of decode, `each` of struct forge_launch. */
 struct each { uint32_t first, n; };
 
-/* Of a launch of prefill: what it does depends on the sequence that tokens belong to, beyond the rows that they leave there. */
+/* Of a launch of prefill or columns: what it does depends on the sequence that tokens belong to, beyond the rows that they leave there. */
 static struct each each_of(const struct kernel_list *list, const struct launch *l)
 {
     const enum kernel_template template = list->kernels[l->kernel].template;
@@ -39,7 +39,7 @@ static void emit_launches(struct text *t, const struct kernel_list *k, enum kern
     const struct launches all = kernel_launches_of(k, steps);
     text_printf(t, "static const struct forge_launch %s_launches[%u] = {\n", kernel_steps_name[steps], all.n);
     for (uint32_t i = 0; i < all.n; i++) {
-        const struct each each = steps == STEPS_PREFILL ? each_of(k, &all.list[i]) : (struct each){ 0, 0 };
+        const struct each each = steps != STEPS_DECODE ? each_of(k, &all.list[i]) : (struct each){ 0, 0 };
         emit_launch(t, &k->kernels[all.list[i].kernel], &all.list[i], each);
     }
     text_puts(t, "};\n\n");
@@ -127,8 +127,12 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     text_puts(&model, "/* ==== launches ==== */\n");
     emit_launches(&model, k, STEPS_DECODE);
     emit_launches(&model, k, STEPS_PREFILL);
+    if (k->n_columns) emit_launches(&model, k, STEPS_COLUMNS);
     text_puts(&model, "/* ==== what the runtime is told ==== */\n");
-    const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u, .several = %u,", k->n_decode, k->n_prefill, p->model->causal);
-    emit_program(a, &model, p, o, arena_printf(a, "%s .decode = decode_launches, .prefill = prefill_launches,", counts));
+    const char *columns = k->n_columns ? "columns" : "prefill";
+    const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u, .n_columns = %u,", k->n_decode, k->n_prefill,
+                                      !p->model->causal ? 0 : k->n_columns ? k->n_columns : k->n_prefill);
+    emit_program(a, &model, p, o, arena_printf(a, "%s .decode = decode_launches, .prefill = prefill_launches, .columns = %s_launches,",
+                                               counts, columns));
     return document_print(d, text_str(&head), text_str(&model));
 }

@@ -168,7 +168,9 @@ const char *emit_cpu_body(struct arena *a, const struct plan *p, const struct la
 {
     const struct kernel *k = &p->kernels->kernels[l->kernel];
     const bool rows = !k->prefill && is_shared(k->template);
-    struct writer w = { .arena = a, .plan = p, .kernel = k, .launch = l, .many = k->prefill || rows, .body = { .arena = a }, .depth = 1 };
+    struct writer w = { .arena = a, .plan = p, .kernel = k, .launch = l, .body = { .arena = a }, .depth = 1 };
+    w.many = k->prefill || rows;
+    w.form = k->form;
     w.group = &p->fused->groups[l->group];
     w.gp = &p->groups[l->group];
     w.t = w.many ? "t" : is_attention(k->template) ? "a->row" : "0";
@@ -182,6 +184,7 @@ static const struct launch *launch_of(const struct kernel_list *k, uint32_t kern
 {
     for (uint32_t i = 0; i < k->n_decode; i++) if (k->decode[i].kernel == kernel) return &k->decode[i];
     for (uint32_t i = 0; i < k->n_prefill; i++) if (k->prefill[i].kernel == kernel) return &k->prefill[i];
+    for (uint32_t i = 0; i < k->n_columns; i++) if (k->columns[i].kernel == kernel) return &k->columns[i];
     die("kernel %s has no launch; this is a mistake in forgec, please report it", k->kernels[kernel].name);
 }
 

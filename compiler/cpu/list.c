@@ -13,7 +13,9 @@ struct lister {
     /* of the group at hand */
     const struct group      *group;
     const struct group_plan *gp;
-    bool                     prefill, tail;
+    enum kernel_steps        steps;
+    bool                     many, tail;         /* many: tokens, a chunk of a prompt or of several texts */
+    uint32_t                 form;               /* of packed rows: 0 decode's, 1 prefill's */
     struct kernel_draft      d;
 };
 
@@ -35,18 +37,10 @@ static const char *weight_name(struct lister *l, const struct weight *w)
 
 static const char *place(struct lister *l, const struct buffer *b, const char *form)
 {
-    return arena_printf(l->arena, "%s, %s at %llu, stride %llu", b->name, form, (ull)b->offset, (ull)b->stride);
+    return arena_printf(l->arena, "%s, %s at %llu, stride %llu", b->name, form, (ull)b->offset, (ull)packed_row_stride(b, l->form));
 }
 
 static const char *float_place(struct lister *l, const struct node *n) { return place(l, &l->plan->f32[n->index], "f32"); }
-
-/* "q8"; of attention, whose kernel of one token also serves steps of several texts, both: "q8 or bf16". */
-static const char *packed_text(const struct lister *l, const struct buffer *b)
-{
-    const enum row_form here = b->form[l->prefill], other = b->form[!l->prefill];
-    if (here == other || l->prefill || l->group->kind != GROUP_ATTENTION) return row_form_name[here];
-    return arena_printf(l->arena, "%s or %s", row_form_name[here], row_form_name[other]);
-}
 
 /* Where the rows of a value go. */
 static void result_does(struct lister *l, const struct node *n)
@@ -54,7 +48,7 @@ static void result_does(struct lister *l, const struct node *n)
     const struct buffer *f = &l->plan->f32[n->index], *packed = &l->plan->packed[n->index];
     if (n == l->plan->fused->graph->output) kernel_does(&l->d, "  gives logits, %u columns", n->cols);
     if (f->exists) kernel_does(&l->d, "  gives %s, %u columns", place(l, f, "f32"), n->cols);
-    if (packed->exists) kernel_does(&l->d, "  gives %s, %u columns", place(l, packed, packed_text(l, packed)), n->cols);
+    if (packed->exists) kernel_does(&l->d, "  gives %s, %u columns", place(l, packed, row_form_name[packed->form[l->form]]), n->cols);
 }
 
 static const char *norm_text(struct lister *l, const struct node *n)
@@ -195,7 +189,7 @@ static void slices_product_does(struct lister *l, const struct branch *b, const 
 static void product_does(struct lister *l, const struct branch *b, uint32_t unit)
 {
     const struct weight *w = b->matmul->weight;
-    const char *form = row_form_name[product_form(l->plan, l->group, w, l->prefill)];
+    const char *form = row_form_name[product_form(l->plan, l->group, w, l->form)];
     const char *units = l->d.kernel.param[PARAM_UNIT] ? "" : arena_printf(l->arena, ", units of %u rows", unit);
     if (w->slices) {
         slices_product_does(l, b, form, units);
@@ -242,9 +236,10 @@ static void decode_input_does(struct lister *l)
 static void prefill_input_does(struct lister *l)
 {
     const struct node *x = l->group->input;
-    if (l->gp->needs_f32[1]) kernel_does(&l->d, "reads %s, %u columns", place(l, prefill_f32(l->plan, l->group), "f32"), x->cols);
+    if (l->gp->needs_f32[l->form]) kernel_does(&l->d, "reads %s, %u columns", place(l, prefill_f32(l->plan, l->group), "f32"), x->cols);
     const struct buffer *packed = prefill_packed(l->plan, l->group);
-    if (l->gp->packed[1]) kernel_does(&l->d, "reads %s, %u columns", place(l, packed, row_form_name[l->gp->packed[1]]), x->cols);
+    const char *form = row_form_name[l->gp->packed[l->form]];
+    if (l->gp->packed[l->form]) kernel_does(&l->d, "reads %s, %u columns", place(l, packed, form), x->cols);
     kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)l->plan->scratch_y);
 }
 
@@ -258,9 +253,9 @@ static uint32_t common_unit(const struct lister *l)
 
 static void products_does(struct lister *l)
 {
-    const struct group *joined = l->prefill ? NULL : joined_attention(l->plan, l->group);
+    const struct group *joined = l->many ? NULL : joined_attention(l->plan, l->group);
     l->d.kernel.param[PARAM_UNIT] = common_unit(l);
-    if (l->prefill) prefill_input_does(l);
+    if (l->many) prefill_input_does(l);
     else decode_input_does(l);
     if (joined) kernel_does(&l->d, "  KV head by KV head: a thread makes all that its share of attention reads");
     for (uint32_t i = 0; i < l->group->n_branches; i++) {
@@ -273,14 +268,14 @@ static void products_does(struct lister *l)
 static void slices_does(struct lister *l)
 {
     const struct group *g = l->group;
-    const struct buffer *f = &l->gp->stage_f32, *packed = &l->gp->stage_packed;
-    const char *form = row_form_name[l->gp->packed[1]];
+    const struct buffer *f = stage_f32(l->gp, l->form), *packed = stage_packed(l->gp, l->form);
+    const char *form = row_form_name[l->gp->packed[l->form]];
     l->d.kernel.param[PARAM_UNIT] = common_unit(l);
     if (g->choice) kernel_does(&l->d, "choice %s, of %u experts", float_place(l, g->choice), g->choice->inputs[0]->cols);
-    if (!l->prefill) decode_input_does(l);
+    if (!l->many) decode_input_does(l);
     else {
-        if (f->exists) kernel_does(&l->d, "reads %sinput %s", order_text(l), place(l, f, "f32"));
-        if (packed->exists) kernel_does(&l->d, "reads %sinput %s", order_text(l), place(l, packed, form));
+        if (f) kernel_does(&l->d, "reads %sinput %s", order_text(l), place(l, f, "f32"));
+        if (packed) kernel_does(&l->d, "reads %sinput %s", order_text(l), place(l, packed, form));
         kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)l->plan->scratch_y);
     }
     for (uint32_t i = 0; i < g->n_branches; i++) if (!g->branches[i].is_partner) branch_does(l, &g->branches[i], l->gp->unit_rows[i]);
@@ -290,15 +285,15 @@ static void gather_does(struct lister *l)
 {
     const struct group *g = l->group;
     const struct node *x = g->input, *product = g->branches[0].matmul;
-    const struct buffer *f = &l->gp->stage_f32, *packed = &l->gp->stage_packed, *kept = &l->plan->packed[x->index];
-    const bool copies = packed->exists && kept->exists && !g->norm;
-    const char *form = row_form_name[l->gp->packed[1]];
+    const struct buffer *f = stage_f32(l->gp, l->form), *packed = stage_packed(l->gp, l->form), *kept = &l->plan->packed[x->index];
+    const bool copies = packed && kept->exists && !g->norm;
+    const char *form = row_form_name[l->gp->packed[l->form]];
     kernel_does(&l->d, "reads %s, %u columns", place(l, copies ? kept : &l->plan->f32[x->index], copies ? form : "f32"), x->cols);
-    if (f->exists && copies) kernel_does(&l->d, "reads %s", float_place(l, x));
+    if (f && copies) kernel_does(&l->d, "reads %s", float_place(l, x));
     if (g->norm) kernel_does(&l->d, "%s", norm_text(l, g->norm));
     kernel_does(&l->d, "%u slices, %s%llu columns for each", plan_slices(g), order_text(l), (ull)product->weight->cols);
-    if (f->exists) kernel_does(&l->d, "  gives %s", place(l, f, "f32"));
-    if (packed->exists) kernel_does(&l->d, "  gives %s", place(l, packed, form));
+    if (f) kernel_does(&l->d, "  gives %s", place(l, f, "f32"));
+    if (packed) kernel_does(&l->d, "  gives %s", place(l, packed, form));
 }
 
 static void route_does(struct lister *l)
@@ -319,12 +314,12 @@ static void order_does(struct lister *l)
 
 static void stage_does(struct lister *l)
 {
-    const struct buffer *f = &l->gp->stage_f32, *packed = &l->gp->stage_packed;
-    const char *form = row_form_name[l->gp->packed[1]];
+    const struct buffer *f = stage_f32(l->gp, l->form), *packed = stage_packed(l->gp, l->form);
+    const char *form = row_form_name[l->gp->packed[l->form]];
     kernel_does(&l->d, "reads %s, %u columns", float_place(l, l->group->input), l->group->input->cols);
     if (l->group->norm) kernel_does(&l->d, "%s", norm_text(l, l->group->norm));
-    if (f->exists) kernel_does(&l->d, "  gives %s", place(l, f, "f32"));
-    if (packed->exists) kernel_does(&l->d, "  gives %s", place(l, packed, form));
+    if (f) kernel_does(&l->d, "  gives %s", place(l, f, "f32"));
+    if (packed) kernel_does(&l->d, "  gives %s", place(l, packed, form));
 }
 
 /* ---- the other kinds ---- */
@@ -408,7 +403,7 @@ static void scores_does(struct lister *l, const struct node *n)
     if (n->attr.cap > 0) kernel_does(&l->d, "  cap %.9g", n->attr.cap);
     if (window) kernel_does(&l->d, "  window of %u positions", window);
     if (!n->attr.causal) kernel_does(&l->d, "  every token sees all of the text");
-    if (n->weight && l->prefill) kernel_does(&l->d, "  sinks, weight %s", weight_name(l, n->weight));
+    if (n->weight && l->many) kernel_does(&l->d, "  sinks, weight %s", weight_name(l, n->weight));
     else if (n->weight) kernel_does(&l->d, "  sinks, weight %s", name_at(l, l->plan->weight_offset[n->weight->index], n->weight->role));
 }
 
@@ -420,7 +415,7 @@ static void attention_does(struct lister *l)
     kernel_does(&l->d, "attention of %s over %u in %s, %s", heads_text(l, n), k->heads, kv, rows_text(l, n));
     scores_does(l, n);
     kernel_does(&l->d, "reads %s", float_place(l, n->inputs[0]));
-    if (!l->prefill) kernel_does(&l->d, "  parts of the positions at %llu", (ull)p->parts_offset);
+    if (!l->many) kernel_does(&l->d, "  parts of the positions at %llu", (ull)p->parts_offset);
     if (!p->f32[n->index].exists) kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)p->scratch_y);
     result_does(l, n);
     l->d.launch.state = plan_state(p, n)->offset;
@@ -444,7 +439,9 @@ static void merge_does(struct lister *l)
 static void begin(struct lister *l, enum kernel_template template, const char *suffix)
 {
     const char *name = arena_printf(l->arena, "%s_%s", l->group->name, suffix);
-    l->d = kernel_begin(l->list, template, name, l->plan->fused, l->group, l->prefill, l->tail);
+    l->d = kernel_begin(l->list, template, name, l->plan->fused, l->group, l->steps, l->tail);
+    l->d.kernel.prefill = l->many;
+    l->d.kernel.form = l->form;
 }
 
 /* Templates that decode and prefill share. */
@@ -466,8 +463,8 @@ static void add_stage(struct lister *l)
 
 static void add_products(struct lister *l)
 {
-    if (l->prefill && l->gp->staged[1]) add_stage(l);
-    begin(l, TEMPLATE_products, l->prefill ? "prefill" : "decode");
+    if (l->many && l->gp->staged[l->form]) add_stage(l);
+    begin(l, TEMPLATE_products, kernel_steps_name[l->steps]);
     products_does(l);
     kernel_end(l->list, &l->d);
 }
@@ -483,22 +480,22 @@ static void add_merge(struct lister *l)
 
 static void add_attention(struct lister *l)
 {
-    begin(l, TEMPLATE_attention, l->prefill ? "prefill" : "decode");
-    if (!l->prefill && l->group->joins) l->d.kernel.joins_divides = l->group->node->inputs[1]->heads;
+    begin(l, TEMPLATE_attention, kernel_steps_name[l->steps]);
+    if (!l->many && l->group->joins) l->d.kernel.joins_divides = l->group->node->inputs[1]->heads;
     attention_does(l);
     kernel_end(l->list, &l->d);
-    if (!l->prefill) add_merge(l);
+    if (!l->many) add_merge(l);
 }
 
 static void add_slices(struct lister *l)
 {
-    if (l->prefill) {
+    if (l->many) {
         begin(l, TEMPLATE_gather, "gather");
         l->d.launch.name = arena_printf(l->arena, "%s_in", l->group->name);
         gather_does(l);
         kernel_end(l->list, &l->d);
     }
-    begin(l, TEMPLATE_slices, l->prefill ? "prefill" : "decode");
+    begin(l, TEMPLATE_slices, kernel_steps_name[l->steps]);
     slices_does(l);
     kernel_end(l->list, &l->d);
 }
@@ -506,7 +503,7 @@ static void add_slices(struct lister *l)
 static void add_route(struct lister *l)
 {
     add_rows_kernel(l, TEMPLATE_route, route_does);
-    if (!l->prefill) return;
+    if (!l->many) return;
     begin(l, TEMPLATE_order, "order");
     l->d.launch.name = "order";
     order_does(l);
@@ -533,19 +530,27 @@ static void add_group(struct lister *l)
     }
 }
 
+static void add_steps(struct lister *l, enum kernel_steps steps, bool many, uint32_t form)
+{
+    l->steps = steps;
+    l->many = many;
+    l->form = form;
+    add_group(l);
+}
+
 struct kernel_list *cpu_kernels(struct arena *a, const struct plan *p)
 {
     const struct fused *f = p->fused;
     struct lister l = { .arena = a, .plan = p, .list = kernel_list_new(a) };
     const uint32_t last_store = fuse_last_store(f);
+    const bool columns = has_columns(p);
     for (uint32_t i = 0; i < f->n_groups; i++) {
         l.group = &f->groups[i];
         l.gp = &p->groups[i];
         l.tail = i > last_store;
-        l.prefill = false;
-        add_group(&l);
-        l.prefill = true;
-        add_group(&l);
+        add_steps(&l, STEPS_DECODE, false, 0);
+        add_steps(&l, STEPS_PREFILL, true, 1);
+        if (columns) add_steps(&l, STEPS_COLUMNS, true, 0);
     }
     return l.list;
 }

@@ -19,7 +19,7 @@ static void put_forms(struct writer *w)
     const struct node *norm = w->group->norm;
     const uint32_t cols = w->group->input->cols;
     if (norm) put(w, "%s", norm_call(w, norm, "xf", "x"));
-    if (w->gp->packed[w->many]) put(w, "%s", pack_row(w, w->gp->packed[w->many], "xq", norm ? "xf" : "x", cols));
+    if (w->gp->packed[w->form]) put(w, "%s", pack_row(w, w->gp->packed[w->form], "xq", norm ? "xf" : "x", cols));
 }
 
 /* Decode: every thread prepares the row for itself; cheaper than a barrier. Declares xf and xq as far as the matmuls read them. */
@@ -42,22 +42,22 @@ static void put_decode_input(struct writer *w)
 static void put_prefill_input(struct writer *w)
 {
     const struct buffer *f = prefill_f32(w->plan, w->group), *q = prefill_packed(w->plan, w->group);
-    if (w->gp->needs_f32[1]) put(w, "const void *const xf = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", f->symbol, f->symbol);
-    if (w->gp->packed[1]) put(w, "const void *const xq = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", q->symbol, q->symbol);
+    if (w->gp->needs_f32[w->form]) put(w, "const void *const xf = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", f->symbol, f->symbol);
+    if (w->gp->packed[w->form]) put(w, "const void *const xq = %s;", packed_row(w, q, "t0"));
 }
 
 /* Tokens shared out among the threads. */
 void put_stage(struct writer *w)
 {
-    const struct buffer *f = &w->gp->stage_f32, *q = &w->gp->stage_packed;
+    const struct buffer *f = stage_f32(w->gp, w->form), *q = stage_packed(w->gp, w->form);
     put(w, "const uint32_t t0 = first_token(a, l);");
     put(w, "const struct span s = share(a->n_tokens - t0, thread, n_threads);");
     put(w, "for (uint32_t t = t0 + s.first; t < t0 + s.last; t++) {");
     put(w, "const float *const x = %s;", float_row(w, &w->plan->f32[w->group->input->index]));
-    if (f->exists) put(w, "float *const xf = %s;", float_row(w, f));
+    if (f) put(w, "float *const xf = %s;", float_row(w, f));
     else if (w->group->norm) put_scratch(w, "xf", "0");
-    if (q->exists) put(w, "uint8_t *const xq = %s;", byte_row(w, q));
-    if (f->exists && !w->group->norm) put(w, "copy(xf, x, %u);", w->group->input->cols);        /* a view: its rows lie too far apart */
+    if (q) put(w, "uint8_t *const xq = %s;", byte_row(w, q));
+    if (f && !w->group->norm) put(w, "copy(xf, x, %u);", w->group->input->cols);        /* a view: its rows lie too far apart */
     put_forms(w);
     put(w, "}");
 }
@@ -67,7 +67,7 @@ void put_stage(struct writer *w)
 static void put_matmul(struct writer *w, const struct branch *b, const char *y, uint32_t unit, const char *n)
 {
     const struct weight *m = b->matmul->weight;
-    const enum row_form form = product_form(w->plan, w->group, m, w->many);
+    const enum row_form form = product_form(w->plan, w->group, m, w->form);
     const char *call = product_call(w, m, form);
     const char *rows = m->rows % unit ? arena_printf(w->arena, "round_up_16(%s)", n) : n;
     const char *sizes = arena_printf(w->arena, "r, /* rows */ %s, /* cols */ %u", rows, (uint32_t)m->cols), *x = form ? "xq" : "xf";

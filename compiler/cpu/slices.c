@@ -44,7 +44,7 @@ static void put_tables(struct writer *w, const struct slices *s)
 
 static enum row_form form_of(const struct writer *w, const struct branch *b)
 {
-    return product_form(w->plan, w->group, b->matmul->weight, w->many);
+    return product_form(w->plan, w->group, b->matmul->weight, w->form);
 }
 
 static const char *call_of(const struct writer *w, const struct branch *b) { return product_call(w, b->matmul->weight, form_of(w, b)); }
@@ -70,8 +70,7 @@ static void put_gemv(struct writer *w, const struct slices *s, const struct bran
 /* m rows of the slice, from j on. */
 static void put_gemm(struct writer *w, const struct slices *s, const struct branch *b, const char *y, uint32_t unit, const char *n)
 {
-    const struct buffer *stage = form_of(w, b) ? &w->gp->stage_packed : &w->gp->stage_f32;
-    const char *x = arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, j)", stage->symbol, stage->symbol);
+    const char *x = packed_row(w, form_of(w, b) ? &w->gp->stage_packed : &w->gp->stage_f32, "j");
     put(w, "%s(%s, /* stride */ %u, %s,", call_of(w, b), y, unit, slice_text(w, s, b));
     put(w, "    %s, m, %s, SCRATCH(0));", x, rows_text(w, b, unit, n));
 }
@@ -134,7 +133,7 @@ static void put_slice_sink(struct writer *w, const struct branch *b, const char 
     if (f->exists) put(w, "copy(%s + %u * k + r, y, %s);", float_row(w, f), rows, n);
     if (!q->exists) return;
     put(w, "for (uint32_t i = 0; i < %s; i += 32)", n);
-    const enum row_form form = q->form[w->many];
+    const enum row_form form = q->form[w->form];
     const char *row = byte_row(w, q), *piece = arena_printf(w->arena, "%s + %s * k", row, packed_bytes(w, form, rows));
     const char *block = arena_printf(w->arena, "(%u * k + r + i) / 32", rows);
     if (q->pieces == 1) put(w, "    %s", pack_block(w, form, row, "y + i", block, q->cols));
@@ -290,9 +289,9 @@ void put_gather(struct writer *w)
 {
     const struct slices s = slices_of(w);
     const struct node *in = s.group->input, *norm = s.group->norm;
-    const struct buffer *f = &w->gp->stage_f32, *q = &w->gp->stage_packed, *kept = &w->plan->packed[in->index];
-    const enum row_form form = w->gp->packed[1];
-    const bool copies = q->exists && kept->exists && !norm, reads = f->exists || !copies;
+    const struct buffer *f = stage_f32(w->gp, w->form), *q = stage_packed(w->gp, w->form), *kept = &w->plan->packed[in->index];
+    const enum row_form form = w->gp->packed[w->form];
+    const bool copies = q && kept->exists && !norm, reads = f || !copies;
     const char *piece = s.pieces > 1 ? arena_printf(w->arena, " + %u * k", s.cols) : "";
     if (s.experts) {
         put_tables(w, &s);
@@ -306,15 +305,15 @@ void put_gather(struct writer *w)
     else put(w, "const uint32_t t = t0 + j %% m, k = j / m;");
     put(w, "(void)k;");
     if (reads) put(w, "const float *const x = %s%s;", float_row(w, f32_of(w, in)), piece);
-    if (f->exists) put(w, "float *const xf = FLOAT_ROW(BUFFER(AT_%s), STRIDE_%s, j);", f->symbol, f->symbol);
+    if (f) put(w, "float *const xf = FLOAT_ROW(BUFFER(AT_%s), STRIDE_%s, j);", f->symbol, f->symbol);
     else if (norm) put_scratch(w, "xf", "0");
     if (norm) put(w, "%s", norm_call(w, norm, "xf", "x"));
-    else if (f->exists) put(w, "copy(xf, x, %u);", s.cols);
-    if (q->exists) put(w, "uint8_t *const xq = ROW(BUFFER(AT_%s), STRIDE_%s, j);", q->symbol, q->symbol);
+    else if (f) put(w, "copy(xf, x, %u);", s.cols);
+    if (q) put(w, "uint8_t *const xq = %s;", packed_row(w, q, "j"));
     if (copies) {
         const char *bytes = packed_bytes(w, form, s.cols), *at = s.pieces > 1 ? arena_printf(w->arena, " + %s * k", bytes) : "";
         put(w, "copy_bytes(xq, %s%s, %s);", byte_row(w, kept), at, bytes);
-    } else if (q->exists) put(w, "%s", pack_row(w, form, "xq", norm ? "xf" : "x", s.cols));
+    } else if (q) put(w, "%s", pack_row(w, form, "xq", norm ? "xf" : "x", s.cols));
     put(w, "}");
 }
 

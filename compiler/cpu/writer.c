@@ -23,10 +23,14 @@ const char *float_row(const struct writer *w, const struct buffer *b)
     return arena_printf(w->arena, "VALUE(%s, %s)", b->symbol, w->t);
 }
 
-const char *byte_row(const struct writer *w, const struct buffer *b)
+const char *packed_row(const struct writer *w, const struct buffer *b, const char *t)
 {
-    return arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, %s)", b->symbol, b->symbol, w->t);
+    const uint64_t stride = packed_row_stride(b, w->form);
+    if (stride == b->stride) return arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, %s)", b->symbol, b->symbol, t);
+    return arena_printf(w->arena, "ROW(BUFFER(AT_%s), /* stride */ %lluu, %s)", b->symbol, (unsigned long long)stride, t);
 }
+
+const char *byte_row(const struct writer *w, const struct buffer *b) { return packed_row(w, b, w->t); }
 
 const char *rotation_row(const struct writer *w, const struct rotation_plan *r)
 {
@@ -256,5 +260,5 @@ void put_sink(struct writer *w, const struct branch *b, const char *n)
     if (f->exists) put(w, "copy(%s + r, y, %s);", float_row(w, f), n);
     if (!q->exists) return;
     put(w, "for (uint32_t i = 0; i < %s; i += 32)", n);
-    put(w, "    %s", pack_block(w, q->form[w->many], byte_row(w, q), "y + i", "(r + i) / 32", q->cols));
+    put(w, "    %s", pack_block(w, q->form[w->form], byte_row(w, q), "y + i", "(r + i) / 32", q->cols));
 }

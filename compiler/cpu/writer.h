@@ -11,6 +11,7 @@ struct writer {
     const struct group      *group;         /* of the launch */
     const struct group_plan *gp;
     bool                     many;          /* tokens, counted by t; else one */
+    uint32_t                 form;          /* of packed rows: 0 decode's, 1 prefill's */
     const char              *t;             /* "t", or "0" */
     struct text              body;
     uint32_t                 depth;         /* of braces */
@@ -24,6 +25,8 @@ const char *weight_of(const struct writer *w, const struct weight *weight);
 /* Row t of a buffer: "VALUE(FFN_INP, t)", "ROW(...)"; of a rotation's table. */
 const char *float_row(const struct writer *w, const struct buffer *b);
 const char *byte_row(const struct writer *w, const struct buffer *b);
+/* Row `t` of packed ones, a text. */
+const char *packed_row(const struct writer *w, const struct buffer *b, const char *t);
 const char *rotation_row(const struct writer *w, const struct rotation_plan *r);
 /* A statement that packs a row x of so many columns into xq, or block `block` of a row at `row`, from y on; texts. */
 const char *pack_row(const struct writer *w, enum row_form form, const char *xq, const char *x, uint32_t cols);

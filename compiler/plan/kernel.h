@@ -43,7 +43,8 @@ extern const struct template_info template_info[TEMPLATE_COUNT];
 struct kernel {
     const char          *name;            /* of the function, unique in the program: "attn_qkv" */
     enum kernel_template template;
-    bool                 prefill;
+    bool                 prefill;         /* CPU: also of several texts */
+    uint32_t             form;            /* CPU: of packed rows, 0 decode's, 1 prefill's; `does` tells where it matters */
     const struct group  *group;           /* of its first launch; NULL: sample */
     uint32_t             param[PARAM_COUNT];
     const char          *does;            /* lines: operations with attributes and sizes, formats of weights by slot, places and forms

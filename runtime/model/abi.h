@@ -164,10 +164,10 @@ struct forge_program {
     uint32_t    chunk;                           /* most tokens in one prefill step */
     uint32_t    max_logits;                      /* most of them with logits, <= chunk */
     uint32_t    max_threads;                     /* arena holds scratch for so many */
-    uint32_t    n_decode, n_prefill;
-    uint32_t    several;                         /* 1: a step of prefill may be of as many sequences */
+    uint32_t    n_decode, n_prefill, n_columns;
     const struct forge_launch *decode;           /* [n_decode], n_tokens == 1 */
     const struct forge_launch *prefill;          /* [n_prefill], any n_tokens <= chunk */
+    const struct forge_launch *columns;          /* [n_columns], tokens of as many sequences, <= chunk; n_columns 0: one by one */
     uint64_t    arena_bytes, weights_bytes;
     uint64_t    state_bytes;                     /* of one sequence */
     uint32_t    n_states;

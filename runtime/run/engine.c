@@ -368,10 +368,10 @@ static void append(struct forge_sequence *q, uint32_t n)
 }
 
 /* A part of a prompt whose logits nobody reads only has to leave its state. */
-static void prefill_launches(struct launches *list, const struct forge_program *p, uint32_t n_logits)
+static void many_launches(struct launches *list, const struct forge_launch *launches, uint32_t n, uint32_t n_logits)
 {
-    list->launch = p->prefill;
-    list->n = p->n_prefill;
+    list->launch = launches;
+    list->n = n;
     for (uint32_t i = 0; n_logits == 0 && i < list->n; i++)
         if (list->launch[i].tail) list->n = i;
 }
@@ -391,7 +391,7 @@ static enum forge_status run_step(struct forge_sequence *q, bool decode, const i
         .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits,
     };
     struct launches list = { &args, p->decode, p->n_decode, NULL, e->pool, e->clocks };
-    if (!decode) prefill_launches(&list, p, n_logits);
+    if (!decode) many_launches(&list, p->prefill, p->n_prefill, n_logits);
     pool_run(e->pool, run_launches, &list);
     append(q, n);
     return check_logits(q, logits, n_logits, error);
@@ -487,7 +487,6 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
         args[row] = (struct forge_args){
             .weights = e->weights, .arena = e->arena, .parts = e->arena + row * page_up(p->arena_bytes), .state = c->sequence->state,
             .tokens = &tokens[row], .logits = c->logits, .n_tokens = 1, .n_past = c->sequence->n_past, .n_logits = i >= n, .row = row,
-            .columns = args,
         };
         row++;
         n_logits += i >= n;
@@ -495,7 +494,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
     const struct forge_args all = { .weights = e->weights, .arena = e->arena, .tokens = tokens, .n_tokens = n, .n_logits = n_logits,
                                     .columns = args };
     struct launches list = { .args = &all, .decode = p->decode, .pool = e->pool };
-    prefill_launches(&list, p, n_logits);
+    many_launches(&list, p->columns, p->n_columns, n_logits);
     pool_run(e->pool, run_several_launches, &list);
 }
 
@@ -514,7 +513,7 @@ static uint32_t most_together(const struct forge_engine *e)
 {
     const struct forge_program *p = e->program;
     if (p->gpu) return p->gpu->several ? p->gpu->most_columns : 1;
-    if (!p->several || e->chunk < 2) return 1;
+    if (!p->n_columns || e->chunk < 2) return 1;
     return p->chunk < FORGE_MAX_COLUMNS ? p->chunk : FORGE_MAX_COLUMNS;
 }
 

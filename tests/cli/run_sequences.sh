@@ -47,6 +47,11 @@ try qwen3-a portable 1 3
 try q-llama-Q8_0 portable 2
 options='--kv q8_0 --ctx 100 --fuse none'
 try q-untied-Q4_K_M portable 1 2
+# Products that read rows of another form in steps of several than in those of one.
+if [ "$(uname -m)" = x86_64 ]; then
+    options='--ctx 100'
+    try q-untied-Q4_K_M "$source/tests/cli/x86-64-v3-tiles.yaml" 2
+fi
 # States that every token replaces, experts, keys and values with heads of different sizes.
 options='' golden=$5
 try qwen35moe-a portable 2

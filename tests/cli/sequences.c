@@ -107,7 +107,7 @@ static void batches(struct forge_engine *e, uint32_t n)
     struct forge_sequence *q[N];
     open_all(e, q);
     uint32_t done[N] = { 0 };
-    const bool exact = e->program->gpu || n == 1 || !e->program->several;
+    const bool exact = e->program->gpu || n == 1 || e->program->n_columns == 0;
     for (uint32_t at = 0; at < N * STEPS; at += n) {
         struct forge_column columns[N];
         for (uint32_t i = 0; i < n; i++) {

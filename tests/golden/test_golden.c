@@ -398,14 +398,14 @@ static const int32_t *generate(const struct built *b, struct way w)
     return tokens;
 }
 
-/* How many of the stored greedy tokens the program must choose.  int8: up to the first whose lead, in the reference, is half again what two
- * logits may be off. */
+/* How many of the stored greedy tokens the program must choose.  int8 and bf16: up to the first whose lead, in the reference, is half again
+ * what two logits may be off. */
 static uint32_t greedy_certain(const struct built *b, struct way w)
 {
     struct prompt *p = &b->entry->given;
     const uint32_t n_vocab = b->entry->n_vocab;
     const struct bound bound = bound_of(b, w);
-    if (bound.rounding.steps != 127) return GREEDY;
+    if (bound.rounding.steps != 127 && !bound.rounding.bf16) return GREEDY;
     const float *logits = truth_of(b->entry, p, &bound.rounding);
     double largest = 0;
     for (size_t i = 0; i < (size_t)p->n_known * n_vocab; i++) largest = fmax(largest, fabs((double)logits[i]));
