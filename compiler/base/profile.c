@@ -234,7 +234,7 @@ static void check_features(struct arena *a, const struct yaml *y)
 
 static void apply_cpu_tiles(struct profile *p, const struct yaml *y)
 {
-    static const char *const keys[] = { "gemm_tokens", "gemm_groups", "prefill_chunk", "attention_block", NULL };
+    static const char *const keys[] = { "gemm_tokens", "gemm_groups", "prefill_chunk", "prefill_few", "attention_block", NULL };
     if (y->kind != YAML_MAP) die_at(y->at, "expected a map");
     yaml_only(y, keys);
     const struct yaml *v;
@@ -244,6 +244,7 @@ static void apply_cpu_tiles(struct profile *p, const struct yaml *y)
         p->gemm_groups_at = v->at;
     }
     if ((v = yaml_get(y, "prefill_chunk")))   p->tile.prefill_chunk = small(v, 1, 4096);
+    if ((v = yaml_get(y, "prefill_few")))     p->tile.prefill_few = small(v, 0, 4096);
     if ((v = yaml_get(y, "attention_block"))) {
         p->tile.attention_block = small(v, 64, 4096);
         if (p->tile.attention_block % 64) die_at(v->at, "attention_block is %u; it must be a multiple of 64", p->tile.attention_block);

@@ -55,6 +55,7 @@ struct profile {
         uint32_t gemm_tokens;         /* tokens per register tile of the prefill GEMM */
         uint32_t gemm_groups;         /* 16-row groups per register tile */
         uint32_t prefill_chunk;       /* tokens per prefill step */
+        uint32_t prefill_few;         /* steps of up to so many read rows as decode does; 0: none */
         uint32_t attention_block;     /* KV positions per streaming-softmax block, multiple of 64 */
     } tile;
     struct { uint64_t l1d_bytes, l2_bytes, l3_bytes; } cache;

@@ -52,8 +52,9 @@ static struct traits traits_of(const struct graph *g)
 }
 
 /* Whose matmuls read bf16 on a CPU; compiler/cpu/choose.c decides. */
-static uint32_t bf16_of(const struct profile *target, const struct plan_options *o, bool prompt)
+static uint32_t bf16_of(const struct profile *target, const struct plan_options *o, const struct traits *t, uint32_t step)
 {
+    const bool prompt = step > 0 && (!t->blocks || step > target->tile.prefill_few);
     if (o->exact || target->kind != TARGET_CPU || !target->matrix_unit) return 0;
     return BF16_OF_BF16 | (prompt ? BF16_OF_F16 : 0) | (prompt && target->matrix_unit == MATRIX_TILES ? BF16_OF_BLOCKS : 0);
 }
@@ -66,11 +67,11 @@ static void widen(struct bound *b, enum row row)
     b->mean_kl = fmax(b->mean_kl, table[row].mean_kl);
 }
 
-struct bound bound_find(const struct graph *g, const struct profile *target, const struct plan_options *o, bool prompt)
+struct bound bound_find(const struct graph *g, const struct profile *target, const struct plan_options *o, uint32_t step)
 {
     const struct traits t = traits_of(g);
-    const bool halves = !o->exact && target->kind == TARGET_GPU && prompt;
-    const uint32_t bf16 = bf16_of(target, o, prompt);
+    const bool halves = !o->exact && target->kind == TARGET_GPU && step > 0;
+    const uint32_t bf16 = bf16_of(target, o, &t, step);
     const bool rows_bf16 = (bf16 & BF16_OF_BLOCKS && t.blocks) || (bf16 & BF16_OF_F16 && t.f16) || (bf16 & BF16_OF_BF16 && t.bf16);
     const bool digits = target->kind == TARGET_GPU && target->activation_digits == 2;
     const uint32_t steps = o->exact || halves || !t.blocks || bf16 & BF16_OF_BLOCKS ? 0 : digits ? 32639 : 127;

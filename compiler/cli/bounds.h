@@ -14,9 +14,9 @@ struct bound {
     uint32_t        n_moved;          /* positions beyond `most`, held to twice that */
 };
 
-/* For programs of the graph's model for a target; prompt: logits that its prompt kernels computed, else those of its one-token kernels (the
- * same on CPUs). */
-struct bound bound_find(const struct graph *g, const struct profile *target, const struct plan_options *o, bool prompt);
+/* For programs of the graph's model for a target: logits that steps of so many tokens of a prompt computed, 0:
+ * those of one token after the other. */
+struct bound bound_find(const struct graph *g, const struct profile *target, const struct plan_options *o, uint32_t step);
 bool bound_holds(const struct bound *b, const struct logits_difference *d);
 /* Where logits are beyond `most`, or their divergence beyond the mean's bound: that position is held to twice what rounding alone moves it,
  * once for each of the two that are compared.

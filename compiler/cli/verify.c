@@ -144,7 +144,7 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
     const uint32_t n_vocab = g->model->n_vocab;
     struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1,
                         .columns = plan->columns, .columns_broken = -1, .drafts_broken = -1 };
-    const struct bound bound_prefill = bound_find(g, profile, plan, true), bound_decode = bound_find(g, profile, plan, false);
+    const struct bound bound_prefill = bound_find(g, profile, plan, n_prompt + n_greedy), bound_decode = bound_find(g, profile, plan, 0);
     int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
     for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
     if (n_greedy) {

@@ -69,6 +69,13 @@ bool has_columns(const struct plan *p)
     return differ && p->model->causal;
 }
 
+uint32_t few_tokens(const struct plan *p)
+{
+    bool codes = false;                          /* floats gain nothing */
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) codes |= p->groups[i].packed[0] == ROW_Q8;
+    return codes && has_columns(p) ? p->profile->tile.prefill_few : 0;
+}
+
 const struct buffer *stage_f32(const struct group_plan *gp, uint32_t form)
 {
     return gp->stage_f32.exists && gp->needs_f32[form] ? &gp->stage_f32 : NULL;

@@ -5,6 +5,7 @@
 #include "compiler/source/buffers.h"
 #include "compiler/source/document.h"
 #include "compiler/source/text.h"
+#include "choose.h"
 #include "kernels.h"
 #include <ctype.h>
 
@@ -130,8 +131,8 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     if (k->n_columns) emit_launches(&model, k, STEPS_COLUMNS);
     text_puts(&model, "/* ==== what the runtime is told ==== */\n");
     const char *columns = k->n_columns ? "columns" : "prefill";
-    const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u, .n_columns = %u,", k->n_decode, k->n_prefill,
-                                      !p->model->causal ? 0 : k->n_columns ? k->n_columns : k->n_prefill);
+    const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u, .n_columns = %u, .few = %u,", k->n_decode, k->n_prefill,
+                                      !p->model->causal ? 0 : k->n_columns ? k->n_columns : k->n_prefill, few_tokens(p));
     emit_program(a, &model, p, o, arena_printf(a, "%s .decode = decode_launches, .prefill = prefill_launches, .columns = %s_launches,",
                                                counts, columns));
     return document_print(d, text_str(&head), text_str(&model));

@@ -59,7 +59,7 @@ static bool logits_agree(struct tune *t, const struct trial *found)
         const float *own = program_logits(t->arena, &t->runner, t->base.path, tokens, n, m->n_vocab, i ? decode : prompt);
         const float *other = program_logits(t->arena, &t->runner, found->path, tokens, n, m->n_vocab, i ? decode : prompt);
         const struct logits_difference d = logits_compare(t->arena, own, other, n, m->n_vocab);
-        const struct bound b = bound_find(t->plan->fused->graph, t->plan->profile, &t->plan->options, i == 0);
+        const struct bound b = bound_find(t->plan->fused->graph, t->plan->profile, &t->plan->options, i ? 0 : n);
         if (d.n_not_finite || d.max_abs > 2 * b.most * d.largest || d.mean_kl > 2 * b.mean_kl) {
             fprintf(stderr, "forgec: the logits of the program that was found differ by %.2e, and the largest is %.2e; it is not taken\n",
                     d.max_abs, d.largest);

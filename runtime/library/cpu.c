@@ -3,6 +3,7 @@
  * real threads, and any cut of a step into budgets, gives the same bits. */
 #include "instance.h"
 #include "runtime/device/tile_permission.h"
+#include "runtime/model/cost.h"
 #include "runtime/model/state.h"
 #include "freestanding.h"
 
@@ -92,8 +93,9 @@ void library_step_begin(struct model *m)
     s->args.tokens = m->sequence->tokens + s->args.n_past;
     s->args.n_tokens = n;
     s->args.n_logits = library_rows(m, n);
-    s->launches = n == 1 ? p->decode : p->prefill;
-    s->n_launches = n == 1 ? p->n_decode : p->n_prefill;
+    const struct step_launches step = step_launches(p, n);
+    s->launches = step.list;
+    s->n_launches = step.n;
     if (s->args.n_logits == 0)
         for (uint32_t i = s->n_launches; i-- > 0;)
             if (s->launches[i].tail) s->n_launches = i;
@@ -232,7 +234,7 @@ int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_
         if (status != MODEL_OK) return status;
     }
     profile->step /= profile->n_steps;
-    const uint32_t n_launches = n == 1 ? m->program->n_decode : m->program->n_prefill;
+    const uint32_t n_launches = step_launches(m->program, n).n;
     for (uint32_t i = 0; i < n_launches; i++) {
         struct model_lap *lap = &profile->laps[i];
         lap->work /= n_threads;

@@ -76,7 +76,7 @@ LIBRARY_PUBLIC int model_profile(struct model *m, const int32_t *tokens, uint32_
     const uint32_t most = p->chunk > 1 ? p->chunk : 1;
     if (!logits || !profile || profile->size != sizeof *profile || !profile->laps || (!p->gpu && !profile->clock) || n > most)
         return MODEL_BAD_ARGUMENT;
-    const uint32_t n_launches = p->gpu ? cost_launches(p->gpu, n).n : n == 1 ? p->n_decode : p->n_prefill;
+    const uint32_t n_launches = p->gpu ? cost_launches(p->gpu, n).n : step_launches(p, n).n;
     memset(profile->laps, 0, n_launches * sizeof *profile->laps);
     profile->step = 0;
     if (profile->n_steps == 0) profile->n_steps = STEPS_BY_DEFAULT;

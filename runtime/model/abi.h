@@ -165,6 +165,7 @@ struct forge_program {
     uint32_t    max_logits;                      /* most of them with logits, <= chunk */
     uint32_t    max_threads;                     /* arena holds scratch for so many */
     uint32_t    n_decode, n_prefill, n_columns;
+    uint32_t    few;                             /* prefill steps of up to so many tokens take columns, too */
     const struct forge_launch *decode;           /* [n_decode], n_tokens == 1 */
     const struct forge_launch *prefill;          /* [n_prefill], any n_tokens <= chunk */
     const struct forge_launch *columns;          /* [n_columns], tokens of as many sequences, <= chunk; n_columns 0: one by one */

@@ -16,6 +16,17 @@ static inline struct cost_launches cost_launches(const struct forge_gpu *p, uint
     return (struct cost_launches){ p->prefill, p->n_prefill, p->n_decode + 2 };
 }
 
+/* The same of a CPU: of n tokens of a prompt; of any n. */
+struct step_launches { const struct forge_launch *list; uint32_t n; };
+static inline struct step_launches prompt_launches(const struct forge_program *p, uint32_t n)
+{
+    return n <= p->few ? (struct step_launches){ p->columns, p->n_columns } : (struct step_launches){ p->prefill, p->n_prefill };
+}
+static inline struct step_launches step_launches(const struct forge_program *p, uint32_t n)
+{
+    return n == 1 ? (struct step_launches){ p->decode, p->n_decode } : prompt_launches(p, n);
+}
+
 /* Is the launch one of a step of n tokens, n_rows of them with logits? */
 static inline bool cost_launch_runs(const struct forge_gpu_launch *l, uint32_t n, uint32_t n_rows)
 {
@@ -37,7 +48,7 @@ static inline struct cost_launch cost_launch(const struct forge_program *p, uint
         const struct forge_gpu_launch *l = i < all.n ? &all.list[i] : &g->sample;
         return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, decode || cost_launch_runs(l, n_tokens, n_rows) };
     }
-    const struct forge_launch *l = decode ? &p->decode[i] : &p->prefill[i];
+    const struct forge_launch *l = &step_launches(p, n_tokens).list[i];
     return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, l->unless_divides == 0 || l->unless_divides % n_threads != 0 };
 }
 

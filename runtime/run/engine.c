@@ -11,6 +11,7 @@
 #include "runtime/device/cpu_features.h"
 #include "finite.h"
 #include "runtime/device/gpu.h"
+#include "runtime/model/cost.h"
 #include "runtime/model/pool.h"
 #include "runtime/model/state.h"
 #include "runtime/model/weights.h"
@@ -368,10 +369,10 @@ static void append(struct forge_sequence *q, uint32_t n)
 }
 
 /* A part of a prompt whose logits nobody reads only has to leave its state. */
-static void many_launches(struct launches *list, const struct forge_launch *launches, uint32_t n, uint32_t n_logits)
+static void many_launches(struct launches *list, struct step_launches step, uint32_t n_logits)
 {
-    list->launch = launches;
-    list->n = n;
+    list->launch = step.list;
+    list->n = step.n;
     for (uint32_t i = 0; n_logits == 0 && i < list->n; i++)
         if (list->launch[i].tail) list->n = i;
 }
@@ -391,7 +392,7 @@ static enum forge_status run_step(struct forge_sequence *q, bool decode, const i
         .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits,
     };
     struct launches list = { &args, p->decode, p->n_decode, NULL, e->pool, e->clocks };
-    if (!decode) many_launches(&list, p->prefill, p->n_prefill, n_logits);
+    if (!decode) many_launches(&list, prompt_launches(p, n), n_logits);
     pool_run(e->pool, run_launches, &list);
     append(q, n);
     return check_logits(q, logits, n_logits, error);
@@ -494,7 +495,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
     const struct forge_args all = { .weights = e->weights, .arena = e->arena, .tokens = tokens, .n_tokens = n, .n_logits = n_logits,
                                     .columns = args };
     struct launches list = { .args = &all, .decode = p->decode, .pool = e->pool };
-    many_launches(&list, p->columns, p->n_columns, n_logits);
+    many_launches(&list, (struct step_launches){ p->columns, p->n_columns }, n_logits);
     pool_run(e->pool, run_several_launches, &list);
 }
 

@@ -130,7 +130,7 @@ enum forge_status laps_take(struct forge_laps *laps, struct forge_sequence *q, c
     const struct forge_engine *e = q->engine;
     const struct forge_program *p = e->program;
     *laps = (struct forge_laps){ .n_threads = p->gpu ? 0 : pool_threads(e->pool), .n_rows = 1, .each = laps->each };
-    laps->n = p->gpu ? cost_launches(p->gpu, n).n + (n == 1) : n == 1 ? p->n_decode : p->n_prefill;
+    laps->n = p->gpu ? cost_launches(p->gpu, n).n + (n == 1) : step_launches(p, n).n;
     laps->launches = calloc(laps->n + 1, sizeof *laps->launches);
     laps->threads = calloc(laps->n_threads + 1, sizeof *laps->threads);
     if (!laps->launches || !laps->threads) return error_set(error, FORGE_NO_MEMORY, "out of memory for the clocks");

@@ -340,7 +340,8 @@ static struct logits_difference against_stored(struct arena *a, const struct pro
 
 static struct bound bound_of(const struct built *b, struct way w)
 {
-    return bound_find(b->entry->graph, test.target, &b->plan, !w.chunk || strcmp(w.chunk, "0"));
+    const uint32_t chunk = w.chunk ? (uint32_t)strtoul(w.chunk, NULL, 10) : UINT32_MAX, n = b->entry->given.n;
+    return bound_find(b->entry->graph, test.target, &b->plan, chunk < n ? chunk : n);
 }
 
 /* The largest of several runs, as parts of the bounds. */
