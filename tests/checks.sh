@@ -146,6 +146,7 @@ kernels)
     else
         on avx2 "$sanitized"
         if [ -n "${CHECK_FULL-}" ]; then on avx2; fi             # formats_x86-64-v3 and golden_* run it optimised
+        on avxvnni
         on avx512
     fi
     on neon                         # by qemu elsewhere

@@ -1,13 +1,19 @@
 /* dot_avx2.h -- integer dot products with AVX2: vpmaddubsw multiplies unsigned with signed bytes and adds pairs into
- * 16 bits, saturating at 32767.  With |x| <= 127 narrow codes leave room to add several steps before widening. */
+ * 16 bits, saturating at 32767.  With |x| <= 127 narrow codes leave room to add several steps before widening.
+ * AVX-VNNI has vpdpbusd for these vectors, as dot_avx512.h. */
 #ifndef FORGE_DOT_H
 #define FORGE_DOT_H
 #include "vec.h"
 #include <immintrin.h>
 
+#ifdef __AVXVNNI__
+#define DOT_FLIP 128
+#define DOT_RUN(bits) 1
+#else
 #define DOT_FLIP 0
 /* 2 * 127 * (2^bits - 1) * steps <= 32767.  Eight bits: |code| * x with the code's sign moved to x, 2 * 127 * 128 = 32512. */
 #define DOT_RUN(bits) ((bits) <= 4 ? 8 : (bits) == 5 ? 4 : (bits) == 6 ? 2 : 1)
+#endif
 
 typedef int32_t vec_half __attribute__((vector_size(32)));
 DEVICE __m256i vi_half(vi v, const uint32_t i)
@@ -22,6 +28,17 @@ DEVICE vi vi_halves(__m256i low, __m256i high)
 /* Contract: dot_c.h; steps <= DOT_RUN(bits). */
 DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, const uint32_t bits)
 {
+#ifdef __AVXVNNI__
+    (void)bits;
+    UNROLL for (uint32_t s = 0; s < steps; s++) {
+        int32_t x4;
+        __builtin_memcpy(&x4, x + 4 * s, 4);
+        const __m256i xs = _mm256_set1_epi32(x4);
+        acc = vi_halves(_mm256_dpbusd_avx_epi32(vi_half(acc, 0), vi_half(codes[s], 0), xs),
+                        _mm256_dpbusd_avx_epi32(vi_half(acc, 1), vi_half(codes[s], 1), xs));
+    }
+    return acc;
+#else
     __m256i pairs[2] = { _mm256_setzero_si256(), _mm256_setzero_si256() };
     UNROLL for (uint32_t s = 0; s < steps; s++) {
         int32_t x4;
@@ -35,6 +52,7 @@ DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, co
     }
     const __m256i ones = _mm256_set1_epi16(1);
     return vi_add(acc, vi_halves(_mm256_madd_epi16(pairs[0], ones), _mm256_madd_epi16(pairs[1], ones)));
+#endif
 }
 DEVICE vi bytes_lookup(const int8_t *table, vi index)
 {

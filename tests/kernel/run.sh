@@ -3,7 +3,7 @@
 #
 #   run.sh --list [WORD]                      all of them, or those whose name, templates or shapes contain WORD
 #   run.sh NAME [PLACE[:VARIANT]] [OPTIONS]   PLACE, without it cpu or lanes:
-#     cpu              this machine's best instruction set; portable, avx2, avx512, amx, neon (also by qemu)
+#     cpu              this machine's best instruction set; portable, avx2, avxvnni, avx512, amx, neon (also by qemu)
 #     lanes            hopper: lanes are fibers of this processor; rdna3, cdna3, wgmma (sm_90a), undefined (UBSan), all of which pad every row of weights;
 #                      -more: caps and sinks; wgmma-alone: tiles of 256 threads
 #     sim:CHIP         the simulator of AMD's chips (gfx942, gfx1100, gfx1151), with GFXSIM=libgfxsim.so
@@ -47,6 +47,7 @@ on_cpu() {      # VARIANT
           aarch64,*) set -- neon ;;
           x86_64,*amx_bf16*) set -- amx ;;
           x86_64,*avx512_bf16*|x86_64,*avx512_vnni*avx512_bf16*) set -- avx512 ;;
+          x86_64,*avx_vnni*) set -- avxvnni ;;
           x86_64,*avx2*) set -- avx2 ;;
           *) set -- portable ;;
           esac ;;
@@ -54,6 +55,7 @@ on_cpu() {      # VARIANT
     case $1 in
     portable) simd=C flags= ;;
     avx2)   needs avx2 fma f16c; simd=AVX2 flags="-march=x86-64-v3" ;;
+    avxvnni) needs avx2 fma f16c avx_vnni; simd=AVX2 flags="-march=x86-64-v3 -mavxvnni" ;;
     avx512) needs avx512_vnni avx512_bf16 avx512vbmi
             simd=AVX512 flags="-march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512" ;;
     amx)    needs avx512_vnni avx512_bf16 avx512vbmi amx_tile amx_bf16
