@@ -2,12 +2,12 @@
 # Sequences and batches of compiled models: the objects that forgec links, with tests/cli/sequences.c in the place of main().
 # run_sequences.sh FORGEC GOLDEN_DIR SOURCE_DIR CC ARCHITECTURES_DIR [LIBSIMT [full]] -- LIBSIMT: on lanes, where tokens are drawn ahead
 set -eu
-forgec=$1 golden=$2 source=$3 cc=$4
+forgec=$1 golden=$2 source=$3 cc=$4 simt=${6-} full=${7-}           # ctest gives an empty word where there is no full
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 steps=12                                         # of each sequence; on lanes few, but with everything
-[ $# -ne 6 ] || steps=6
+[ -z "$simt" ] || [ -n "$full" ] || steps=6
 "$cc" -std=c11 -D_GNU_SOURCE -O1 -DSTEPS=$steps -I "$source" -c "$source/tests/cli/sequences.c" -o sequences.o
 # try MODEL TARGET THREADS...: options of the build are in $options
 try()
@@ -24,14 +24,14 @@ try()
         ./sequences "$threads" program.weights
     done
 }
-if [ $# -gt 5 ]; then
-    export FORGE_HIP_LIBRARY="$6"
+if [ -n "$simt" ]; then
+    export FORGE_HIP_LIBRARY="$simt"
     options='--ctx 64' golden=$5
     try nemotron_h_moe-a "$source/tests/lanes/simt32.yaml" 1      # one after the other
     sed 's/^  prefill_chunk: .*/  prefill_chunk: 4/' "$source/tests/lanes/simt32.yaml" > few.yaml
     options='--ctx 64 --columns 3'                               # several in a step
     try gemma4-a "$work/few.yaml" 1
-    [ $# -gt 6 ] || exit 0
+    [ -n "$full" ] || exit 0
     try granitehybrid-moe-a "$source/tests/lanes/simt32.yaml" 1   # but where layers have other states
     options='--ctx 64'
     try gemma4-a "$work/few.yaml" 1

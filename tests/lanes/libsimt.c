@@ -3,7 +3,7 @@
  * lanes of a wave.
  *
  * Memory starts as bytes 0xff with guards around it; copies have to stay inside one allocation, and their host side inside pinned memory.
- *   FORGE_SIMT_MEMORY=BYTES   size of the device (default 16 GiB)
+ *   FORGE_SIMT_MEMORY=BYTES   size of the device (default 256 MiB: a measurement copies a quarter of it)
  *   FORGE_SIMT_DEFER=1        nothing runs before a query: shows who reuses pinned memory too early
  *   FORGE_SIMT_FAULT=N        launch N (from 1) fails, and everything after it
  *   FORGE_SIMT_ABORT=N        launch N ends the process by abort(), as AMD's runtime does
@@ -51,7 +51,7 @@ static void check_guards(const struct block *b)
 
 static int take(void **out, size_t n, bool host)
 {
-    const uint64_t limit = number_of("FORGE_SIMT_MEMORY", (uint64_t)16 << 30);
+    const uint64_t limit = number_of("FORGE_SIMT_MEMORY", (uint64_t)256 << 20);
     if (n == 0 || (!host && (n > limit || in_use > limit - n))) return n == 0 ? INVALID : NO_MEMORY;
     struct block *b = malloc(sizeof *b);
     uint8_t *bytes = aligned_alloc(256, (n + 2 * GUARD_BYTES + 255) / 256 * 256);
@@ -188,7 +188,7 @@ EXPORT int hipDeviceGetAttribute(int *value, int attribute, int device) { (void)
 
 EXPORT int hipMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    *total = (size_t)number_of("FORGE_SIMT_MEMORY", (uint64_t)16 << 30);
+    *total = (size_t)number_of("FORGE_SIMT_MEMORY", (uint64_t)256 << 20);
     *free_bytes = *total > in_use ? *total - in_use : 0;
     return failure;
 }
