@@ -43,7 +43,8 @@ for model in bert nomic-bert qwen3; do
     fi
     [ "$target" != aarch64 ] || continue                     # programs for it run in qemu, which verify knows of
     check "$model" 0 "$forgec" build $model.gguf ${target:+-t "$target"} -q -o p
-    vector $model 2e-3
+    # On this machine prompts' products may read float16 weights as bfloat16, which has 3 bits fewer.
+    if [ -n "$target" ]; then vector $model 2e-3; else vector $model 8e-3; fi
     [ "$how" = full ] || [ -z "$target" ] || continue
     check "$model exact" 0 "$forgec" build $model.gguf ${target:+-t "$target"} --exact --kv f32 -q -o p
     vector $model 2e-6

@@ -354,6 +354,22 @@ static void widen(struct worst *w, const struct logits_difference *d)
     w->mean_kl = fmax(w->mean_kl, d->mean_kl);
 }
 
+static bool has_router(const struct graph *g)
+{
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == OP_route) return true;
+    return false;
+}
+
+/* Logits [n][n_vocab] against the reference that rounds as the program does: truth. */
+static struct judged judged_of(const struct built *b, const float *truth, const struct bound *bound, const int32_t *tokens, uint32_t n,
+                               const float *logits)
+{
+    struct judged j = { .bound = *bound, .difference = logits_compare(b->arena, truth, logits, n, b->entry->n_vocab) };
+    j.holds = bound_holds(bound, &j.difference);
+    return j.holds || !(test.widens || has_router(b->entry->graph)) ? j : judge(b->arena, b->entry->graph, bound, tokens, n, logits);
+}
+
 /* Every position against the reference that rounds as the program does; exact programs against the stored logits too. */
 static void check_way(const struct built *b, struct prompt *p, struct way w, struct worst *worst)
 {
@@ -361,10 +377,7 @@ static void check_way(const struct built *b, struct prompt *p, struct way w, str
     const struct bound bound = bound_of(b, w);
     const float *logits = logits_of(b, p, w);
     if (!logits) return;
-    struct judged judged = { .bound = bound };
-    judged.difference = logits_compare(b->arena, truth_of(b->entry, p, &bound.rounding), logits, p->n, n_vocab);
-    judged.holds = bound_holds(&bound, &judged.difference);
-    if (!judged.holds && test.widens) judged = judge(b->arena, b->entry->graph, &bound, p->tokens, p->n, logits);
+    const struct judged judged = judged_of(b, truth_of(b->entry, p, &bound.rounding), &bound, p->tokens, p->n, logits);
     const struct logits_difference d = judged.difference;
     check(judged.holds, way_name(b, p, w),
           "%llu not finite; of the largest logit: most %.3g of %.3g, least %.3g of %.3g; mean KL %.3g of %.3g (worst at %u of %u)",
@@ -454,8 +467,9 @@ static void check_own_greedy(const struct built *b)
     const struct bound bound = bound_of(b, one);
     float *truth = arena_array(b->arena, float, (size_t)p.n * b->entry->n_vocab);
     reference_logits(b->arena, b->entry->graph, &bound.rounding, all, p.n, truth);
-    const struct logits_difference d = logits_compare(b->arena, truth, logits, p.n, b->entry->n_vocab);
-    check(bound_holds(&bound, &d), way_name(b, &p, one), "after the greedy tokens: %.3g of the largest logit, bound %.3g (position %u)",
+    const struct judged judged = judged_of(b, truth, &bound, all, p.n, logits);
+    const struct logits_difference d = judged.difference;
+    check(judged.holds, way_name(b, &p, one), "after the greedy tokens: %.3g of the largest logit, bound %.3g (position %u)",
           d.max_abs / d.largest, bound.most, d.worst_position);
 }
 
