@@ -128,12 +128,13 @@ kernels)
     on() {
         variant=$1 flags=${2-}
         echo "-- $variant $flags"
-        for test in $(tests/kernel/run.sh --names cpu); do
+        rm -rf "$dir/kernels"
+        for test in $(tests/kernel/run.sh --names cpu "$variant"); do
             usual=
             [ "$test" != cpu_matmul ] || usual='--rounds 4'
             code=0
             # shellcheck disable=SC2086  # options are words
-            FORGEC_CLANG=$clang FLAGS=$flags tests/kernel/run.sh "$test" "cpu:$variant" --seed "${CHECK_SEED:-1}" $usual >"$dir/check.$variant.log" 2>&1 || code=$?
+            FORGEC_CLANG=$clang FLAGS=$flags KEEP=$dir/kernels tests/kernel/run.sh "$test" "cpu:$variant" --seed "${CHECK_SEED:-1}" $usual >"$dir/check.$variant.log" 2>&1 || code=$?
             [ $code -ne 77 ] || { cat "$dir/check.$variant.log"; return 0; }
             [ $code -eq 0 ] || { cat "$dir/check.$variant.log"; exit 1; }
         done

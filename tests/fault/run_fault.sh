@@ -48,6 +48,7 @@ sweep() {
         while [ $((n += step)) -le 60 ]; do
             case $full$function in
             open) [ $n -lt 8 ] || step=3 ;;
+            malloc|late) [ $n -lt 8 ] || step=2 ;;
             read|stat|close) [ $n -le 4 ] || break ;;
             esac
             name="$what, $function $n"

@@ -9,10 +9,11 @@
 #     sim:CHIP         the simulator of AMD's chips (gfx942, gfx1100, gfx1151), with GFXSIM=libgfxsim.so
 #     device:ARCH      a GPU (sm_90, sm_90a, gfx1100, ...); both in all variants of the row, or one: device:sm_90:models
 #   OPTIONS: --seed N (else drawn from the clock), --case N, --rounds N, --format FILE, --bench
-#   run.sh --names cpu|lanes|amd|nvidia       names of the tests that run there
+#   run.sh --names cpu|lanes|amd|nvidia [VARIANT]       names of the tests that run there
 #
 # From the environment: FORGEC_CLANG; FLAGS for the compiler, such as -fsanitize=address or -DTILE_TOKENS=64; KEEP=DIR keeps what is built, and
-# what DIR has for sim and device is not built again, so that a machine with a GPU needs no compiler; BUILD=1 builds only.
+# what DIR has for sim and device is not built again, so that a machine with a GPU needs no compiler, and what all tests of a cpu's variant
+# have in common is compiled once for FLAGS of the first; KERNEL_COMMON: an archive of that for lanes and sim; BUILD=1 builds only.
 # Exit code 77 where this machine cannot run it.
 set -eu
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
@@ -36,6 +37,21 @@ compile() {
 }
 of_formats=$(echo compiler/format/*.c)
 common="tests/kernel/registry.c templates/ref/dequant.c templates/ref/ops.c runtime/run/status.c $of_formats"
+
+# once VARIANT FLAGS...: what all tests have in common, in objects of their own if they are kept
+once() {
+    [ -n "$keep" ] || return 0
+    objects=$keep/common.$1 sources=
+    shift
+    if [ ! -d "$objects" ]; then
+        for source in $common; do sources="$sources $PWD/$source"; done
+        mkdir "$objects.new"
+        # shellcheck disable=SC2086
+        (root=$PWD && cd "$objects.new" && "$clang" -std=c11 -D_GNU_SOURCE -iquote "$root" -w "$@" ${FLAGS-} -c $sources)
+        mv "$objects.new" "$objects"
+    fi
+    common=$(echo "$objects"/*.o)
+}
 
 # run PROGRAM ARGUMENTS...
 run() { [ -n "${BUILD-}" ] || "$@" || code=$?; }
@@ -69,6 +85,8 @@ on_cpu() {      # VARIANT
     *) echo "run.sh: cpu has no variant $1" >&2; exit 2 ;;
     esac
     # shellcheck disable=SC2086
+    once "$1" -O2 $flags
+    # shellcheck disable=SC2086
     compile "$dir/$test.$1" -O2 -ffp-contract=off "-DFORGE_SIMD_$simd" $flags -iquote templates/cpu "tests/kernel/$test.c" $common
     # shellcheck disable=SC2086
     run $runner "$dir/$test.$1" "$test" --place "cpu, $1" --variant "$1" $options
@@ -96,7 +114,7 @@ on_lanes() {    # VARIANT
     case $1 in hopper*) ;; *) flags="$flags -DROW_PERIOD=16" ;; esac
     # shellcheck disable=SC2086
     compile "$dir/$test.$1" -O1 -march=x86-64-v3 $flags "tests/kernel/$test.c" "tests/kernel/${test}_kernels.c" tests/kernel/machine_lanes.c \
-        tests/lanes/simt.c $common
+        tests/lanes/simt.c ${KERNEL_COMMON:-$common}
     # shellcheck disable=SC2086
     run "$dir/$test.$1" "$test" --place "lanes, $1" --variant "$1" $options
 }
@@ -122,7 +140,7 @@ on_driver() {   # PLACE ARCH VARIANTS...
     program=$dir/$test.$arch flags=$(family_flags "$arch")
     if [ ! -e "$program" ]; then
         # shellcheck disable=SC2086
-        compile "$program" -O1 $flags "tests/kernel/$test.c" tests/kernel/machine_driver.c runtime/device/device.c $common -ldl
+        compile "$program" -O1 $flags "tests/kernel/$test.c" tests/kernel/machine_driver.c runtime/device/device.c ${KERNEL_COMMON:-$common} -ldl
     fi
     for variant in "$@"; do
         module=$dir/$test.$arch.$variant
@@ -139,7 +157,8 @@ case ${1-} in
     exit ;;
 --names)
     case ${2-} in cpu) column=2 ;; lanes) column=3 ;; amd) column=4 ;; nvidia) column=5 ;; *) echo "run.sh: nothing runs on \"${2-}\"" >&2; exit 2 ;; esac
-    rows | awk -F'"' -v column=$((2 * column)) '$column != "" { sub(/,.*/, ""); print }'
+    rows | awk -F'"' -v column=$((2 * column)) -v variant="${3-}" \
+        '$column != "" && (variant == "" || index(" " $column " ", " " variant " ")) { sub(/,.*/, ""); print }'
     exit ;;
 ''|-*) sed -n '2,/^set/s/^# \{0,1\}//p' tests/kernel/run.sh; exit 2 ;;
 esac

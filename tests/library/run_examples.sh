@@ -127,7 +127,7 @@ part_kinds() {
 part_symbols() {
     nm=$(nm_of)
     sed -n 's/^API(\(.*\))$/golden_\1/p' "$root/runtime/library/api.def" | sort >"$dir/api"
-    for target in $("$forgec" targets | awk '{ print $1 }'); do
+    for target in ${SYMBOLS_OF:-$("$forgec" targets | awk '{ print $1 }')}; do
         library=$dir/libgolden.a code=0
         "$forgec" build "$golden" -q -t "$target" --emit lib --prefix golden -o "$library" 2>"$dir/err" || code=$?
         # a GPU's is for programs that have a C library

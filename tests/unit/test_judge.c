@@ -18,8 +18,8 @@ static const struct graph *graph;
 static int32_t tokens[N];
 static float truth[N * VOCAB], logits[N * VOCAB];
 static const struct routes *best;
-static const struct bound bound = { .name = "f16", .rounding = { .halves = true, .cache = true, .kv = KV_TYPE_F16 }, .most = 6e-3, .least = 6e-3,
-                                    .mean_kl = 1.5e-5 };
+static const struct bound bound = { .name = "f16", .rounding = { .halves = true, .cache = true, .kv = KV_TYPE_F16 },
+                                    .most = 6e-3, .least = 6e-3, .mean_kl = 1.5e-5 };
 
 struct tie { uint32_t position, router, dropped, taken; double margin; };
 static struct tie ties[N * LAYERS];       /* of last and first, narrowest first */
