@@ -128,7 +128,6 @@ kernels)
     on() {
         variant=$1 flags=${2-}
         echo "-- $variant $flags"
-        rm -rf "$dir/kernels"
         for test in $(tests/kernel/run.sh --names cpu "$variant"); do
             usual=
             [ "$test" != cpu_matmul ] || usual='--rounds 4'
@@ -139,6 +138,7 @@ kernels)
             [ $code -eq 0 ] || { cat "$dir/check.$variant.log"; exit 1; }
         done
     }
+    rm -rf "$dir/kernels"
     sanitized='-O0 -fsanitize=address,undefined -fno-sanitize-recover=all'
     on portable "$sanitized"
     if [ -n "${CHECK_FULL-}" ]; then on portable -O1; fi         # clang needs a minute for it at -O2; golden_portable_* run it optimised

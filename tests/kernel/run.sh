@@ -12,8 +12,8 @@
 #   run.sh --names cpu|lanes|amd|nvidia [VARIANT]       names of the tests that run there
 #
 # From the environment: FORGEC_CLANG; FLAGS for the compiler, such as -fsanitize=address or -DTILE_TOKENS=64; KEEP=DIR keeps what is built, and
-# what DIR has for sim and device is not built again, so that a machine with a GPU needs no compiler, and what all tests of a cpu's variant
-# have in common is compiled once for FLAGS of the first; KERNEL_COMMON: an archive of that for lanes and sim; BUILD=1 builds only.
+# what DIR has for sim and device is not built again, so that a machine with a GPU needs no compiler, nor what the tests of a cpu's variant have
+# in common; KERNEL_COMMON: an archive of that, for lanes but undefined and for sim; BUILD=1 builds only.
 # Exit code 77 where this machine cannot run it.
 set -eu
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
@@ -38,11 +38,11 @@ compile() {
 of_formats=$(echo compiler/format/*.c)
 common="tests/kernel/registry.c templates/ref/dequant.c templates/ref/ops.c runtime/run/status.c $of_formats"
 
-# once VARIANT FLAGS...: what all tests have in common, in objects of their own if they are kept
+# once FLAGS...: what all tests have in common, in objects of their own if they are kept, by the sources and the flags
 once() {
     [ -n "$keep" ] || return 0
-    objects=$keep/common.$1 sources=
-    shift
+    # shellcheck disable=SC2086
+    objects=$keep/common.$({ echo "$@" ${FLAGS-}; cat $common compiler/format/*.[hd]* templates/ref/*.h; } | cksum | tr ' ' -) sources=
     if [ ! -d "$objects" ]; then
         for source in $common; do sources="$sources $PWD/$source"; done
         mkdir "$objects.new"
@@ -85,7 +85,7 @@ on_cpu() {      # VARIANT
     *) echo "run.sh: cpu has no variant $1" >&2; exit 2 ;;
     esac
     # shellcheck disable=SC2086
-    once "$1" -O2 $flags
+    once -O2 -ffp-contract=off $flags
     # shellcheck disable=SC2086
     compile "$dir/$test.$1" -O2 -ffp-contract=off "-DFORGE_SIMD_$simd" $flags -iquote templates/cpu "tests/kernel/$test.c" $common
     # shellcheck disable=SC2086
@@ -110,7 +110,7 @@ on_lanes() {    # VARIANT
     [ "$(uname -m)" = x86_64 ] || skip "lanes are compiled for x86-64-v3"
     needs avx2 f16c fma
     flags="$(family_flags "${1%%-*}") $(more_flags "$1")"
-    [ "$1" != undefined ] || flags="$flags -fsanitize=undefined -fno-sanitize-recover=all"
+    [ "$1" != undefined ] || flags="$flags -fsanitize=undefined -fno-sanitize-recover=all" KERNEL_COMMON=
     case $1 in hopper*) ;; *) flags="$flags -DROW_PERIOD=16" ;; esac
     # shellcheck disable=SC2086
     compile "$dir/$test.$1" -O1 -march=x86-64-v3 $flags "tests/kernel/$test.c" "tests/kernel/${test}_kernels.c" tests/kernel/machine_lanes.c \

@@ -3,7 +3,8 @@
 #   text      examples/embed/build.sh; what host, host_cpp, pool, fork and two tell is what the executable tells at temperature 0
 #   cross     the same for aarch64, in qemu
 #   kinds     obj and shared instead of lib; pkg-config; C99, C++11 and gcc, clang take the header
-#   symbols   the libraries of all CPU targets need memcpy, memmove and memset, export the API and have no variables
+#   symbols   the libraries of all targets need memcpy, memmove and memset, export the API and have no variables;
+#             SYMBOLS_OF: of these targets
 #   package   examples/embed and a project of all kinds by find_package(forgec), from an install tree of FORGEC's build folder
 # What lacks its tools is left out with a line.  CFLAGS, CMAKE_GENERATOR as usual.
 # shellcheck disable=SC2317,SC2015,SC2086  # parts are called by name; "a && b || fail" is meant; commands and numbers without quotes are words
