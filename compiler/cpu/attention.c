@@ -133,7 +133,7 @@ static void put_prefill(struct writer *w)
     const struct buffer *q = f32_of(w, at.node->inputs[0]), *f = f32_of(w, at.node), *packed = &w->plan->packed[at.node->index];
     const uint32_t tokens = PREFILL_ATTENTION_TOKENS, y_stride = f->exists ? (uint32_t)(f->stride / 4) : at.out;
     put(w, "const uint32_t t0 = first_token(a, l), tiles = (a->n_tokens - t0 + %u) / %u;", tokens - 1, tokens);
-    put(w, "const struct span s = share(%u * tiles, thread, n_threads);", at.heads_kv);
+    put_work(w, arena_printf(w->arena, "%u * tiles", at.heads_kv));
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
     put(w, "const uint32_t h = i / tiles, t = t0 + i %% tiles * %u;", tokens);
     put(w, "const uint32_t n = a->n_tokens - t < %u ? a->n_tokens - t : %u;", tokens, tokens);
@@ -152,6 +152,7 @@ static void put_prefill(struct writer *w)
         const char *y = arena_printf(w->arena, "y + %u * k + c", at.out), *block = arena_printf(w->arena, "(%u * h + c) / 32", at.out);
         put(w, "        %s", pack_block(w, packed->form[w->form], row, y, block, packed->cols));
     }
+    put(w, "}");
     put(w, "}");
 }
 

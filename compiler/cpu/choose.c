@@ -26,11 +26,21 @@ static uint32_t together(const struct node *n)
     }
 }
 
+enum { STREAMS_FROM_ROWS = 2048 };
+
+bool streams_from_memory(const struct plan *p)
+{
+    const uint64_t l2 = p->profile->cache.l2_bytes, l3 = p->profile->cache.l3_bytes;
+    return p->image_bytes > (l3 > l2 ? l3 : l2);
+}
+
 /* Rows must be a multiple of 16 (the packed group), of 32 where results are quantised, and of whole heads where heads count.  Those of a
  * recurrence lie in one head, or are whole ones. */
 static uint32_t unit_rows(const struct plan *p, const struct branch *b)
 {
-    const uint32_t any = p->profile->matrix_unit == MATRIX_TILES ? 64 : 32;      /* of tiles two panels, the second made beside the first */
+    /* Of tiles two panels, the second made beside the first; four streams from memory where that leaves every thread its part. */
+    const bool wide = p->profile->matrix_unit == MATRIX_TILES || (streams_from_memory(p) && b->result->cols >= STREAMS_FROM_ROWS);
+    const uint32_t any = wide ? 64 : 32;
     const struct node *first = b->n_chain ? b->chain[0] : NULL;
     uint32_t rows = 0;
     for (uint32_t i = 0; i < b->n_chain; i++)

@@ -9,6 +9,8 @@ struct kernel_list *cpu_kernels(struct arena *a, const struct plan *p);
 enum row_form product_form(const struct plan *p, const struct group *g, const struct weight *w, uint32_t form);
 /* Do steps of several texts have kernels of their own, as prefill reads other forms than decode? */
 bool has_columns(const struct plan *p);
+/* Is the weight image larger than the caches of the profile? */
+bool streams_from_memory(const struct plan *p);
 /* Steps of a prompt of up to so many tokens that take them, too. */
 uint32_t few_tokens(const struct plan *p);
 /* The rows that the group's stage makes of its input in such a form; NULL: it makes none. */

@@ -70,6 +70,7 @@ static void put_parameters(struct arena *a, struct document *d, const struct pla
     text_printf(&t, "#define %s\n", simd_macro(a, profile->simd));
     if (profile->matrix_unit) text_printf(&t, "#define %s\n", matrix_macro(a, profile->matrix_unit));
     text_printf(&t, "#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n", profile->tile.gemm_tokens, profile->tile.gemm_groups);
+    if (streams_from_memory(p)) text_puts(&t, "#define FROM_MEMORY 1\n");
     text_printf(&t, "#define ATTENTION_BLOCK %u\n#define KV %s\n", profile->tile.attention_block, kv_type_name[p->options.kv]);
     text_printf(&t, "#define SCRATCH_OFFSET %lluu\n", (unsigned long long)p->scratch_offset);
     text_printf(&t, "#define SCRATCH_STRIDE %lluu\n", (unsigned long long)p->scratch_stride);

@@ -81,7 +81,7 @@ static void put_map(struct writer *w)
 
 static void put_positions(struct writer *w, uint32_t cols, uint32_t unit, const char **count)
 {
-    put(w, "const struct span s = share(%u, thread, n_threads);", (cols + unit - 1) / unit);
+    put_work(w, arena_printf(w->arena, "%u", (cols + unit - 1) / unit));
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
     *count = put_rows(w, cols, unit, arena_printf(w->arena, "%u * i", unit));
     put(w, "float *const state = (float *)(void *)STATE;");
@@ -93,6 +93,7 @@ static void put_rest(struct writer *w, const struct branch *b, uint32_t unit, co
 {
     for (uint32_t i = 1; i < b->n_chain; i++) put_operation(w, b, i, unit, count);
     put_sink(w, b, count);
+    put(w, "}");
     put(w, "}");
     put(w, "}");
 }

@@ -115,7 +115,10 @@ static void put_joined(struct writer *w, const struct group *attention)
     const struct branch *q = &w->group->branches[attention->heads[0].branch], *k = &w->group->branches[attention->heads[1].branch];
     const struct branch *v = &w->group->branches[attention->heads[2].branch];
     const uint32_t head_dim = n->attr.head_dim, heads_kv = n->inputs[1]->heads, group = n->heads / heads_kv;
-    put(w, "const struct span s = share(%u, thread, n_threads);", heads_kv * (group + 2));
+    const char *work = arena_printf(w->arena, "(%u, thread, n_threads)", heads_kv * (group + 2));
+    put(w, "struct work todo = %u %% n_threads ? work_of(a, l, %s : work_alone%s;", heads_kv, work + 1, work);
+    put(w, "while (work_next(&todo)) {");
+    put(w, "const struct span s = todo.span;");
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
     put(w, "const uint32_t kv_head = i / %u, part = i %% %u;", group + 2, group + 2);
     put(w, "if (part < %u) {", group);
@@ -129,6 +132,7 @@ static void put_joined(struct writer *w, const struct group *attention)
     put_unit(w, v, head_dim);
     put(w, "}");
     put(w, "}");
+    put(w, "}");
 }
 
 static void put_branches(struct writer *w)
@@ -137,7 +141,7 @@ static void put_branches(struct writer *w)
     uint32_t total = 0, first = 0;
     for (uint32_t i = 0; i < g->n_branches; i++)
         if (!g->branches[i].is_partner) total += n_units(g->branches[i].result->cols, w->gp->unit_rows[i]);
-    put(w, "const struct span s = share(%u, thread, n_threads);", total);
+    put_work(w, arena_printf(w->arena, "%u", total));
     for (uint32_t i = 0; i < g->n_branches; i++) {
         if (g->branches[i].is_partner) continue;
         const uint32_t units = n_units(g->branches[i].result->cols, w->gp->unit_rows[i]);
@@ -146,6 +150,7 @@ static void put_branches(struct writer *w)
         put(w, "}");
         first += units;
     }
+    put(w, "}");
 }
 
 void put_products(struct writer *w)

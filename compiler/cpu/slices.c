@@ -276,12 +276,13 @@ void put_slices(struct writer *w)
         if (s.experts) put(w, "const float *const choice = FLOATS(AT_%s);", f32_of(w, s.group->choice)->symbol);
         put_input(w, &s);
     }
-    put(w, "const struct span s = share(%u, thread, n_threads);", total);
+    put_work(w, arena_printf(w->arena, "%u", total));
     for (uint32_t i = 0; i < s.group->n_branches; i++) {
         if (s.group->branches[i].is_partner) continue;
         put_branch(w, &s, i, before);
         before += work_of(w, &s, i);
     }
+    put(w, "}");
 }
 
 /* The input's rows, slice by slice: row j of the stage is that of a pair, or of head j / n. */

@@ -10,6 +10,12 @@ void put(struct writer *w, const char *fmt, ...)
     va_end(args);
 }
 
+void put_work(struct writer *w, const char *total)
+{
+    put(w, "for (struct work todo = work_of(a, l, %s, thread, n_threads); work_next(&todo);) {", total);
+    put(w, "const struct span s = todo.span;");
+}
+
 const char *weight_at(const struct writer *w, uint64_t offset)
 {
     for (uint32_t i = 0; i < w->launch->n_weights; i++) if (w->launch->weights[i] == offset) return w->launch->symbols[i];

@@ -19,6 +19,8 @@ struct writer {
 
 /* One line of the body, indented; a line that ends in "{" opens a level, one that begins with "}" closes it. */
 void put(struct writer *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Opens a loop over the pieces of work of the launch, `total` of them: those now to do are s.first .. s.last - 1. */
+void put_work(struct writer *w, const char *total);
 /* The name among the launch's weights of the tensor at this offset of the image, or of a weight. */
 const char *weight_at(const struct writer *w, uint64_t offset);
 const char *weight_of(const struct writer *w, const struct weight *weight);

@@ -51,6 +51,7 @@ struct forge_pool {
     forge_job *job;                             /* NULL ends the workers; handed over by the barrier */
     void *context;
     struct worker *workers;                     /* [n_threads] */
+    struct forge_turn *turns;                   /* [n_threads] */
     cpu_set_t *allowed, *scratch;               /* affinity of the process at the start; [n_threads] sets for move_away */
     size_t set_bytes;
 };
@@ -184,6 +185,8 @@ void pool_run(struct forge_pool *pool, forge_job *job, void *context)
 
 uint32_t pool_threads(const struct forge_pool *pool) { return pool->n_threads; }
 
+struct forge_turn *pool_turns(const struct forge_pool *pool) { return pool->n_threads > 1 ? pool->turns : NULL; }
+
 enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct forge_error *error)
 {
     *out = NULL;
@@ -192,11 +195,15 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
     struct forge_pool *pool = calloc(1, sizeof *pool);
     if (!pool) return error_set(error, FORGE_NO_MEMORY, "out of memory for the threads");
     pool->workers = aligned_alloc(LINE, n_threads * sizeof *pool->workers);
-    if (!pool->workers) {
+    pool->turns = aligned_alloc(LINE, n_threads * sizeof *pool->turns);
+    if (!pool->workers || !pool->turns) {
+        free(pool->workers);
+        free(pool->turns);
         free(pool);
         return error_set(error, FORGE_NO_MEMORY, "out of memory for the threads");
     }
     memset(pool->workers, 0, n_threads * sizeof *pool->workers);
+    memset(pool->turns, 0, n_threads * sizeof *pool->turns);
     for (uint32_t i = 0; i < n_threads; i++) {
         pool->workers[i].pool = pool;
         pool->workers[i].thread = i;
@@ -246,6 +253,7 @@ void pool_close(struct forge_pool *pool)
     free(pool->allowed);
     free(pool->scratch);
     free(pool->workers);
+    free(pool->turns);
     free(pool);
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "runtime/model/abi.h"
 #include "runtime/run/status.h"
 
 enum { FORGE_MAX_THREADS = 512 };
@@ -18,6 +19,7 @@ typedef void forge_job(void *context, uint32_t thread, uint32_t n_threads);
 enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct forge_error *error);
 void     pool_close(struct forge_pool *pool);                           /* pool may be NULL */
 uint32_t pool_threads(const struct forge_pool *pool);
+struct forge_turn *pool_turns(const struct forge_pool *pool);           /* [pool_threads] for the kernels of a job, or NULL */
 
 /* Runs job on all threads and returns when all have finished. Only the thread that opened the pool calls it. */
 void pool_run(struct forge_pool *pool, forge_job *job, void *context);

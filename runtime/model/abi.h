@@ -6,7 +6,7 @@
 #include "abi_gpu.h"
 
 enum {
-    FORGE_ABI_VERSION = 13,
+    FORGE_ABI_VERSION = 14,
     FORGE_MAX_COLUMNS = 8,                       /* tokens, or sequences, of a step that is decode's for each */
     FORGE_MAX_WEIGHTS = 12,       /* tensors one launch may read */
 };
@@ -19,6 +19,14 @@ struct forge_cost {
     uint64_t attention;           /* operations of attention, for a token and a position that it attends */
     uint32_t window;              /* attention: a token attends so many last positions; 0: all up to its own, or of the text */
 };
+
+/* How far a thread is in its share of a launch, for others that have done theirs (templates/cpu/launch.h).  A cache line and its neighbour
+ * each: x86 prefetches them in pairs. */
+struct forge_turn {
+    _Alignas(128) uint32_t word;                 /* pieces begun, and above FORGE_TURN_BITS the launch's number; written by all threads */
+    uint32_t launches;                           /* of the thread alone: launches whose pieces were taken in turns */
+};
+enum { FORGE_TURN_BITS = 24 };
 
 /* One step: n_tokens tokens at positions n_past .. n_past + n_tokens - 1. Same for all threads, constant while it runs.
  * Or one token of each of n_tokens sequences: `columns` says where each stands, and the launches that meet them one by one (`each`) get
@@ -35,6 +43,7 @@ struct forge_args {
     uint32_t       row;           /* in the arena, of the first token; 0 but for a launch that meets several sequences one by one */
     uint8_t       *parts;         /* as arena, for attention's parts of the positions: each of several sequences has memory of its own */
     const struct forge_args *columns;            /* NULL, or of each row: state, n_past and logits of its token */
+    struct forge_turn *turns;                    /* [threads], or NULL: every thread does its own share, no more and no less */
 };
 
 /* What one layer remembers of a sequence's tokens for the next one. */

@@ -389,7 +389,7 @@ static enum forge_status run_step(struct forge_sequence *q, bool decode, const i
     }
     struct forge_args args = {
         .weights = e->weights, .arena = e->arena, .parts = e->arena, .state = q->state, .tokens = tokens, .logits = logits,
-        .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits,
+        .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits, .turns = pool_turns(e->pool),
     };
     struct launches list = { &args, p->decode, p->n_decode, NULL, e->pool, e->clocks };
     if (!decode) many_launches(&list, prompt_launches(p, n), n_logits);
@@ -493,7 +493,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
         n_logits += i >= n;
     }
     const struct forge_args all = { .weights = e->weights, .arena = e->arena, .tokens = tokens, .n_tokens = n, .n_logits = n_logits,
-                                    .columns = args };
+                                    .columns = args, .turns = pool_turns(e->pool) };
     struct launches list = { .args = &all, .decode = p->decode, .pool = e->pool };
     many_launches(&list, (struct step_launches){ p->columns, p->n_columns }, n_logits);
     pool_run(e->pool, run_several_launches, &list);

@@ -168,18 +168,36 @@ DEVICE void F(gemm_pairs)(float *y, uint32_t y_stride, const uint8_t *w, const v
 }
 
 #if F(IS_FLOAT)
-/* One token; several sums hide the latency of the products. */
+/* One token and `groups` groups; several sums hide the latency of the products. */
+DEVICE void F(stream_pairs)(float *y, const uint8_t *p, const uint8_t *x, const uint32_t cols, const uint32_t groups)
+{
+    enum { SUMS = 4 };
+    const uint32_t chains = SUMS / groups, bytes = 32 * F(ELEMENT_BYTES);
+    const uint64_t group_bytes = F(group_bytes)(cols);
+    const uint8_t *const end = p + group_bytes;
+    vf sum[SUMS];
+    UNROLL for (uint32_t i = 0; i < SUMS; i++) sum[i] = vf_set1(0);
+    for (uint32_t c = 0; c < cols; c += 32, p += 16 * bytes) {
+        const uint8_t *const next = ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes);
+        UNROLL for (uint32_t k = 0; k < 16; k++)
+            UNROLL for (uint32_t g = 0; g < groups; g++) {
+                const uint64_t at = k * bytes + g * group_bytes;
+                const uint32_t i = k % chains * groups + g;
+                if (FROM_MEMORY) prefetch(next + at, bytes);
+                sum[i] = dot_pairs(sum[i], F(pairs)(p + at), x + 2 * c + 4 * k);
+            }
+    }
+    UNROLL for (uint32_t g = 0; g < groups; g++) {
+        UNROLL for (uint32_t i = 1; i < chains; i++) sum[g] = vf_add(sum[g], sum[i * groups + g]);
+        vf_store(y + 16 * g, sum[g]);
+    }
+}
 SHARED void F(gemv_pairs_groups)(float *y, const uint8_t *p, const uint8_t *x, uint32_t n_rows, uint32_t cols)
 {
-    enum { CHAINS = 4 };
-    for (uint32_t r = 0; r < n_rows; r += 16, p += F(group_bytes)(cols)) {
-        vf sum[CHAINS] = { vf_set1(0), vf_set1(0), vf_set1(0), vf_set1(0) };
-        const uint8_t *at = p;
-        for (uint32_t c = 0; c < cols; c += 32)
-            UNROLL for (uint32_t k = 0; k < 16; k++, at += 32 * F(ELEMENT_BYTES))
-                sum[k % CHAINS] = dot_pairs(sum[k % CHAINS], F(pairs)(at), x + 2 * c + 4 * k);
-        vf_store(y + r, vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
-    }
+    enum { GROUPS = GEMV_GROUPS };
+    uint32_t r = 0;
+    for (; r + 16 * GROUPS <= n_rows; r += 16 * GROUPS, p += GROUPS * F(group_bytes)(cols)) F(stream_pairs)(y + r, p, x, cols, GROUPS);
+    for (; r < n_rows; r += 16, p += F(group_bytes)(cols)) F(stream_pairs)(y + r, p, x, cols, 1);
 }
 DEVICE void F(gemv_pairs)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
 {

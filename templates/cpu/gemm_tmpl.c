@@ -14,7 +14,8 @@ SHARED void F(gemm_direct)(float *y, uint32_t y_stride, const uint8_t *p, const 
 {
     for (uint32_t r = 0; r < n_rows; r += 16, p += F(group_bytes)(cols))
         for (uint32_t t = 0; t < n_tokens; t += FEW_TOKENS)
-            F(stream)(y + (uint64_t)t * y_stride + r, y_stride, p, x + t * XF_STRIDE((uint64_t)cols), cols, n_tokens - t, FEW_TOKENS);
+            F(stream)(y + (uint64_t)t * y_stride + r, y_stride, p, x + t * XF_STRIDE((uint64_t)cols), cols, n_tokens - t, FEW_TOKENS,
+                      1);
 }
 SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
                            uint32_t cols, uint8_t *scratch)

@@ -20,39 +20,60 @@ DEVICE const uint8_t *F(group_scales)(const uint8_t *group, uint32_t cols) { ret
 DEVICE uint64_t F(packed_bytes)(uint32_t rows, uint32_t cols) { return (uint64_t)((rows + 15) / 16) * F(group_bytes)(cols); }
 
 #if F(IS_FLOAT)
-/* One group, up to FEW_TOKENS tokens (n of them are there), straight from the packed weights;
+/* `groups` groups, up to FEW_TOKENS tokens (n of them are there), straight from the packed weights;
  * several sums per token hide the latency of the multiply-add. */
 DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const uint8_t *x, const uint32_t cols, const uint32_t n,
-                      const uint32_t tokens)
+                      const uint32_t tokens, const uint32_t groups)
 {
-    enum { CHAINS = 8 };
-    const uint32_t chains = CHAINS / tokens;
+    enum { CHAINS = 8, BYTES = 16 * F(ELEMENT_BYTES) };
+    const uint32_t chains = CHAINS / (tokens * groups);
+    const uint64_t group_bytes = F(group_bytes)(cols);
+    const uint8_t *const end = p + group_bytes;
     struct tile_rows rows = tile_rows_of(x, XF_STRIDE((uint64_t)cols), n, tokens);
     vf sum[CHAINS];
     UNROLL for (uint32_t i = 0; i < CHAINS; i++) sum[i] = vf_set1(0);
     uint32_t c = 0;
     for (; c + chains <= cols; c += chains) {
-        UNROLL for (uint32_t i = 0; i < chains; i++) {
-            const vf weight = F(weight)(p + i * 16 * F(ELEMENT_BYTES));
-            UNROLL for (uint32_t t = 0; t < tokens; t++)
-                sum[i * tokens + t] = vf_fma(weight, vf_set1(f32_at(tile_row(&rows, t, tokens) + 4 * i)), sum[i * tokens + t]);
-        }
-        p += chains * 16 * F(ELEMENT_BYTES);
+        const uint8_t *const next = ahead(p, GEMV_AHEAD, end, (groups - 1) * group_bytes);
+        UNROLL for (uint32_t i = 0; i < chains; i++)
+            UNROLL for (uint32_t g = 0; g < groups; g++) {
+                const uint64_t at = i * BYTES + g * group_bytes;
+                const vf weight = F(weight)(p + at);
+                if (FROM_MEMORY && tokens == 1 && i * BYTES % 64 == 0) prefetch(next + at, BYTES);
+                UNROLL for (uint32_t t = 0; t < tokens; t++) {
+                    const uint32_t k = (i * groups + g) * tokens + t;
+                    sum[k] = vf_fma(weight, vf_set1(f32_at(tile_row(&rows, t, tokens) + 4 * i)), sum[k]);
+                }
+            }
+        p += chains * BYTES;
         tile_rows_next(&rows, 4 * chains, tokens);
     }
     for (; c < cols; c++) {
-        const vf weight = F(weight)(p);
-        UNROLL for (uint32_t t = 0; t < tokens; t++) sum[t] = vf_fma(weight, vf_set1(f32_at(tile_row(&rows, t, tokens))), sum[t]);
-        p += 16 * F(ELEMENT_BYTES);
+        UNROLL for (uint32_t g = 0; g < groups; g++) {
+            const vf weight = F(weight)(p + g * group_bytes);
+            UNROLL for (uint32_t t = 0; t < tokens; t++) {
+                const uint32_t k = g * tokens + t;
+                sum[k] = vf_fma(weight, vf_set1(f32_at(tile_row(&rows, t, tokens))), sum[k]);
+            }
+        }
+        p += BYTES;
         tile_rows_next(&rows, 4, tokens);
     }
-    UNROLL for (uint32_t t = 0; t < tokens; t++)
-        UNROLL for (uint32_t i = 1; i < chains; i++) sum[t] = vf_add(sum[t], sum[i * tokens + t]);
-    tile_store(y, y_stride, sum, 0, n, tokens, 1);
+    UNROLL for (uint32_t g = 0; g < groups; g++) {
+        vf one[FEW_TOKENS];
+        UNROLL for (uint32_t t = 0; t < tokens; t++) {
+            one[t] = sum[g * tokens + t];
+            UNROLL for (uint32_t i = 1; i < chains; i++) one[t] = vf_add(one[t], sum[(i * groups + g) * tokens + t]);
+        }
+        tile_store(y + 16 * g, y_stride, one, 0, n, tokens, 1);
+    }
 }
 SHARED void F(gemv_groups)(float *y, const uint8_t *p, const void *x, uint32_t n_rows, uint32_t cols)
 {
-    for (uint32_t r = 0; r < n_rows; r += 16, p += F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1);
+    enum { GROUPS = GEMV_GROUPS };
+    uint32_t r = 0;
+    for (; r + 16 * GROUPS <= n_rows; r += 16 * GROUPS, p += GROUPS * F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, GROUPS);
+    for (; r < n_rows; r += 16, p += F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, 1);
 }
 DEVICE void F(gemv)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
 {
@@ -112,7 +133,7 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
     enum { CHUNK = 16, TOKENS = FEW_TOKENS, GROUPS = GEMV_GROUPS };          /* blocks prepared at once */
     const struct code_format f = F(code);
     const uint32_t subs = 32 / F(SUB);
-    const int ask = tokens == 1 && F(CODE_BYTES) < 512;                      /* few instructions per byte need no help and lose in cache */
+    const int ask = tokens == 1 && (FROM_MEMORY || F(CODE_BYTES) < 512);     /* in cache, few instructions per byte lose by it */
     const uint64_t group_bytes = F(group_bytes)(cols), x_stride = XQ_STRIDE((uint64_t)cols);
     const uint8_t *s = F(group_scales)(p, cols);
     const uint8_t *const end = p + group_bytes;
@@ -192,10 +213,10 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
 }
 SHARED void F(gemv_groups)(float *y, const uint8_t *p, const void *x, uint32_t n_rows, uint32_t cols)
 {
-    enum { GROUPS = F(CODE_BYTES) < 512 ? GEMV_GROUPS : 1 };                /* whole bytes keep L2 busy by themselves, best as one stream */
+    enum { GROUPS = F(CODE_BYTES) < 512 || FROM_MEMORY ? GEMV_GROUPS : 1 };  /* whole bytes keep L2 busy by themselves, best as one stream */
     uint32_t r = 0;
     for (; r + 16 * GROUPS <= n_rows; r += 16 * GROUPS, p += GROUPS * F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, GROUPS);
-    if (GROUPS > 1 && r < n_rows) F(stream)(y + r, 0, p, x, cols, 1, 1, 1);
+    for (; r < n_rows; r += 16, p += F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, 1);
 }
 DEVICE void F(gemv)(float *y, const uint8_t *w, const void *x, uint32_t first_row, uint32_t n_rows, uint32_t cols)
 {

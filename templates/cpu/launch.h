@@ -33,6 +33,83 @@ DEVICE uint32_t span_to(struct span s, uint32_t begin, uint32_t n)
     return s.last > begin ? (s.last - begin < n ? s.last - begin : n) : 0;
 }
 
+/* ---- work in turns ----
+ * A thread takes the pieces of its share bit by bit.  When it has done them it takes, where there are a->turns, pieces that a slower one
+ * has not begun: cores differ, and neighbours hold them up.  Which thread does a piece changes no bit of it. */
+struct work {
+    struct span       span;                      /* pieces to do now */
+    struct forge_turn *turns;                    /* NULL: the share at once */
+    uint32_t          total, thread, n_threads, launch, done;
+};
+
+enum { TURN_PIECES = (1 << FORGE_TURN_BITS) - 1, TURN_TOKENS = 16, TURN_BYTES = 128 << 10 };
+
+/* The share, which the thread does alone. */
+DEVICE struct work work_alone(uint32_t total, uint32_t thread, uint32_t n_threads)
+{
+    const struct work w = { { 0, 0 }, 0, total, thread, n_threads, 0, 0 };
+    return w;
+}
+/* In short launches the looks at the others' turns would cost more than they bring. */
+DEVICE struct work work_of(const struct forge_args *a, const struct forge_launch *l, uint32_t total, uint32_t thread, uint32_t n_threads)
+{
+    const int in_turns = a->turns && total <= TURN_PIECES && n_threads > 1 &&
+                         (a->n_tokens >= TURN_TOKENS || l->cost.weight_bytes >= (uint64_t)TURN_BYTES * n_threads);
+    struct work w = work_alone(total, thread, n_threads);
+    if (!in_turns) return w;
+    w.turns = a->turns;
+    w.launch = ++a->turns[thread].launches;
+    return w;
+}
+/* Pieces of a thread's share that nobody has begun; word: its turn.  Until someone has begun, it still tells of an earlier launch. */
+DEVICE uint32_t work_begun(const struct work *w, uint32_t word)
+{
+    return (word ^ w->launch << FORGE_TURN_BITS) >> FORGE_TURN_BITS ? 0 : word & TURN_PIECES;
+}
+DEVICE int work_take(struct work *w, uint32_t of, uint32_t word)
+{
+    const struct span s = share(w->total, of, w->n_threads);
+    const uint32_t begun = work_begun(w, word), left = s.last - s.first - begun, n = (left + 3) / 4;
+    const uint32_t now = w->launch << FORGE_TURN_BITS | (begun + n);
+    if (!__atomic_compare_exchange_n(&w->turns[of].word, &word, now, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return 0;
+    w->span.first = s.first + begun;
+    w->span.last = w->span.first + n;
+    return n > 0;
+}
+static __attribute__((noinline, unused)) int work_turn(struct work *w)
+{
+    const struct span own = share(w->total, w->thread, w->n_threads);
+    while (!w->done) {                           /* an empty share is begun, too: no turn is ever older than the launch before */
+        const uint32_t word = __atomic_load_n(&w->turns[w->thread].word, __ATOMIC_RELAXED);
+        const uint32_t begun = work_begun(w, word);
+        const int first = begun == 0 && word != w->launch << FORGE_TURN_BITS;
+        w->done = begun == own.last - own.first && !first;
+        if (!w->done && work_take(w, w->thread, word)) return 1;
+    }
+    for (;;) {                                   /* helps the one that has most left */
+        uint32_t most = 0, of = 0, its = 0;
+        for (uint32_t i = 0; i < w->n_threads; i++) {
+            const struct span s = share(w->total, i, w->n_threads);
+            const uint32_t word = __atomic_load_n(&w->turns[i].word, __ATOMIC_RELAXED), left = s.last - s.first - work_begun(w, word);
+            const int more = left > most;
+            most = more ? left : most;
+            of = more ? i : of;
+            its = more ? word : its;
+        }
+        if (most == 0) return 0;
+        if (work_take(w, of, its)) return 1;
+    }
+}
+/* The next pieces, in w->span; 0: there are none. */
+DEVICE int work_next(struct work *w)
+{
+    if (w->turns) return work_turn(w);
+    if (w->done) return 0;
+    w->done = 1;
+    w->span = share(w->total, w->thread, w->n_threads);
+    return 1;
+}
+
 /* First token a kernel has to work on: behind the last KV append only those count whose logits are asked for. */
 DEVICE uint32_t first_token(const struct forge_args *a, const struct forge_launch *l) { return l->tail ? a->n_tokens - a->n_logits : 0; }
 

@@ -34,16 +34,21 @@
 #define GEMM_SCRATCH       GEMM_LARGER(GEMM_INT_SCRATCH, GEMM_LARGER(GEMM_FLOAT_SCRATCH, GEMM_PAIRS_SCRATCH))
 
 #define FEW_TOKENS 4                /* tokens of the small tiles */
+/* 1: the matrices stream from memory, because no cache holds them all.  Then many lines have to be under way at once: several streams, and
+ * their lines asked for further ahead than processors do by themselves, which stop at the end of a page. */
+#ifndef FROM_MEMORY
+#define FROM_MEMORY 0
+#endif
 #ifdef GEMV_GROUPS
 #elif defined(FORGE_SIMD_AVX512)
-#define GEMV_GROUPS 2               /* groups of 16 rows that share the loads of x */
+#define GEMV_GROUPS (FROM_MEMORY ? 4 : 2)       /* groups of 16 rows that share the loads of x */
 #else
 #define GEMV_GROUPS 1
 #endif
 /* One copy per program: the emitted code calls the kernels from many places with many sizes. */
 #define SHARED static __attribute__((noinline, unused))
 
-/* The matrices of large models come from memory: bytes of codes and of scales that gemv asks for ahead of their use. */
+/* Bytes of codes and of scales that gemv asks for ahead of their use. */
 #ifndef GEMV_AHEAD
 #define GEMV_AHEAD 4096
 #endif

@@ -72,10 +72,11 @@ on_cpu() {      # VARIANT
     portable) simd=C flags= ;;
     avx2)   needs avx2 fma f16c; simd=AVX2 flags="-march=x86-64-v3" ;;
     avxvnni) needs avx2 fma f16c avx_vnni; simd=AVX2 flags="-march=x86-64-v3 -mavxvnni" ;;
+    # With AVX-512 as weights are read from memory; golden programs read them from the cache.
     avx512) needs avx512_vnni avx512_bf16 avx512vbmi
-            simd=AVX512 flags="-march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512" ;;
+            simd=AVX512 flags="-DFROM_MEMORY=1 -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512" ;;
     amx)    needs avx512_vnni avx512_bf16 avx512vbmi amx_tile amx_bf16
-            simd=AVX512 flags="-march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mamx-tile -mamx-bf16 -mprefer-vector-width=512" ;;
+            simd=AVX512 flags="-DFROM_MEMORY=1 -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mamx-tile -mamx-bf16 -mprefer-vector-width=512" ;;
     neon)   simd=NEON flags="-march=armv8.2-a+dotprod+fp16"
             if [ "$(uname -m)" = aarch64 ]; then needs asimddp asimdhp
             else

@@ -1,4 +1,5 @@
-/* Every thread passes every barrier together, however many there are and whoever is late. Run under TSan, too. */
+/* Every thread passes every barrier together, however many there are and whoever is late; every piece of work is done once.  Run under
+ * TSan, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/device/threads.h"
+#include "templates/cpu/launch.h"
 
 enum { MOST = 9, BARRIERS = 300 };
 
@@ -46,6 +48,74 @@ static void test_barrier(void **state)
     }
 }
 
+/* ---- work in turns ---- */
+
+enum { PIECES = 200, LAUNCHES = 600 };
+
+struct turns {
+    struct forge_pool *pool;
+    struct forge_args args;
+    struct forge_launch launch;
+    uint8_t  done[LAUNCHES][PIECES];
+    uint32_t helped[MOST];
+};
+
+static uint32_t pieces_of(uint32_t launch, uint32_t n) { return launch % 3 == 0 ? launch % n : launch * 7 % PIECES + 1; }
+
+static void turns_job(void *context, uint32_t thread, uint32_t n)
+{
+    struct turns *j = context;
+    for (uint32_t i = 0; i < LAUNCHES; i++) {
+        const uint32_t total = pieces_of(i, n);
+        const struct span own = share(total, thread, n);
+        struct work todo = i % 5 == 4 ? work_alone(total, thread, n) : work_of(&j->args, &j->launch, total, thread, n);
+        while (work_next(&todo))
+            for (uint32_t k = todo.span.first; k < todo.span.last; k++) {
+                j->done[i][k]++;
+                if (k < own.first || k >= own.last) j->helped[thread]++;
+                if (thread == 0 && i % 20 == 0) usleep(200);             /* the others have something to help with */
+            }
+        pool_barrier(j->pool, thread);
+    }
+}
+
+/* Every piece of every launch is done once, whoever is slow, however few there are, and however the launch before was shared out. */
+static void test_turns(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= MOST; n = n < 5 ? n + 1 : n + 4) {
+        static struct turns j;
+        j = (struct turns){ .args.n_tokens = TURN_TOKENS };
+        struct forge_error error;
+        assert_int_equal(pool_open(&j.pool, n, &error), FORGE_OK);
+        j.args.turns = pool_turns(j.pool);
+        assert_non_null(j.args.turns);
+        pool_run(j.pool, turns_job, &j);
+        uint32_t helped = 0;
+        for (uint32_t i = 0; i < LAUNCHES; i++)
+            for (uint32_t k = 0; k < PIECES; k++) assert_int_equal(j.done[i][k], k < pieces_of(i, n));
+        for (uint32_t t = 0; t < n; t++) helped += j.helped[t];
+        assert_true(helped > 0);
+        pool_close(j.pool);
+    }
+}
+
+/* Without turns, or where they would not pay, a thread does its share at once. */
+static void test_alone(void **state)
+{
+    (void)state;
+    struct forge_turn turns[3] = { { 0 } };
+    const struct forge_launch small = { .cost.weight_bytes = 1 };
+    const struct forge_args args[2] = { { .n_tokens = TURN_TOKENS }, { .n_tokens = 1, .turns = turns } };
+    for (uint32_t i = 0; i < 2; i++) {
+        struct work todo = work_of(&args[i], &small, 10, 2, 3);
+        assert_true(work_next(&todo));
+        assert_int_equal(todo.span.first, 6);
+        assert_int_equal(todo.span.last, 10);
+        assert_false(work_next(&todo));
+    }
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -62,6 +132,7 @@ static void test_limits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_barrier), cmocka_unit_test(test_limits) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_barrier), cmocka_unit_test(test_turns), cmocka_unit_test(test_alone),
+                                        cmocka_unit_test(test_limits) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
