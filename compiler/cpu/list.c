@@ -474,6 +474,7 @@ static void add_merge(struct lister *l)
     begin(l, TEMPLATE_attention_merge, "decode_merge");
     l->d.launch.name = "attention_merge";
     l->d.kernel.unless_divides = l->group->node->inputs[1]->heads;
+    l->d.kernel.from_positions = ATTENTION_PARTS_FROM;
     merge_does(l);
     kernel_end(l->list, &l->d);
 }

@@ -50,7 +50,9 @@ static void print_idle(struct text *out, const struct kernel_list *k)
 {
     for (uint32_t i = 0; i < k->n_kernels; i++) {
         const uint32_t unless = k->kernels[i].unless_divides;
-        if (unless) text_printf(out, "# %s: not where the threads divide %u evenly\n", k->kernels[i].name, unless);
+        if (unless)
+            text_printf(out, "# %s: not where the threads divide %u evenly, nor before %u positions\n", k->kernels[i].name, unless,
+                        k->kernels[i].from_positions);
     }
 }
 

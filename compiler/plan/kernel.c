@@ -86,7 +86,8 @@ static bool is_same(const struct kernel *x, const struct kernel *y)
 {
     return x->template == y->template && x->prefill == y->prefill && memcmp(x->param, y->param, sizeof x->param) == 0 &&
            x->lds_bytes == y->lds_bytes && x->grid_x == y->grid_x && x->grid_tokens == y->grid_tokens &&
-           x->tokens_first == y->tokens_first && x->unless_divides == y->unless_divides && x->joins_divides == y->joins_divides &&
+           x->tokens_first == y->tokens_first && x->unless_divides == y->unless_divides && x->from_positions == y->from_positions &&
+           x->joins_divides == y->joins_divides &&
            strcmp(x->does, y->does) == 0;
 }
 

@@ -52,7 +52,7 @@ struct kernel {
     /* GPU: see struct forge_gpu_launch */
     uint32_t             lds_bytes, grid_x, grid_tokens, tokens_first;
     /* CPU: see struct forge_launch */
-    uint32_t             unless_divides, joins_divides;
+    uint32_t             unless_divides, from_positions, joins_divides;
     uint64_t             weight_bytes;    /* read by a launch, padding included */
     uint64_t             state_bytes;     /* read by a launch with a full context */
     uint64_t             operations;      /* of its products, convolutions and recurrences, for a token */

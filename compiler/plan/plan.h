@@ -15,6 +15,7 @@ enum spec_kind { SPEC_NONE, SPEC_NGRAM, SPEC_MTP };
 extern const char *const spec_kind_name[];      /* "none", "ngram", "mtp" */
 
 enum {
+    ATTENTION_PARTS_FROM = 128,     /* positions; fewer are one range: attention_parts of templates/cpu/launch.h */
     ATTENTION_PARTS = 16,           /* ranges of positions one KV head can be cut into in decode; as in templates/cpu/launch.h */
     PREFILL_ATTENTION_TOKENS = 16,  /* query tokens that share loads of K and V */
 };

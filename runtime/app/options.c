@@ -150,7 +150,7 @@ static const struct option table[] = {
     { "-m", "--model", "FILE", "weights from a file (forgec build --weights external)", TEXT, 0, AT(weights_path), 0, 0, 0 },
     { NULL, "--verify-weights", "MODE", "load: compare all weights with their hashes at the start; none (default)",
       TEXT, 0, AT(verify_weights), 0, 0, 0 },
-    { "-t", "--threads", "N", "threads on a CPU (default: physical cores, at most what the program was built for)",
+    { "-t", "--threads", "N", "threads on a CPU (default: physical cores, but one a MiB of weights that a token reads)",
       INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
     { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels",
       INTEGER, PIECES, AT(chunk), 0, 0, INT32_MAX },

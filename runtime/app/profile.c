@@ -51,7 +51,7 @@ static void add_up(struct report *r)
     r->n_rows = 0;
     r->sum = 0;
     for (uint32_t i = 0; i < r->laps->n; i++) {
-        const struct cost_launch l = cost_launch(p, i, r->n_tokens, 1, r->laps->n_threads);
+        const struct cost_launch l = cost_launch(p, i, r->n_tokens, r->depth, 1, r->laps->n_threads);
         if (!l.runs) continue;
         struct row *row = row_of(r, l.name);
         row->n++;
@@ -139,7 +139,7 @@ static void print_json(const struct report *r)
     }
     printf("],\n     \"launches\": [");
     for (uint32_t i = 0, n = 0; i < r->laps->n; i++) {
-        const struct cost_launch l = cost_launch(r->engine->program, i, r->n_tokens, 1, r->laps->n_threads);
+        const struct cost_launch l = cost_launch(r->engine->program, i, r->n_tokens, r->depth, 1, r->laps->n_threads);
         const struct forge_lap *lap = &r->laps->launches[i];
         if (!l.runs) continue;
         printf("%s%s{\"name\": \"%s\", \"us\": %.6g, \"wait_us\": %.6g, \"spill_bytes\": %u}", n > 0 ? "," : "", n % 4 ? " " : "\n      ",

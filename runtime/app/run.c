@@ -252,11 +252,19 @@ static enum forge_status check_meaning(const struct forge_options *o, const stru
     return FORGE_OK;
 }
 
+/* Most threads that a CPU's program starts unasked.  Small models gain little by more: barriers take what the shares lose. */
+static uint32_t threads_of(const struct forge_program *p)
+{
+    enum { BYTES_EACH = 1 << 20 };
+    const uint64_t most = p->read_bytes / BYTES_EACH + 1;
+    return most < p->max_threads ? (uint32_t)most : p->max_threads;
+}
+
 static enum forge_status run_engine(struct forge_options *o, const struct forge_program *p, struct gpu *gpu, struct forge_error *error)
 {
     struct forge_engine engine;
     const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet, strcmp(o->verify_weights, "load") == 0 };
-    const uint32_t n_threads = p->gpu ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(p->max_threads);
+    const uint32_t n_threads = p->gpu ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(threads_of(p));
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
     char memory[256];
     if (!p->gpu && !check_memory(p, memory, sizeof memory)) fprintf(stderr, "%s\n", memory);

@@ -40,7 +40,7 @@ static void laps_join(const struct model *m, struct model_profiling *profile, ui
     profile->n_laps = 0;
     for (uint32_t i = 0; i < n_launches; i++) {
         const struct model_lap one = profile->laps[i];
-        const struct cost_launch l = cost_launch(p, i, n, n_rows, p->max_threads);
+        const struct cost_launch l = cost_launch(p, i, n, m->sequence->n_past, n_rows, p->max_threads);
         const struct cost_tokens t = cost_tokens(m->sequence->n_past, n, n_rows, l.tail);
         if (one.launches == 0) continue;
         struct model_lap *lap = lap_of(profile, l.name);

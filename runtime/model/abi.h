@@ -78,6 +78,7 @@ struct forge_launch {
     uint32_t      layer;                         /* 0xffffffff: outside the layers */
     uint32_t      tail;                          /* 1: only the last n_logits tokens of a prefill step matter from here on */
     uint32_t      unless_divides;                /* > 0: nothing to do when the number of threads divides this: it is left out */
+    uint32_t      from_positions;                /* decode: nothing to do while the context has fewer: it is left out */
     uint32_t      joins_divides;                 /* > 0: when the number of threads divides this, each thread reads only what it wrote
                                                   * itself in the launch before, and the barrier between the two is left out */
     uint32_t      each, n_each;                  /* prefill, n_each > 0: in a step of several sequences the launches each .. each + n_each

@@ -27,6 +27,12 @@ static inline struct step_launches step_launches(const struct forge_program *p, 
     return n == 1 ? (struct step_launches){ p->decode, p->n_decode } : prompt_launches(p, n);
 }
 
+/* Has the launch nothing to do in a step behind n_past tokens, for so many threads? */
+static inline bool launch_left_out(const struct forge_launch *l, uint32_t n_past, uint32_t n_threads)
+{
+    return (l->unless_divides > 0 && l->unless_divides % n_threads == 0) || n_past + 1 < l->from_positions;
+}
+
 /* Is the launch one of a step of n tokens, n_rows of them with logits? */
 static inline bool cost_launch_runs(const struct forge_gpu_launch *l, uint32_t n, uint32_t n_rows)
 {
@@ -38,8 +44,8 @@ static inline bool cost_launch_runs(const struct forge_gpu_launch *l, uint32_t n
 
 /* Launch i of a step of either kind of program; of a GPU's decode number n_decode is the draw. */
 struct cost_launch { const char *name; const struct forge_cost *cost; bool tail, runs; };
-static inline struct cost_launch cost_launch(const struct forge_program *p, uint32_t i, uint32_t n_tokens, uint32_t n_rows,
-                                             uint32_t n_threads)
+static inline struct cost_launch cost_launch(const struct forge_program *p, uint32_t i, uint32_t n_tokens, uint32_t n_past,
+                                             uint32_t n_rows, uint32_t n_threads)
 {
     const bool decode = n_tokens == 1;
     if (p->gpu) {
@@ -49,7 +55,7 @@ static inline struct cost_launch cost_launch(const struct forge_program *p, uint
         return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, decode || cost_launch_runs(l, n_tokens, n_rows) };
     }
     const struct forge_launch *l = &step_launches(p, n_tokens).list[i];
-    return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, l->unless_divides == 0 || l->unless_divides % n_threads != 0 };
+    return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, !launch_left_out(l, n_past, n_threads) };
 }
 
 /* Tokens at positions first .. first + n - 1 of a step, those that a launch works on. */

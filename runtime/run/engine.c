@@ -312,8 +312,8 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
     uint32_t before = 0;
     if (clocks) clock_add(NULL, &at);
     for (uint32_t i = 0, ran = 0; i < l->n; i++) {
-        const uint32_t unless = l->launch[i].unless_divides, joins = l->launch[i].joins_divides;
-        if (unless > 0 && unless % n_threads == 0) continue;
+        const uint32_t joins = l->launch[i].joins_divides;
+        if (launch_left_out(&l->launch[i], l->args->n_past, n_threads)) continue;
         if (ran++ > 0 && (joins == 0 || joins % n_threads > 0)) {
             pool_barrier(l->pool, thread);
             if (clocks) clock_add(&wait[before], &at);
@@ -332,10 +332,12 @@ static void run_several_launches(void *context, uint32_t thread, uint32_t n_thre
 {
     const struct launches *l = context;
     const struct forge_args *a = l->args;
+    uint32_t longest = 0;
+    for (uint32_t c = 0; c < a->n_tokens; c++) if (a->columns[c].n_past > longest) longest = a->columns[c].n_past;
     for (uint32_t i = 0; i < l->n; i++) {
         const struct forge_launch *all = &l->launch[i], *first = all->n_each ? l->decode + all->each : all;
         for (uint32_t k = 0; k < (all->n_each ? all->n_each : 1); k++) {
-            if (first[k].unless_divides > 0 && first[k].unless_divides % n_threads == 0) continue;
+            if (launch_left_out(&first[k], longest, n_threads)) continue;
             if (i + k > 0) pool_barrier(l->pool, thread);
             if (first == all) all->kernel(a, all, thread, n_threads);
             else for (uint32_t c = 0; c < a->n_tokens; c++) first[k].kernel(&a->columns[c], &first[k], thread, n_threads);

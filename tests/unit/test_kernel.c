@@ -57,13 +57,14 @@ static void any_size_makes_two(void **state)
     (void)state;
     struct kernel_list *list = kernel_list_new(a);
     add(list, "k", "adds");
-    for (uint32_t i = 0; i < PARAM_COUNT + 8; i++) {
-        struct kernel_draft d = draft(list, "k", "adds", i == PARAM_COUNT + 7);
-        uint32_t *const sizes[] = { &d.kernel.lds_bytes,    &d.kernel.grid_x,         &d.kernel.grid_tokens,
-                                    &d.kernel.tokens_first, &d.kernel.unless_divides, &d.kernel.joins_divides };
+    enum { SIZES = 7 };
+    for (uint32_t i = 0; i < PARAM_COUNT + SIZES + 2; i++) {
+        struct kernel_draft d = draft(list, "k", "adds", i == PARAM_COUNT + SIZES + 1);
+        uint32_t *const sizes[SIZES] = { &d.kernel.lds_bytes,      &d.kernel.grid_x,         &d.kernel.grid_tokens,  &d.kernel.tokens_first,
+                                         &d.kernel.unless_divides, &d.kernel.from_positions, &d.kernel.joins_divides };
         if (i < PARAM_COUNT) d.kernel.param[i] = 7;
-        else if (i < PARAM_COUNT + 6) *sizes[i - PARAM_COUNT] += 7;
-        else if (i == PARAM_COUNT + 6) d.kernel.template = TEMPLATE_norm;
+        else if (i < PARAM_COUNT + SIZES) *sizes[i - PARAM_COUNT] += 7;
+        else if (i == PARAM_COUNT + SIZES) d.kernel.template = TEMPLATE_norm;
         assert_int_equal(kernel_end(list, &d), i + 1);
     }
 }
