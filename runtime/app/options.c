@@ -152,6 +152,8 @@ static const struct option table[] = {
       TEXT, 0, AT(verify_weights), 0, 0, 0 },
     { "-t", "--threads", "N", "threads on a CPU (default: physical cores, but one a MiB of weights that a token reads)",
       INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
+    { NULL, "--numa", "HOW", "CPUs with several nodes of memory: interleave (weights page by page over them) or replicate\n"
+      "                             (a copy on each); threads stay on their node; none (default)", TEXT, 0, AT(numa), 0, 0, 0 },
     { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels",
       INTEGER, PIECES, AT(chunk), 0, 0, INT32_MAX },
     { NULL, "--target", "NAME", "which of the built targets runs (also FORGE_PROGRAM=NAME)", TEXT, 0, AT(target), 0, 0, 0 },
@@ -350,6 +352,8 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
         return error_set(error, FORGE_USAGE, "--spec: '%s' is not none, ngram or mtp", o->spec);
     if (strcmp(o->verify_weights, "none") != 0 && strcmp(o->verify_weights, "load") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: '%s' is not none or load", o->verify_weights);
+    if (strcmp(o->numa, "none") != 0 && strcmp(o->numa, "interleave") != 0 && strcmp(o->numa, "replicate") != 0)
+        return error_set(error, FORGE_USAGE, "--numa: '%s' is not none, interleave or replicate", o->numa);
     if (o->random_weights && strcmp(o->verify_weights, "none") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: there is nothing to verify in --random-weights");
     if (o->logits_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
@@ -394,7 +398,7 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
     o->bench_repeat = 5;
     o->output_format = "md";
     o->embd_format = "json";
-    o->verify_weights = "none";
+    o->verify_weights = o->numa = "none";
     o->spec = "";
     o->host = "127.0.0.1";
     o->port = 8080;

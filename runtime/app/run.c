@@ -242,6 +242,8 @@ static enum forge_status check_meaning(const struct forge_options *o, const stru
         return error_set(error, FORGE_USAGE, "--draft-logits: %s has no block that drafts; forgec build --spec mtp takes it along",
                          p->target);
     if (o->profile_each > 0 && !built_for(true)) return error_set(error, FORGE_USAGE, "--each: this program was built for no GPU");
+    if (strcmp(o->numa, "none") != 0 && !built_for(false))
+        return error_set(error, FORGE_USAGE, "--numa: this program was built for no CPU");
     if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
     for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);
     if (o->n_ignored > 0) fprintf(stderr, ": llama.cpp's, and without a meaning here\n");
@@ -263,7 +265,10 @@ static uint32_t threads_of(const struct forge_program *p)
 static enum forge_status run_engine(struct forge_options *o, const struct forge_program *p, struct gpu *gpu, struct forge_error *error)
 {
     struct forge_engine engine;
-    const struct forge_weights_source source = { o->weights_path, o->random_weights, !o->quiet, strcmp(o->verify_weights, "load") == 0 };
+    const struct forge_weights_source source = {
+        .path = o->weights_path, .random = o->random_weights, .progress = !o->quiet, .verify = strcmp(o->verify_weights, "load") == 0,
+        .numa = strcmp(o->numa, "interleave") == 0 ? NUMA_INTERLEAVE : strcmp(o->numa, "replicate") == 0 ? NUMA_REPLICATE : NUMA_NONE,
+    };
     const uint32_t n_threads = p->gpu ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(threads_of(p));
     const uint32_t n_ctx = o->mode == MODE_PERPLEXITY ? 0 : (uint32_t)o->n_ctx;
     char memory[256];
@@ -278,6 +283,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
         fprintf(stderr, "%s, target %s, ", p->model_name, p->target);
         if (engine.device_name) fprintf(stderr, "%s, ", engine.device_name);
         else fprintf(stderr, "%u threads, ", n_threads);
+        if (engine.numa) fprintf(stderr, "%u node%s of memory, ", engine.numa->n, engine.numa->n == 1 ? "" : "s");
         fprintf(stderr, "context %u", engine.n_ctx);
         if (p->embedding) fprintf(stderr, "\n");
     }

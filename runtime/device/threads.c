@@ -183,6 +183,12 @@ void pool_run(struct forge_pool *pool, forge_job *job, void *context)
     meet(pool, 0, false);
 }
 
+void pool_free_moves(struct forge_pool *pool)
+{
+    free(pool->allowed);
+    pool->allowed = NULL;
+}
+
 uint32_t pool_threads(const struct forge_pool *pool) { return pool->n_threads; }
 
 struct forge_turn *pool_turns(const struct forge_pool *pool) { return pool->n_threads > 1 ? pool->turns : NULL; }

@@ -27,6 +27,9 @@ void pool_run(struct forge_pool *pool, forge_job *job, void *context);
 /* Inside a job: returns when every thread of the job has come here; what they wrote before is then visible to all. */
 void pool_barrier(struct forge_pool *pool, uint32_t thread);
 
+/* From here on no thread changes its affinity by itself.  Between two jobs. */
+void pool_free_moves(struct forge_pool *pool);
+
 /* Physical cores this process may use (affinity mask, one per pair of hyperthreads, cgroup quota), 1 .. limit. */
 uint32_t threads_default(uint32_t limit);
 

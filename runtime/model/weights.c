@@ -278,13 +278,20 @@ enum forge_status weights_open(struct forge_engine *e, const struct forge_weight
         : FORGE_OK;
 }
 
+void weights_unmap(struct forge_engine *e)
+{
+    ending_watch(NULL, 0, NULL);
+    if (e->mapped) munmap(e->mapped, e->mapped_bytes);
+    e->mapped = NULL;
+    e->mapped_bytes = 0;
+}
+
 enum forge_status weights_verify(const struct forge_program *p, const struct forge_weights_source *source, struct forge_pool *pool,
                                  struct forge_error *error)
 {
     struct forge_engine e = { .program = p, .pool = pool };
     const struct forge_weights_source files = { .path = source->path, .verify = true };
     const enum forge_status status = weights_open(&e, &files, error);
-    ending_watch(NULL, 0, NULL);
-    if (e.mapped) munmap(e.mapped, e.mapped_bytes);
+    weights_unmap(&e);
     return status;
 }

@@ -8,6 +8,9 @@
  * the tensor. */
 enum forge_status weights_open(struct forge_engine *engine, const struct forge_weights_source *source, struct forge_error *error);
 
+/* Gives back what the weights were mapped from, if they were. */
+void weights_unmap(struct forge_engine *engine);
+
 /* Compares every tensor of the program's image with its hash, at the speed of memory, with all threads of the pool.  FORGE_BAD_WEIGHTS
  * names the first that differs and its place in the file. */
 enum forge_status weights_verify(const struct forge_program *program, const struct forge_weights_source *source, struct forge_pool *pool,

@@ -85,6 +85,62 @@ static enum forge_status map_memory(uint8_t **out, uint64_t bytes, const char *w
     return FORGE_OK;
 }
 
+/* ---- nodes of memory ---- */
+
+static void stay(void *context, uint32_t thread, uint32_t n_threads)
+{
+    const struct numa *numa = context;
+    numa_stay(numa, numa_node_of(numa, thread, n_threads));
+}
+
+struct copying { const struct forge_engine *engine; uint32_t n; };
+
+/* Every copy is made by the threads of its node; one that all nodes share, by all. */
+static void copy_weights(void *context, uint32_t thread, uint32_t n_threads)
+{
+    const struct copying *c = context;
+    const struct forge_engine *e = c->engine;
+    const uint64_t bytes = e->program->weights_bytes;
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint32_t first = 0, n = 0;                       /* threads that make it */
+        for (uint32_t t = 0; t < n_threads; t++) {
+            if (c->n > 1 && numa_node_of(e->numa, t, n_threads) != i) continue;
+            if (n++ == 0) first = t;
+        }
+        if (thread < first || thread >= first + n) continue;
+        const uint64_t from = bytes * (thread - first) / n, to = bytes * (thread - first + 1) / n;
+        memcpy((uint8_t *)e->copies[i] + from, e->weights + from, (size_t)(to - from));
+    }
+}
+
+static enum forge_status place_weights(struct forge_engine *e, enum forge_numa how, struct forge_error *error)
+{
+    const uint32_t n_threads = pool_threads(e->pool);
+    const struct numa *numa = e->numa;
+    struct copying c = { e, how == NUMA_REPLICATE && n_threads >= numa->n ? numa->n : 1 };
+    e->copies = calloc(numa->n, sizeof *e->copies);
+    e->weights_of = calloc(n_threads, sizeof *e->weights_of);
+    if (!e->copies || !e->weights_of) return error_set(error, FORGE_NO_MEMORY, "out of memory for the weights' places");
+    for (uint32_t i = 0; i < c.n; i++)
+        TRY(numa_map(&e->copies[i], (size_t)e->program->weights_bytes, numa, c.n > 1 ? i : numa->n, "the weights", error));
+    pool_run(e->pool, copy_weights, &c);
+    weights_unmap(e);
+    for (uint32_t t = 0; t < n_threads; t++) e->weights_of[t] = e->copies[c.n > 1 ? numa_node_of(numa, t, n_threads) : 0];
+    e->weights = e->copies[0];
+    return FORGE_OK;
+}
+
+static enum forge_status open_nodes(struct forge_engine *e, enum forge_numa how, struct forge_error *error)
+{
+    if (how == NUMA_NONE) return FORGE_OK;
+    e->numa = malloc(sizeof *e->numa);
+    if (!e->numa) return error_set(error, FORGE_NO_MEMORY, "out of memory for the machine's nodes");
+    numa_read(e->numa, "/sys/devices/system/node");
+    pool_free_moves(e->pool);
+    pool_run(e->pool, stay, e->numa);
+    return FORGE_OK;
+}
+
 static enum forge_status open_cpu(struct forge_engine *e, const struct forge_weights_source *source, uint32_t n_threads,
                                   struct forge_error *error)
 {
@@ -92,12 +148,14 @@ static enum forge_status open_cpu(struct forge_engine *e, const struct forge_wei
     if (n_threads == 0 || n_threads > p->max_threads)
         return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, p->max_threads);
     TRY(pool_open(&e->pool, n_threads, error));
+    TRY(open_nodes(e, source->numa, error));
     /* Pages that no step touches cost nothing, so every column may have activations of its own. */
     const uint32_t n_columns = e->n_sequences < FORGE_MAX_COLUMNS ? e->n_sequences : FORGE_MAX_COLUMNS;
     e->arena_bytes = n_columns * page_up(p->arena_bytes);
     TRY(map_memory(&e->arena, e->arena_bytes, "activations", error));
     TRY(map_memory(&e->state, e->n_sequences * e->state_stride, "state", error));
-    return weights_open(e, source, error);
+    TRY(weights_open(e, source, error));
+    return source->numa == NUMA_NONE ? FORGE_OK : place_weights(e, source->numa, error);
 }
 
 static enum forge_status open_gpu(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
@@ -139,7 +197,11 @@ void engine_close(struct forge_engine *e)
 {
     for (uint32_t i = 0; e->sequences && i < e->n_sequences; i++) sequence_close(&e->sequences[i]);
     if (engine_draws(e)) e->program->gpu->runtime->close(e->gpu);
-    if (e->mapped) munmap(e->mapped, e->mapped_bytes);
+    weights_unmap(e);
+    for (uint32_t i = 0; e->copies && i < e->numa->n; i++) if (e->copies[i]) munmap(e->copies[i], (size_t)e->program->weights_bytes);
+    free(e->copies);
+    free(e->weights_of);
+    free(e->numa);
     if (e->state) munmap(e->state, (size_t)(e->n_sequences * e->state_stride));
     if (e->arena) munmap(e->arena, (size_t)e->arena_bytes);
     free(e->sequences);
@@ -290,6 +352,7 @@ struct launches {
     const struct forge_launch *decode;   /* of a step of several sequences: what takes the place of launches that meet them one by one */
     struct forge_pool *pool;
     const struct forge_clocks *clocks;
+    const uint8_t *const *weights_of;    /* NULL, or of each thread, in the place of args->weights */
 };
 
 /* Adds what has passed since *at, which becomes now. */
@@ -302,6 +365,13 @@ static void clock_add(uint64_t *sum, uint64_t *at)
     *at = now;
 }
 
+static struct forge_args args_of(const struct launches *l, uint32_t thread)
+{
+    struct forge_args args = *l->args;
+    if (l->weights_of) args.weights = l->weights_of[thread];
+    return args;
+}
+
 /* A whole step is one job: threads are woken once per token, not once per launch. */
 static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
 {
@@ -309,6 +379,7 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
     const struct forge_clocks *clocks = l->clocks;
     uint64_t *work = clocks ? clocks->work + (size_t)thread * clocks->n_launches : NULL, at = 0;
     uint64_t *wait = clocks ? clocks->wait + (size_t)thread * clocks->n_launches : NULL;
+    const struct forge_args args = args_of(l, thread);
     uint32_t before = 0;
     if (clocks) clock_add(NULL, &at);
     for (uint32_t i = 0, ran = 0; i < l->n; i++) {
@@ -318,7 +389,7 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
             pool_barrier(l->pool, thread);
             if (clocks) clock_add(&wait[before], &at);
         }
-        l->launch[i].kernel(l->args, &l->launch[i], thread, n_threads);
+        l->launch[i].kernel(&args, &l->launch[i], thread, n_threads);
         if (clocks) clock_add(&work[i], &at);
         before = i;
     }
@@ -331,7 +402,7 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
 static void run_several_launches(void *context, uint32_t thread, uint32_t n_threads)
 {
     const struct launches *l = context;
-    const struct forge_args *a = l->args;
+    const struct forge_args args = args_of(l, thread), *const a = &args;
     uint32_t longest = 0;
     for (uint32_t c = 0; c < a->n_tokens; c++) if (a->columns[c].n_past > longest) longest = a->columns[c].n_past;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -393,7 +464,7 @@ static enum forge_status run_step(struct forge_sequence *q, bool decode, const i
         .weights = e->weights, .arena = e->arena, .parts = e->arena, .state = q->state, .tokens = tokens, .logits = logits,
         .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits, .turns = pool_turns(e->pool),
     };
-    struct launches list = { &args, p->decode, p->n_decode, NULL, e->pool, e->clocks };
+    struct launches list = { &args, p->decode, p->n_decode, NULL, e->pool, e->clocks, e->weights_of };
     if (!decode) many_launches(&list, prompt_launches(p, n), n_logits);
     pool_run(e->pool, run_launches, &list);
     append(q, n);
@@ -496,7 +567,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
     }
     const struct forge_args all = { .weights = e->weights, .arena = e->arena, .tokens = tokens, .n_tokens = n, .n_logits = n_logits,
                                     .columns = args, .turns = pool_turns(e->pool) };
-    struct launches list = { .args = &all, .decode = p->decode, .pool = e->pool };
+    struct launches list = { .args = &all, .decode = p->decode, .pool = e->pool, .weights_of = e->weights_of };
     many_launches(&list, (struct step_launches){ p->columns, p->n_columns }, n_logits);
     pool_run(e->pool, run_several_launches, &list);
 }

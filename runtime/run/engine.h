@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/device/numa.h"
 #include "runtime/model/abi.h"
 #include "status.h"
 #include "runtime/device/threads.h"
@@ -16,6 +17,7 @@ struct forge_weights_source {
     bool        random;          /* no file: finite noise, for timing only */
     bool        progress;        /* of a long upload to a GPU, on a terminal */
     bool        verify;          /* every tensor by its hash; noise has none */
+    enum forge_numa numa;        /* CPU: where they lie; threads stay on their node unless it is NUMA_NONE */
 };
 
 /* Where the launches of CPU steps leave their times, in ns: of every thread, at work and from then on until the next launch begins. */
@@ -27,6 +29,9 @@ struct forge_engine {
     struct gpu *gpu;             /* that GPU, the engine's own (gpu_state.h) */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
+    const uint8_t **weights_of;  /* [threads of the pool] the copy on the thread's node; NULL: all read `weights` */
+    struct numa *numa;           /* NULL: threads run where the kernel puts them */
+    void    **copies;            /* [numa->n] of the weights, program->weights_bytes each, as far as there are; NULL: none */
     uint8_t  *arena;             /* anonymous mapping, arena_bytes: program->arena_bytes for each column of a step */
     uint8_t  *state;             /* the same, state_stride for each sequence */
     uint64_t  arena_bytes, state_stride;
