@@ -72,7 +72,7 @@ static void put_matmul(struct writer *w, const struct branch *b, const char *y, 
     const char *rows = m->rows % unit ? arena_printf(w->arena, "round_up_16(%s)", n) : n;
     const char *sizes = arena_printf(w->arena, "r, /* rows */ %s, /* cols */ %u", rows, (uint32_t)m->cols), *x = form ? "xq" : "xf";
     if (!w->many) put(w, "%s(%s, WEIGHT(%s), %s, %s);", call, y, weight_of(w, m), x, sizes);
-    else put(w, "%s(%s, /* stride */ %u, WEIGHT(%s), %s, a->n_tokens - t0, %s, SCRATCH(0));", call, y, unit, weight_of(w, m), x, sizes);
+    else put(w, "%s(%s, /* stride */ %u, WEIGHT(%s), %s, t1 - t0, %s, SCRATCH(0));", call, y, unit, weight_of(w, m), x, sizes);
 }
 
 /* y[unit], and up[unit] of a partner, for one token or for each of a chunk; what follows is done token by token. */
@@ -86,10 +86,10 @@ static void put_decode_sums(struct writer *w, const struct branch *b, const stru
 static void put_prefill_sums(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
 {
     put_scratch(w, "ys", "SCRATCH_ROWS");
-    if (up) put(w, "float *const ups = ys + (uint64_t)%u * (a->n_tokens - t0);", unit);
+    if (up) put(w, "float *const ups = ys + (uint64_t)%u * (t1 - t0);", unit);
     put_matmul(w, b, "ys", unit, n);
     if (up) put_matmul(w, up, "ups", unit, n);
-    put(w, "for (uint32_t t = t0; t < a->n_tokens; t++) {");
+    put(w, "for (uint32_t t = t0; t < t1; t++) {");
     put(w, "float *const y = ys + (uint64_t)%u * (t - t0);", unit);
     if (up) put(w, "float *const up = ups + (uint64_t)%u * (t - t0);", unit);
 }
@@ -135,17 +135,45 @@ static void put_joined(struct writer *w, const struct group *attention)
     put(w, "}");
 }
 
-static void put_branches(struct writer *w)
+static uint32_t total_units(const struct writer *w)
 {
     const struct group *g = w->group;
-    uint32_t total = 0, first = 0;
+    uint32_t total = 0;
     for (uint32_t i = 0; i < g->n_branches; i++)
         if (!g->branches[i].is_partner) total += n_units(g->branches[i].result->cols, w->gp->unit_rows[i]);
-    put_work(w, arena_printf(w->arena, "%u", total));
-    for (uint32_t i = 0; i < g->n_branches; i++) {
+    return total;
+}
+
+static void put_decode_branches(struct writer *w)
+{
+    const struct group *g = w->group;
+    put_work(w, arena_printf(w->arena, "%u", total_units(w)));
+    for (uint32_t i = 0, first = 0; i < g->n_branches; i++) {
         if (g->branches[i].is_partner) continue;
         const uint32_t units = n_units(g->branches[i].result->cols, w->gp->unit_rows[i]);
         put(w, "for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {", first, first, units);
+        put_unit(w, &g->branches[i], w->gp->unit_rows[i]);
+        put(w, "}");
+        first += units;
+    }
+    put(w, "}");
+}
+
+/* A piece is a unit of rows and a block of tokens: all of them, unless there are more threads than units. */
+static void put_prefill_branches(struct writer *w)
+{
+    const struct group *g = w->group;
+    const uint32_t total = total_units(w);
+    put(w, "const uint32_t each = block_tokens(a->n_tokens - begin, %u, n_threads);", total);
+    put(w, "const uint32_t blocks = (a->n_tokens - begin + each - 1) / each;");
+    put_work(w, arena_printf(w->arena, "%u * blocks", total));
+    for (uint32_t i = 0, first = 0; i < g->n_branches; i++) {
+        if (g->branches[i].is_partner) continue;
+        const uint32_t units = n_units(g->branches[i].result->cols, w->gp->unit_rows[i]);
+        put(w, "for (uint32_t i = span_from(s, %u * blocks); i < span_to(s, %u * blocks, %u * blocks); i++) {", first, first, units);
+        put(w, "const uint32_t u = i / blocks, t0 = begin + i %% blocks * each;");
+        put(w, "const uint32_t t1 = a->n_tokens - t0 < each ? a->n_tokens : t0 + each;");
+        put_prefill_input(w);
         put_unit(w, &g->branches[i], w->gp->unit_rows[i]);
         put(w, "}");
         first += units;
@@ -157,13 +185,13 @@ void put_products(struct writer *w)
 {
     const struct group *joined = w->many ? NULL : joined_attention(w->plan, w->group);
     if (w->many) {
-        put(w, "const uint32_t t0 = first_token(a, l);");
-        put(w, "if (t0 == a->n_tokens) return;");
-        put_prefill_input(w);
-    } else {
-        put(w, "if (l->tail && !a->n_logits) return;");
-        put_decode_input(w);
+        put(w, "const uint32_t begin = first_token(a, l);");
+        put(w, "if (begin == a->n_tokens) return;");
+        put_prefill_branches(w);
+        return;
     }
+    put(w, "if (l->tail && !a->n_logits) return;");
+    put_decode_input(w);
     if (joined) put_joined(w, joined);
-    else put_branches(w);
+    else put_decode_branches(w);
 }

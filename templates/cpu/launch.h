@@ -110,6 +110,15 @@ DEVICE int work_next(struct work *w)
     return 1;
 }
 
+/* Tokens of the blocks that n of them are cut into where there are less than two of `units` for each thread: whole tiles of tokens, and
+ * many enough that decoding the weights again for each block costs little. */
+DEVICE uint32_t block_tokens(uint32_t n, uint32_t units, uint32_t n_threads)
+{
+    const uint32_t least = 64, blocks = units < 2 * n_threads ? (2 * n_threads + units - 1) / units : 1;
+    const uint32_t each = (n + blocks - 1) / blocks;
+    return each > least ? (each + 31) / 32 * 32 : n < least ? n : least;
+}
+
 /* First token a kernel has to work on: behind the last KV append only those count whose logits are asked for. */
 DEVICE uint32_t first_token(const struct forge_args *a, const struct forge_launch *l) { return l->tail ? a->n_tokens - a->n_logits : 0; }
 
