@@ -158,5 +158,5 @@ for threads in 1 2; do
 done
 
 name="all faults"
-[ $tests -gt 200 ] || bad "only $tests of them"
+[ $tests -gt 150 ] || bad "only $tests of them"
 summary faults
