@@ -27,7 +27,11 @@ check wrong-verify 1 "$forgec" verify --source wrong.c "$model" --ctx 256 --toke
 check wrong-json 1 "$forgec" verify --source wrong.c "$model" --ctx 256 --tokens 3 --json; out_has '"source":	"wrong.c"'
 # the same text from another path: the same program
 cp wrong.c 'a ?" b/other.c'
-check path 0 "$forgec" cc 'a ?" b/other.c' "$model" --ctx 256 --no-cache -q -o path; same wrong path "the path got into the program"
+for path in wrong.c 'a ?" b/other.c'; do
+    check path 0 "$forgec" cc "$path" "$model" --ctx 256 --no-cache --emit asm -q -o "asm.${path%%[. ]*}"
+done
+same asm.wrong asm.a "the path got into the code"
+check path-program 0 "$forgec" cc 'a ?" b/other.c' "$model" --ctx 256 -q -o path; same wrong path "the path got into the program"
 
 # clang's messages are about the user's file
 line=$(($(wc -l <story.c) + 1))

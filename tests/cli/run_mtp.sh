@@ -99,7 +99,9 @@ fi
 "$forgec" build qwen35moe.gguf -q -t "$FORGEC_LANES" --ctx 256 --spec mtp --emit plan -o program.plan
 sed '/^pass$/,$s/\(gemv output\(_[0-9]*\)\?\) rows=\([0-9]*\)/\1 rows=1/' program.plan > edited.plan
 cmp -s program.plan edited.plan && bad "no product of a pass was edited"
-build ./edited qwen35moe.gguf -t "$FORGEC_LANES" --plan edited.plan
+[ -n "$full" ] && edited='' || edited='--emit source'          # else without clang, which has compiled such a kernel
+# shellcheck disable=SC2086
+build ./edited qwen35moe.gguf -t "$FORGEC_LANES" --plan edited.plan $edited
 
 # who cannot have it
 refuse none 1 "the file has no block that drafts tokens (nextn)" "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec mtp -o none

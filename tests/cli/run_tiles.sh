@@ -45,6 +45,14 @@ gemm() {
     for tiles in "gemm_tokens: 32, gemm_rows: 32, gemm_threads: 32, gemm_few_threads: 64" "gemm_tokens: 64, gemm_rows: 192, gemm_threads: 128, gemm_few_threads: 192" \
         "gemm_tokens: 16, gemm_rows: 64, gemm_threads: 128, gemm_few_threads: 128" "gemm_tokens: 192, gemm_rows: 64, gemm_threads: 192, gemm_few_threads: 64"; do tile "$tiles"; done
 }
+# Of gemm's the ends, what is between and one of each kind that is refused.
+some() {
+    each gemm_tokens 8 16 96 512 528
+    each gemm_rows 16 32 96 512
+    each gemm_threads 32 96 160 1024
+    each gemm_few_threads 32 160 1024
+    tile "gemm_tokens: 16, gemm_rows: 64, gemm_threads: 128, gemm_few_threads: 128"
+}
 gpu() {
     gemm
     each gemm_groups 0 1 8 9
@@ -70,7 +78,7 @@ if [ -n "$full" ]; then
     for target in gfx1151 gfx942 sm_90 sm_90a; do gpu; done
 else
     target=x86-64-v3; cpu
-    for target in gfx1151 sm_90a; do gemm; each attention_prefill_threads 96 256 512; each gemv_rows 1 3; done
+    for target in gfx1151 sm_90a; do some; each attention_prefill_threads 96 256 512; each gemv_rows 1 3; done
 fi
 name="all tiles"
 [ $taken -gt 0 ] && [ $taken -lt $tests ] || bad "$taken of $tests taken: some must be, and some refused"

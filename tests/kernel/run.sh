@@ -114,7 +114,7 @@ on_lanes() {    # VARIANT
     [ "$1" != undefined ] || flags="$flags -fsanitize=undefined -fno-sanitize-recover=all" KERNEL_COMMON=
     case $1 in hopper*) ;; *) flags="$flags -DROW_PERIOD=16" ;; esac
     # shellcheck disable=SC2086
-    compile "$dir/$test.$1" -O1 -march=x86-64-v3 $flags "tests/kernel/$test.c" "tests/kernel/${test}_kernels.c" tests/kernel/machine_lanes.c \
+    compile "$dir/$test.$1" -O1 -fno-slp-vectorize -march=x86-64-v3 $flags "tests/kernel/$test.c" "tests/kernel/${test}_kernels.c" tests/kernel/machine_lanes.c \
         tests/lanes/simt.c ${KERNEL_COMMON:-$common}
     # shellcheck disable=SC2086
     run "$dir/$test.$1" "$test" --place "lanes, $1" --variant "$1" $options

@@ -56,7 +56,7 @@ function(gfxsim_golden name chip)
 endfunction()
 # Models this small keep a few compute units busy, the groups of all others would take most of the time: so most programs are built for a chip of the same
 # instructions with six of them.
-# The chips share the formats, a quarter each when fused, two a twelfth when not: formats_CHIP has all of them against the reference.  gfx942
+# The chips share the formats, a sixth each when fused, two a twelfth when not: formats_CHIP has all of them against the reference.  gfx942
 # has qwen's operations.  FORGEC_FULL: all formats fused on each chip, all unfused on one, all operations on each.
 set(part 0)
 foreach(chip IN LISTS GFXSIM_CHIPS)
@@ -66,7 +66,7 @@ foreach(chip IN LISTS GFXSIM_CHIPS)
     gfxsim_golden(${chip}_layer_1 ${chip} "${TEST_DATA}/golden" target "${few}" 1/2 layer default)
     gfxsim_golden(${chip}_none ${chip} "${TEST_DATA}/golden" target "${few}" ${part}/3 none default)
   else()
-    gfxsim_golden(${chip}_layer ${chip} "${TEST_DATA}/golden" target "${few}" ${part}/4 layer default)
+    gfxsim_golden(${chip}_layer ${chip} "${TEST_DATA}/golden" target "${few}" ${part}/6 layer default)
     if(NOT chip STREQUAL gfx1100)
       gfxsim_golden(${chip}_none ${chip} "${TEST_DATA}/golden" target "${few}" ${part}/12 none default)
     endif()
