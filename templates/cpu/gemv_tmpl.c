@@ -213,7 +213,8 @@ DEVICE void F(stream)(float *y, const uint32_t y_stride, const uint8_t *p, const
 }
 SHARED void F(gemv_groups)(float *y, const uint8_t *p, const void *x, uint32_t n_rows, uint32_t cols)
 {
-    enum { GROUPS = F(CODE_BYTES) < 512 || FROM_MEMORY ? GEMV_GROUPS : 1 };  /* whole bytes keep L2 busy by themselves, best as one stream */
+    /* In cache whole bytes keep L2 busy by themselves, best as one stream. */
+    enum { GROUPS = F(CODE_BYTES) < 512 || FROM_MEMORY ? GEMV_GROUPS : 1 };
     uint32_t r = 0;
     for (; r + 16 * GROUPS <= n_rows; r += 16 * GROUPS, p += GROUPS * F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, GROUPS);
     for (; r < n_rows; r += 16, p += F(group_bytes)(cols)) F(stream)(y + r, 0, p, x, cols, 1, 1, 1);
