@@ -81,12 +81,15 @@ DEVICE void pairs_rows(uint8_t *to, const float *q, uint32_t q_stride, uint32_t 
     }
 }
 
-/* 2^x per lane to 7.5e-5 of itself, a twenty-sixth of what bfloat16 rounds; x <= 0, below -126 as there. */
+/* 2^x per lane to 2.6e-6 of itself, so that bfloat16 is nearly always the nearest one; x <= 0, below -126 as there. */
 DEVICE vf pairs_exp2(vf x)
 {
     x = vf_max(x, vf_set1(-126.0f));
     const vf magic = vf_set1(0x1.8p23f), whole = vf_add(x, magic), r = vf_sub(x, vf_sub(whole, magic));
-    const vf p = vf_fma(vf_fma(vf_fma(vf_set1(0.0551716691f), r, vf_set1(0.242611122f)), r, vf_set1(0.693260985f)), r, vf_set1(0.999928074f));
+    vf p = vf_fma(vf_set1(0.00957010190f), r, vf_set1(0.0559178603f));
+    p = vf_fma(p, r, vf_set1(0.240247448f));
+    p = vf_fma(p, r, vf_set1(0.693121815f));
+    p = vf_fma(p, r, vf_set1(0.999999261f));
     vi n, bits;
     __builtin_memcpy(&n, &whole, 64);
     __builtin_memcpy(&bits, &p, 64);
@@ -99,8 +102,16 @@ DEVICE vf pairs_between(vf x, vf outside, uint32_t p, uint32_t first, uint32_t e
     return x;
 }
 
-/* One query's scores of n positions from base on, a multiple of 32, become weights in bfloat16; where its largest score (times log2 e)
- * moves, so do its sums.  Lanes outside [first, end) may hold anything, NaN too. */
+/* The least whole number not below x, |x| < 2^22. */
+DEVICE float pairs_whole(float x)
+{
+    const float near = x + 0x1.8p23f - 0x1.8p23f;
+    return near < x ? near + 1 : near;
+}
+
+/* One query's scores of n positions from base on, n a multiple of 32, become weights in bfloat16; where its largest score moves, so do its
+ * sums.  Scores are taken times log2 e and the largest one is rounded up: a move is by a power of two, so that a weight is rounded alike
+ * whatever the largest score was.  Lanes outside [first, end) may hold anything, NaN too. */
 DEVICE void pairs_weights(uint8_t *weight, float *score, float *max, float *sum, float *out, uint32_t values, uint32_t base, uint32_t n,
                           uint32_t first, uint32_t end, const struct attention *a)
 {
@@ -115,10 +126,11 @@ DEVICE void pairs_weights(uint8_t *weight, float *score, float *max, float *sum,
         vf_store(score + i, s);
         top = vf_max(top, s);
     }
-    const float new_max = vf_hmax(top);
+    const float largest = vf_hmax(top), new_max = largest > *max ? pairs_whole(largest) : *max;
     vf total = vf_load(sum);
     if (new_max > *max) {
-        const vf factor = vf_set1(f32_exp((*max - new_max) * 0.693147181f));
+        const float moves = *max - new_max;
+        const vf factor = vf_bits(vi_set1(moves > -126.0f ? (int32_t)(127.0f + moves) << 23 : 0));
         *max = new_max;
         total = vf_mul(total, factor);
         for (uint32_t d = 0; d < values; d += 16) vf_store(out + d, vf_mul(vf_load(out + d), factor));
