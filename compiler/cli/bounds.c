@@ -21,7 +21,7 @@ static const struct { const char *name; double most, least, mean_kl; } table[N_R
     [PROMPT_F16]  = { "f16 activations",                   6e-3, 1.2e-3, 1.5e-5 }, /* 2.0e-3, 4.0e-4, 4.9e-6 */
     [PROMPT_BF16] = { "bf16 activations",                  2.8e-2, 8e-7, 4.5e-4 }, /* 9.2e-3, 2.7e-7, 1.5e-4 */
     [ROWS_BF16]   = { "bf16 activations and weights",      6e-2,   8e-7,   2e-3 }, /* 2.1e-2, 4.0e-7, 6.9e-4 */
-    [ATTENTION_BF16] = { "bf16 attention",                 2e-2,   5e-5,   2e-4 }, /* TODO */
+    [ATTENTION_BF16] = { "bf16 attention",                 5e-3,   9e-7,   7e-7 }, /* 1.6e-3, 2.8e-7, 2.2e-7 */
     [INT8_CACHE]  = { "int8 cache",                        6e-2,   1e-6,   2e-3 }, /* 1.6e-2, 2.4e-7, 3.0e-4: forgec verify --kv q8_0 */
 };
 
@@ -81,11 +81,12 @@ struct bound bound_find(const struct graph *g, const struct profile *target, con
     const bool digits = target->kind == TARGET_GPU && target->activation_digits == 2;
     const uint32_t steps = o->exact || halves || !t.blocks || bf16 & BF16_OF_BLOCKS ? 0 : digits ? 32639 : 127;
     const enum row row = halves ? t.blocks ? PROMPT_BLOCKS : t.bf16 ? PROMPT_BF16 : PROMPT_F16 : rows_bf16 ? ROWS_BF16
-        : steps == 127 ? INT8 : steps ? DIGITS : o->kv == KV_TYPE_F32 ? EXACT : HALF_CACHE;
+        : steps == 127 ? INT8 : steps ? DIGITS : rounding.pairs ? ATTENTION_BF16 : o->kv == KV_TYPE_F32 ? EXACT : HALF_CACHE;
     rounding.steps = steps;
     struct bound b = { .name = table[row].name, .rounding = rounding };
     widen(&b, row);
     if (rounding.pairs) widen(&b, ATTENTION_BF16);
+    if (row == ATTENTION_BF16 && o->kv != KV_TYPE_F32) widen(&b, HALF_CACHE);
     if (steps == 127) widen(&b, INT8);
     if (o->kv == KV_TYPE_Q8_0) {
         b.name = table[INT8_CACHE].name;

@@ -29,11 +29,11 @@ DEVICE struct pairs_room pairs_room(uint32_t queries, uint32_t head_dim, uint32_
 DEVICE uint32_t pairs_tokens(uint32_t group) { return group < PAIRS_QUERIES ? PAIRS_QUERIES / group : 1; }
 /* Tokens of the least step that is not too few. */
 DEVICE uint32_t pairs_few(uint32_t group) { return (PAIRS_FEW + group - 1) / group; }
-/* The same of n_tokens, less where threads would have nothing to do; results do not depend on it. */
+/* The same of n_tokens, less where threads would have fewer than two such units; results do not depend on it. */
 DEVICE uint32_t pairs_share(uint32_t n_tokens, uint32_t group, uint32_t n_head_kv, uint32_t n_threads)
 {
     uint32_t tokens = pairs_tokens(group);
-    while (tokens * group > PAIRS_FEW && tokens > 1 && (n_tokens + tokens - 1) / tokens * n_head_kv < n_threads) tokens = (tokens + 1) / 2;
+    while (tokens * group > PAIRS_FEW && tokens > 1 && (n_tokens + tokens - 1) / tokens * n_head_kv < 2 * n_threads) tokens = (tokens + 1) / 2;
     return tokens;
 }
 #endif
