@@ -142,7 +142,8 @@ static void put_tiles(struct writer *w, const struct attention_text *at, const c
     if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at->out);
     else put_scratch(w, "y", "SCRATCH_ROWS");
     put(w, "const float *const q = %s + %u * h;", float_row(w, q), at->width);
-    put(w, "attention_%s_%s(y, /* stride */ %u, q, /* stride */ %u,", pairs ? "pairs" : causal ? "prefill" : "all", at->kv, y_stride, q_stride);
+    const char *how = pairs ? "pairs" : causal ? "prefill" : "all";
+    put(w, "attention_%s_%s(y, /* stride */ %u, q, /* stride */ %u,", how, at->kv, y_stride, q_stride);
     put(w, "    %s, %s,", at->k_head, at->v_head);
     if (pairs) put(w, "    a->n_past + t, /* all */ %s, n, %s, /* window, sink */ %u, %s, SCRATCH(0));",
                    causal ? "0" : "a->n_past + a->n_tokens", at->sizes, at->window, at->sink);

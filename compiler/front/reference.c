@@ -292,7 +292,8 @@ static float *resized_heads(uint32_t to, const float *x, uint32_t from, uint64_t
 }
 
 /* Heads of V may have another size than those of Q and K: the oracle then sees all of them as wide as the widest. */
-static void attention(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector, bool pairs)
+static void attention(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector,
+                      bool pairs)
 {
     const uint32_t dim = node->attr.head_dim, value_dim = node->inputs[2]->attr.head_dim;
     const uint32_t width = dim > value_dim ? dim : value_dim;

@@ -33,7 +33,8 @@ DEVICE uint32_t pairs_few(uint32_t group) { return (PAIRS_FEW + group - 1) / gro
 DEVICE uint32_t pairs_share(uint32_t n_tokens, uint32_t group, uint32_t n_head_kv, uint32_t n_threads)
 {
     uint32_t tokens = pairs_tokens(group);
-    while (tokens * group > PAIRS_FEW && tokens > 1 && (n_tokens + tokens - 1) / tokens * n_head_kv < 2 * n_threads) tokens = (tokens + 1) / 2;
+    while (tokens * group > PAIRS_FEW && tokens > 1 && (n_tokens + tokens - 1) / tokens * n_head_kv < 2 * n_threads)
+        tokens = (tokens + 1) / 2;
     return tokens;
 }
 #endif

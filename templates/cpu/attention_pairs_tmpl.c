@@ -38,7 +38,8 @@ DEVICE void pairs_panel(struct tiles *room, float *y, uint32_t y_stride, const u
     for (uint32_t t = 0; t < n; t += 32) {
         const int high = n - t > 16;
         tiles_first(room, y + (uint64_t)t * y_stride, y_stride, add, high, groups);
-        for (uint32_t b = 0; b < blocks; b++) tiles_step(room, panel + PAIRS_BYTES(groups) * b, x + t * x_stride + 64 * b, x_stride, high, groups);
+        for (uint32_t b = 0; b < blocks; b++)
+            tiles_step(room, panel + PAIRS_BYTES(groups) * b, x + t * x_stride + 64 * b, x_stride, high, groups);
         tiles_last(room, y + (uint64_t)t * y_stride, y_stride, high, groups);
     }
 }
@@ -200,7 +201,8 @@ DEVICE void PASTE2(attention_pairs, KV)(float *out, uint32_t out_stride, const f
 {
     const struct attention a = { head_dim, value_dim, scale_qk, cap, ring };
     const struct pairs_queries of = { n_past, group, window, all };
-    const uint32_t queries = group * n_tokens, rows = (queries + 15) / 16 * 16, dims = (head_dim + 31) / 32 * 32, values = (value_dim + 15) / 16 * 16;
+    const uint32_t queries = group * n_tokens, rows = (queries + 15) / 16 * 16;
+    const uint32_t dims = (head_dim + 31) / 32 * 32, values = (value_dim + 15) / 16 * 16;
     const uint64_t row_bytes = PASTE2(kv_row_bytes, KV)(head_dim), value_bytes = PASTE2(kv_row_bytes, KV)(value_dim);
     const uint64_t q_bytes = XB_STRIDE((uint64_t)dims), weight_bytes = XB_STRIDE((uint64_t)ATTENTION_BLOCK);
     const struct pairs_room r = pairs_room(queries, head_dim, value_dim, ATTENTION_BLOCK);

@@ -251,7 +251,8 @@ static const float *truth_of(const struct entry *e, struct prompt *p, const stru
 {
     for (uint32_t i = 0; i < p->n_truths; i++) {
         const struct rounding *t = &p->truths[i].rounding;
-        if (t->steps == r->steps && t->halves == r->halves && t->bf16 == r->bf16 && t->pairs == r->pairs && t->cache == r->cache && t->kv == r->kv)
+        if (t->steps == r->steps && t->halves == r->halves && t->bf16 == r->bf16 && t->pairs == r->pairs && t->cache == r->cache
+            && t->kv == r->kv)
             return p->truths[i].logits;
     }
     float *logits = arena_array(test.arena, float, (size_t)p->n_known * e->n_vocab);

@@ -15,9 +15,10 @@
 
 /* ---- attention: one instance per element type and shape, with constant heads of a KV head and dimensions of K and V as emitted ---- */
 #define ATTENTION_SHAPES \
-    SHAPE(f16, 4, 64, 64)  SHAPE(f16, 1, 128, 128) SHAPE(f16, 8, 128, 128) SHAPE(f16, 7, 80, 80) SHAPE(f16, 12, 40, 40) SHAPE(f16, 3, 72, 72) \
-    SHAPE(f16, 2, 256, 256) SHAPE(f16, 9, 32, 32) SHAPE(f16, 1, 64, 64) SHAPE(f16, 2, 8, 8) SHAPE(f16, 16, 96, 64) SHAPE(f16, 3, 24, 48) \
-    SHAPE(f32, 4, 64, 64)  SHAPE(f32, 5, 24, 24)  SHAPE(q8_0, 4, 64, 64) SHAPE(q8_0, 1, 128, 128) SHAPE(q8_0, 7, 96, 96) SHAPE(q8_0, 16, 32, 32)
+    SHAPE(f16, 4, 64, 64)  SHAPE(f16, 1, 128, 128) SHAPE(f16, 8, 128, 128) SHAPE(f16, 7, 80, 80) SHAPE(f16, 12, 40, 40) \
+    SHAPE(f16, 3, 72, 72) SHAPE(f16, 2, 256, 256) SHAPE(f16, 9, 32, 32) SHAPE(f16, 1, 64, 64) SHAPE(f16, 2, 8, 8) SHAPE(f16, 16, 96, 64) SHAPE(f16, 3, 24, 48) \
+    SHAPE(f32, 4, 64, 64)  SHAPE(f32, 5, 24, 24)  SHAPE(q8_0, 4, 64, 64) SHAPE(q8_0, 1, 128, 128) SHAPE(q8_0, 7, 96, 96) \
+    SHAPE(q8_0, 16, 32, 32)
 
 enum { N_HEAD_KV = 3, HEAD = 1, MOST_TOKENS = 40, PARTS = 3 };
 struct instance {
@@ -37,12 +38,18 @@ struct instance {
     void (*prefill)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride, const uint8_t *k_head, const uint8_t *v_head,
                     uint32_t n_past, uint32_t first_token, uint32_t n_tokens, float factor, float cap, uint32_t ring,
                     uint32_t window, const float *sink);
-    void (*all)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride, const uint8_t *k_head, const uint8_t *v_head,
-                uint32_t end, uint32_t n_tokens, float factor, float cap, uint32_t ring, const float *sink);
     void (*pairs)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride, const uint8_t *k_head, const uint8_t *v_head,
-                  uint32_t n_past, uint32_t all, uint32_t n_tokens, float factor, float cap, uint32_t ring, uint32_t window,
-                  const float *sink, uint8_t *scratch);
+                  uint32_t n_past, uint32_t all, uint32_t n_tokens, uint32_t group, uint32_t head_dim, uint32_t value_dim, float factor,
+                  float cap, uint32_t ring, uint32_t window, const float *sink, uint8_t *scratch);
 };
+/* In pairs no size has to be a constant: one instance per element type is enough. */
+#define PAIRS(T) \
+    static void pairs_##T(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v, uint32_t past, \
+                          uint32_t all, uint32_t n, uint32_t g, uint32_t d, uint32_t vd, float f, float c, uint32_t r, uint32_t w, const float *s, \
+                          uint8_t *room) { attention_pairs_##T(o, os, q, qs, k, v, past, all, n, g, d, vd, f, c, r, w, s, room); }
+PAIRS(f16)
+PAIRS(f32)
+PAIRS(q8_0)
 #define SHAPE(T, G, D, V) \
     static uint64_t k_bytes_##T##_##G##_##D(uint32_t c) { return kv_layer_bytes_##T(N_HEAD_KV, D, c) / 2; } \
     static uint64_t v_bytes_##T##_##G##_##D(uint32_t c) { return kv_layer_bytes_##T(N_HEAD_KV, V, c) / 2; } \
@@ -61,20 +68,13 @@ struct instance {
     static void prefill_##T##_##G##_##D(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v, \
                                         uint32_t past, uint32_t first, uint32_t n, float f, float c, uint32_t r, uint32_t w, \
                                         const float *s) \
-    { attention_prefill_##T(o, os, q, qs, k, v, past, first, n, G, D, V, f, c, r, w, s); } \
-    static void all_##T##_##G##_##D(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v, \
-                                    uint32_t end, uint32_t n, float f, float c, uint32_t r, const float *s) \
-    { attention_all_##T(o, os, q, qs, k, v, end, n, G, D, V, f, c, r, s); } \
-    static void pairs_##T##_##G##_##D(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v, \
-                                      uint32_t past, uint32_t all, uint32_t n, float f, float c, uint32_t r, uint32_t w, \
-                                      const float *s, uint8_t *room) \
-    { attention_pairs_##T(o, os, q, qs, k, v, past, all, n, G, D, V, f, c, r, w, s, room); }
+    { attention_prefill_##T(o, os, q, qs, k, v, past, first, n, G, D, V, f, c, r, w, s); }
 ATTENTION_SHAPES
 #undef SHAPE
 #define SHAPE(T, G, D, V) \
     { #T ", " #G " heads of " #D " and " #V, KV_KIND_##T, G, D, V, k_bytes_##T##_##G##_##D, v_bytes_##T##_##G##_##D, \
       k_##T##_##G##_##D, v_##T##_##G##_##D, append_##T##_##G##_##D, decode_##T##_##G##_##D, part_##T##_##G##_##D, \
-      merge_##T##_##G##_##D, prefill_##T##_##G##_##D, all_##T##_##G##_##D, pairs_##T##_##G##_##D },
+      merge_##T##_##G##_##D, prefill_##T##_##G##_##D, pairs_##T },
 static const struct instance instances[] = { ATTENTION_SHAPES };
 #undef SHAPE
 enum { INSTANCES = sizeof instances / sizeof *instances };
@@ -186,14 +186,13 @@ static float *bf16_rows(const char *name, const float *x, uint64_t n)
     return y;
 }
 
-static void references(const struct tokens *s, const float *q, const float *k, const float *v, const struct instance *t, const struct way *w,
-                       bool bf16)
+static void references(const struct tokens *s, const float *q, const float *k, const float *v, const struct instance *t,
+                       const struct way *w, bool bf16)
 {
     memset(s->want, 0, 4 * (size_t)s->n * s->stride);
     for (uint32_t i = s->skip; i < s->n; i++) {
-        const uint32_t end = s->causal ? s->past + i + 1 : w->n;
-        reference(s->want + i * s->stride, q + i * s->q_stride, k, v, s->causal && w->window && end > w->window ? end - w->window : 0, end, t, w,
-                  bf16);
+        const uint32_t end = s->causal ? s->past + i + 1 : w->n, first = s->causal && w->window && end > w->window ? end - w->window : 0;
+        reference(s->want + i * s->stride, q + i * s->q_stride, k, v, first, end, t, w, bf16);
     }
 }
 
@@ -208,19 +207,18 @@ static void check_prefill(const struct instance *t, const struct cache *c, const
 {
     float *out = out_of(s);
     references(s, s->q, c->k, c->v, t, w, false);
-    if (s->causal) t->prefill(out, s->stride, s->q, s->q_stride, c->k_head, c->v_head, s->past, s->skip, s->n - s->skip, w->factor, w->cap,
-                              w->ring, w->window, w->sinks);
-    else t->all(out + s->skip * s->stride, s->stride, s->q + s->skip * s->q_stride, s->q_stride, c->k_head, c->v_head, w->n, s->n - s->skip,
-                w->factor, w->cap, w->ring, w->sinks);
+    t->prefill(out, s->stride, s->q, s->q_stride, c->k_head, c->v_head, s->past, s->skip, s->n - s->skip, w->factor, w->cap, w->ring,
+               w->window, w->sinks);
     same_row("prefill", out, s->want, (uint64_t)s->n * s->stride, 0.3, exact);
 }
 
-static void run_pairs(const struct instance *t, const struct cache *c, const struct way *w, const struct tokens *s, float *out, uint32_t skip,
-                      uint32_t end)
+static void run_pairs(const struct instance *t, const struct cache *c, const struct way *w, const struct tokens *s, float *out,
+                      uint32_t skip, uint32_t end)
 {
     struct room *room = room_new("scratch", pairs_room(t->per_kv * (end - skip), t->head_dim, t->value_dim, ATTENTION_BLOCK).end);
     t->pairs(out + skip * s->stride, s->stride, s->q + skip * s->q_stride, s->q_stride, c->k_head, c->v_head, s->past + skip,
-             s->causal ? 0 : w->n, end - skip, w->factor, w->cap, w->ring, w->window, w->sinks, room->bytes);
+             s->causal ? 0 : w->n, end - skip, t->per_kv, t->head_dim, t->value_dim, w->factor, w->cap, w->ring, w->window, w->sinks,
+             room->bytes);
 }
 
 /* Q, K, V and weights are bfloat16.  A weight at the border of two may fall either way, 2^-7 of itself, so each value may be off by as much
@@ -264,11 +262,11 @@ static void check(const struct instance *t)
     s.skip = random_below(s.n);
     s.q = random_row_new("q of tokens", (uint64_t)s.n * s.q_stride, 3);
     s.want = row_new("want of tokens", (uint64_t)s.n * s.stride);
-    case_is("%s, %u positions, ring %u, window %u, cap %g, sinks %d, tokens %u to %u, causal %d", t->name, w.n, w.ring, w.window, (double)w.cap,
-            w.sinks != NULL, s.skip, s.n, s.causal);
+    case_is("%s, %u positions, ring %u, window %u, cap %g, sinks %d, tokens %u to %u, causal %d", t->name, w.n, w.ring, w.window,
+            (double)w.cap, w.sinks != NULL, s.skip, s.n, s.causal);
     const struct cache c = cache_make(t, w.n, w.ring);
     check_decode(t, &c, &w);
-    check_prefill(t, &c, &w, &s);
+    if (s.causal) check_prefill(t, &c, &w, &s);
     check_pairs(t, &c, &w, &s);
     rooms_free();
 }
@@ -321,12 +319,13 @@ void bench_cpu_attention(void)
         printf("%-28s decode %u: %6.2f us %6.1f GB/s %6.1f GFLOP/s %3.0f %%", t->name, N, s * 1e6, bytes / s * 1e-9, flops / s * 1e-9,
                flops / s * 1e-7 / peak);
         const double work = 2.0 * (q_stride + stride) * TOKENS * (PAST + TOKENS / 2.0);
-        BEST(s, 20, for (uint32_t first = 0; first < TOKENS; first += 16) t->prefill(out, stride, q, q_stride, c.k_head, c.v_head, PAST, first, 16,
-                                                                               0.1f, 0, 0, 0, NULL));
+        BEST(s, 20, for (uint32_t first = 0; first < TOKENS; first += 16)
+                 t->prefill(out, stride, q, q_stride, c.k_head, c.v_head, PAST, first, 16, 0.1f, 0, 0, 0, NULL));
         printf("   %u behind %u: %7.0f us %6.1f GFLOP/s %3.0f %%", TOKENS, PAST, s * 1e6, work / s * 1e-9, work / s * 1e-7 / peak);
         BEST(s, 20, for (uint32_t first = 0; first < TOKENS; first += tokens)
                  t->pairs(out + first * stride, stride, q + first * q_stride, q_stride, c.k_head, c.v_head, PAST + first, 0,
-                          TOKENS - first < tokens ? TOKENS - first : tokens, 0.1f, 0, 0, 0, NULL, room));
+                          TOKENS - first < tokens ? TOKENS - first : tokens, t->per_kv, t->head_dim, t->value_dim, 0.1f, 0, 0, 0, NULL,
+                          room));
         printf("   in pairs: %7.0f us %6.1f GFLOP/s\n", s * 1e6, work / s * 1e-9);
         rooms_free();
     }
