@@ -15,10 +15,10 @@
 
 /* ---- attention: one instance per element type and shape, with constant heads of a KV head and dimensions of K and V as emitted ---- */
 #define ATTENTION_SHAPES \
-    SHAPE(f16, 4, 64, 64)  SHAPE(f16, 1, 128, 128) SHAPE(f16, 8, 128, 128) SHAPE(f16, 7, 80, 80) SHAPE(f16, 12, 40, 40) \
-    SHAPE(f16, 3, 72, 72) SHAPE(f16, 2, 256, 256) SHAPE(f16, 9, 32, 32) SHAPE(f16, 1, 64, 64) SHAPE(f16, 2, 8, 8) SHAPE(f16, 16, 96, 64) SHAPE(f16, 3, 24, 48) \
-    SHAPE(f32, 4, 64, 64)  SHAPE(f32, 5, 24, 24)  SHAPE(q8_0, 4, 64, 64) SHAPE(q8_0, 1, 128, 128) SHAPE(q8_0, 7, 96, 96) \
-    SHAPE(q8_0, 16, 32, 32)
+    SHAPE(f16, 4, 64, 64) SHAPE(f16, 1, 128, 128) SHAPE(f16, 8, 128, 128) SHAPE(f16, 7, 80, 80) SHAPE(f16, 12, 40, 40) \
+    SHAPE(f16, 3, 72, 72) SHAPE(f16, 2, 256, 256) SHAPE(f16, 9, 32, 32) SHAPE(f16, 1, 64, 64) SHAPE(f16, 2, 8, 8) \
+    SHAPE(f16, 16, 96, 64) SHAPE(f16, 3, 24, 48) SHAPE(f32, 4, 64, 64) SHAPE(f32, 5, 24, 24) SHAPE(q8_0, 4, 64, 64) \
+    SHAPE(q8_0, 1, 128, 128) SHAPE(q8_0, 7, 96, 96) SHAPE(q8_0, 16, 32, 32)
 
 enum { N_HEAD_KV = 3, HEAD = 1, MOST_TOKENS = 40, PARTS = 3 };
 struct instance {
@@ -45,8 +45,9 @@ struct instance {
 /* In pairs no size has to be a constant: one instance per element type is enough. */
 #define PAIRS(T) \
     static void pairs_##T(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v, uint32_t past, \
-                          uint32_t all, uint32_t n, uint32_t g, uint32_t d, uint32_t vd, float f, float c, uint32_t r, uint32_t w, const float *s, \
-                          uint8_t *room) { attention_pairs_##T(o, os, q, qs, k, v, past, all, n, g, d, vd, f, c, r, w, s, room); }
+                          uint32_t all, uint32_t n, uint32_t g, uint32_t d, uint32_t vd, float f, float c, uint32_t r, uint32_t w, \
+                          const float *s, uint8_t *room) \
+    { attention_pairs_##T(o, os, q, qs, k, v, past, all, n, g, d, vd, f, c, r, w, s, room); }
 PAIRS(f16)
 PAIRS(f32)
 PAIRS(q8_0)
