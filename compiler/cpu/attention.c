@@ -1,6 +1,8 @@
 /* attention.c -- the text of attention's kernels. */
+#define FORGE_SIMD_C
 #include "attention.h"
 #include "compiler/source/text.h"
+#include "templates/cpu/attention_pairs.h"
 
 typedef unsigned long long ull;
 
@@ -126,34 +128,50 @@ void put_attention_merge(struct writer *w)
     put(w, "}");
 }
 
-/* Tiles of tokens of one KV head are shared out. */
-static void put_prefill(struct writer *w)
+/* Tiles of `tokens` tokens of one KV head, a text, are shared out; pairs: in products of them. */
+static void put_tiles(struct writer *w, const struct attention_text *at, const char *tokens, bool pairs)
 {
-    const struct attention_text at = attention_text(w);
-    const struct buffer *q = f32_of(w, at.node->inputs[0]), *f = f32_of(w, at.node), *packed = &w->plan->packed[at.node->index];
-    const uint32_t tokens = PREFILL_ATTENTION_TOKENS, y_stride = f->exists ? (uint32_t)(f->stride / 4) : at.out;
-    put(w, "const uint32_t t0 = first_token(a, l), tiles = (a->n_tokens - t0 + %u) / %u;", tokens - 1, tokens);
-    put_work(w, arena_printf(w->arena, "%u * tiles", at.heads_kv));
+    const struct buffer *q = f32_of(w, at->node->inputs[0]), *f = f32_of(w, at->node), *packed = &w->plan->packed[at->node->index];
+    const bool causal = at->node->attr.causal;
+    const uint32_t y_stride = f->exists ? (uint32_t)(f->stride / 4) : at->out, q_stride = (uint32_t)(q->stride / 4);
+    put(w, "const uint32_t tiles = (a->n_tokens - t0 + %s - 1) / %s;", tokens, tokens);
+    put_work(w, arena_printf(w->arena, "%u * tiles", at->heads_kv));
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
-    put(w, "const uint32_t h = i / tiles, t = t0 + i %% tiles * %u;", tokens);
-    put(w, "const uint32_t n = a->n_tokens - t < %u ? a->n_tokens - t : %u;", tokens, tokens);
-    if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at.out);
+    put(w, "const uint32_t h = i / tiles, t = t0 + i %% tiles * %s;", tokens);
+    put(w, "const uint32_t n = a->n_tokens - t < %s ? a->n_tokens - t : %s;", tokens, tokens);
+    if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at->out);
     else put_scratch(w, "y", "SCRATCH_ROWS");
-    put(w, "const float *const q = %s + %u * h;", float_row(w, q), at.width);
-    put(w, "attention_%s_%s(y, /* stride */ %u, q, /* stride */ %u,", at.node->attr.causal ? "prefill" : "all", at.kv, y_stride,
-        (uint32_t)(q->stride / 4));
-    put(w, "    %s, %s,", at.k_head, at.v_head);
-    if (at.node->attr.causal) put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ %u, %s);", at.sizes, at.window, at.sink);
-    else put(w, "    /* end */ a->n_past + a->n_tokens, n, %s, /* sink */ %s);", at.sizes, at.sink);
+    put(w, "const float *const q = %s + %u * h;", float_row(w, q), at->width);
+    const char *how = pairs ? "pairs" : causal ? "prefill" : "all";
+    put(w, "attention_%s_%s(y, /* stride */ %u, q, /* stride */ %u,", how, at->kv, y_stride, q_stride);
+    put(w, "    %s, %s,", at->k_head, at->v_head);
+    if (pairs) put(w, "    a->n_past + t, /* all */ %s, n, %s, /* window, sink */ %u, %s, SCRATCH(0));",
+                   causal ? "0" : "a->n_past + a->n_tokens", at->sizes, at->window, at->sink);
+    else if (causal) put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ %u, %s);", at->sizes, at->window, at->sink);
+    else put(w, "    /* end */ a->n_past + a->n_tokens, n, %s, /* sink */ %s);", at->sizes, at->sink);
     if (packed->exists) {
         put(w, "for (uint32_t k = 0; k < n; k++)");
-        put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at.out);
+        put(w, "    for (uint32_t c = 0; c < %u; c += 32)", at->out);
         const char *row = packed_row(w, packed, "t + k");
-        const char *y = arena_printf(w->arena, "y + %u * k + c", at.out), *block = arena_printf(w->arena, "(%u * h + c) / 32", at.out);
+        const char *y = arena_printf(w->arena, "y + %u * k + c", at->out), *block = arena_printf(w->arena, "(%u * h + c) / 32", at->out);
         put(w, "        %s", pack_block(w, packed->form[w->form], row, y, block, packed->cols));
     }
     put(w, "}");
     put(w, "}");
+}
+
+static void put_prefill(struct writer *w)
+{
+    const struct attention_text at = attention_text(w);
+    put(w, "const uint32_t t0 = first_token(a, l);");
+    if (attention_pairs(w->plan)) {
+        put(w, "if (a->n_tokens - t0 >= %u) {", pairs_few(at.group));
+        put(w, "const uint32_t tokens = pairs_share(a->n_tokens - t0, /* group, KV heads */ %u, %u, n_threads);", at.group, at.heads_kv);
+        put_tiles(w, &at, "tokens", true);
+        put(w, "return;");
+        put(w, "}");
+    }
+    put_tiles(w, &at, arena_printf(w->arena, "%u", PREFILL_ATTENTION_TOKENS), false);
 }
 
 void put_attention(struct writer *w)

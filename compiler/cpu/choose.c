@@ -3,6 +3,7 @@
 #include "choose.h"
 #include "compiler/plan/lifetimes.h"
 #include "compiler/plan/machine.h"
+#include "templates/cpu/attention_pairs.h"
 #include "templates/cpu/kv_tmpl.c"
 #include "templates/cpu/matmul.h"
 
@@ -68,6 +69,8 @@ enum row_form product_form(const struct plan *p, const struct group *g, const st
     const enum row_form alone = form_of(p, w, form);
     return alone == p->groups[g - p->fused->groups].packed[form] ? alone : ROW_F32;
 }
+
+bool attention_pairs(const struct plan *p) { return p->profile->matrix_unit != MATRIX_NONE && !p->options.exact; }
 
 bool has_columns(const struct plan *p)
 {
@@ -311,6 +314,18 @@ static uint64_t decode_input(const struct plan *p, const struct group *g)
     return row + pieces * packed_stride(p->groups[g - p->fused->groups].packed[0], cols / pieces);
 }
 
+static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* Scratch of attention: rows of what comes out, and before them what products of pairs need. */
+static uint64_t attention_scratch(const struct plan *p, const struct node *n, uint64_t *pairs)
+{
+    const uint32_t head_dim = n->attr.head_dim, value_dim = n->inputs[2]->attr.head_dim, heads_kv = n->inputs[1]->heads;
+    const uint32_t group = n->heads / heads_kv, tokens = least(pairs_tokens(group), p->chunk);
+    const uint32_t most = attention_pairs(p) && tokens > PREFILL_ATTENTION_TOKENS ? tokens : PREFILL_ATTENTION_TOKENS;
+    if (attention_pairs(p)) *pairs = max_u64(*pairs, pairs_room(group * tokens, head_dim, value_dim, p->profile->tile.attention_block).end);
+    return (uint64_t)n->cols / heads_kv * 4 * most;
+}
+
 static void plan_scratch(struct plan *p)
 {
     uint64_t decode = 0, prefill = 0, rows = 0, slices = 0;
@@ -331,7 +346,7 @@ static void plan_scratch(struct plan *p)
         const struct node *n = p->fused->groups[i].node;
         if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
         parts = max_u64(parts, ATTENTION_PARTS * ((uint64_t)n->cols + 2 * n->heads) * 4);
-        attention = max_u64(attention, (uint64_t)n->cols / n->inputs[1]->heads * 4 * PREFILL_ATTENTION_TOKENS);
+        attention = max_u64(attention, attention_scratch(p, n, &prefill));
     }
     p->scratch_y = plan_align(max_u64(decode, prefill), 64);
     /* in different cache sets */

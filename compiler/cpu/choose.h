@@ -7,6 +7,8 @@
 struct kernel_list *cpu_kernels(struct arena *a, const struct plan *p);
 /* In which form the product with w, one of group g, reads its input: form 0 in decode and in steps of several texts, 1 in prefill. */
 enum row_form product_form(const struct plan *p, const struct group *g, const struct weight *w, uint32_t form);
+/* Is attention of a prompt one in products of bfloat16 pairs, where its tokens are not too few (templates/cpu/attention_pairs.h)? */
+bool attention_pairs(const struct plan *p);
 /* Do steps of several texts have kernels of their own, as prefill reads other forms than decode? */
 bool has_columns(const struct plan *p);
 /* Is the weight image larger than the caches of the profile? */

@@ -120,6 +120,7 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     put_parameters(a, d, p);
     document_use(d, "runtime/model/abi.h");
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/cpu/%s", always[i]));
+    if (attention_pairs(p)) document_use(d, "templates/cpu/attention_pairs_tmpl.c");
     use_formats(a, d, p);
     about_model(a, &model, p);
     emit_buffers(a, &model, p, "FLOAT_ROW(BUFFER(AT_##name), STRIDE_##name, t)");

@@ -256,8 +256,8 @@ OPERATION(store)
     if (in->rounding.cache) round_cache(y, (uint64_t)in->n * node->cols, in->rounding.kv, in->noise);
 }
 
-/* width: of every head in q, k, v and y; n: tokens; sinks: one logit a head, or NULL */
-struct attention { const struct node *node; float *y; const float *q, *k, *v, *sinks; uint32_t width, n; };
+/* width: of every head in q, k, v and y; n: tokens; sinks: one logit a head, or NULL; pairs: weights are bf16 */
+struct attention { const struct node *node; float *y; const float *q, *k, *v, *sinks; uint32_t width, n; bool pairs; };
 
 static void attention_items(const void *context, uint64_t first, uint64_t end)
 {
@@ -269,8 +269,9 @@ static void attention_items(const void *context, uint64_t first, uint64_t end)
         const uint32_t t = (uint32_t)(i / heads), h_kv = (uint32_t)(i % heads) / (heads / heads_kv);
         const uint32_t oldest = attr->window && t + 1 > attr->window ? t + 1 - attr->window : 0;
         const uint64_t at = i * a->width, at_kv = (uint64_t)h_kv * a->width;
-        attention_ref(a->y + at, a->q + at, a->k + at_kv, a->v + at_kv, kv_cols, oldest, attr->causal ? t + 1 : a->n, a->width, attr->scale,
-                      attr->cap, a->sinks ? a->sinks + i % heads : NULL);
+        (a->pairs ? attention_bf16_ref : attention_ref)(a->y + at, a->q + at, a->k + at_kv, a->v + at_kv, kv_cols, oldest,
+                                                        attr->causal ? t + 1 : a->n, a->width, attr->scale, attr->cap,
+                                                        a->sinks ? a->sinks + i % heads : NULL);
     }
 }
 
@@ -291,20 +292,21 @@ static float *resized_heads(uint32_t to, const float *x, uint32_t from, uint64_t
 }
 
 /* Heads of V may have another size than those of Q and K: the oracle then sees all of them as wide as the widest. */
-static void attention(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+static void attention(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector,
+                      bool pairs)
 {
     const uint32_t dim = node->attr.head_dim, value_dim = node->inputs[2]->attr.head_dim;
     const uint32_t width = dim > value_dim ? dim : value_dim;
     const uint64_t n = (uint64_t)in->n * node->heads, n_kv = (uint64_t)in->n * node->inputs[1]->heads;
     if (dim == value_dim) {
-        const struct attention a = { node, y, x[0], x[1], x[2], vector, dim, in->n };
+        const struct attention a = { node, y, x[0], x[1], x[2], vector, dim, in->n, pairs };
         in_parts(n, attention_items, &a);
         return;
     }
     float *q = resized_heads(width, x[0], dim, n), *k = resized_heads(width, x[1], dim, n_kv);
     float *v = resized_heads(width, x[2], value_dim, n_kv);
     float *wide = take((size_t)(n * width), sizeof *wide);
-    const struct attention a = { node, wide, q, k, v, vector, width, in->n };
+    const struct attention a = { node, wide, q, k, v, vector, width, in->n, pairs };
     in_parts(n, attention_items, &a);
     resize_heads(y, value_dim, wide, width, n);
     free(wide);
@@ -313,16 +315,36 @@ static void attention(const struct interpreter *in, const struct node *node, flo
     free(q);
 }
 
+/* n values that attention multiplies as bf16. */
+static float *bf16_of(const float *x, uint64_t n, uint64_t *noise)
+{
+    float *y = take((size_t)n, sizeof *y);
+    for (uint64_t i = 0; i < n; i++) y[i] = round_bf16(x[i] * (1 + 0x1p-7f * noise_next(noise)));
+    return y;
+}
+
+static void attention_in_pairs(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
+{
+    float *row[3];
+    for (uint32_t i = 0; i < 3; i++) row[i] = bf16_of(x[i], (uint64_t)in->n * node->inputs[i]->cols, in->noise);
+    attention(in, node, y, (const float *const[]){ row[0], row[1], row[2] }, vector, true);
+    for (uint32_t i = 0; i < 3; i++) free(row[i]);
+}
+
 OPERATION(attention)
 {
-    const uint64_t n = (uint64_t)in->n * node->inputs[0]->cols;
+    const uint64_t n = (uint64_t)in->n * node->inputs[0]->cols, group = node->heads / node->inputs[1]->heads;
+    if (in->rounding.pairs * group >= BF16_QUERIES) {
+        attention_in_pairs(in, node, y, x, vector);
+        return;
+    }
     if (!in->rounding.halves || in->rounding.kv == KV_TYPE_F32) {
-        attention(in, node, y, x, vector);
+        attention(in, node, y, x, vector, false);
         return;
     }
     float *q = take((size_t)n, sizeof *q);
     round_q(q, x[0], n, node->attr.scale, in->noise);
-    attention(in, node, y, (const float *const[]){ q, x[1], x[2] }, vector);
+    attention(in, node, y, (const float *const[]){ q, x[1], x[2] }, vector, false);
     free(q);
 }
 

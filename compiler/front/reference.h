@@ -7,6 +7,8 @@
 
 /* Weights in blocks, and those of F16 and BF16 where columns are a multiple of 32. */
 enum { BF16_OF_BLOCKS = 1, BF16_OF_F16 = 2, BF16_OF_BF16 = 4 };
+/* Queries of a KV head in a step, heads times tokens, from which on attention reads Q, K, V and weights of positions as bf16. */
+enum { BF16_QUERIES = 32 };
 
 /* What a program rounds on purpose (docs/kernels.md, docs/gpu.md); all zero: nothing.  A program and the reference with the
  * program's own rounding differ by the order of sums, and where that moves a value across the border between two steps, by that step. */
@@ -15,6 +17,7 @@ struct rounding {
                               * 32639 (two digits); 0: floats */
     bool     halves;         /* matmuls read x as f16, those with BF16 weights as bf16, attention Q as f16 (a prompt on a GPU) */
     uint32_t bf16;           /* BF16_OF_*: whose matmuls read x and weights as bf16 (a CPU, templates/cpu/tiles.h) */
+    uint32_t pairs;          /* a CPU's steps of so many tokens, where attention with BF16_QUERIES multiplies bf16; 0: none */
     bool     cache;          /* K and V are kept as kv says */
     enum kv_type kv;
 };

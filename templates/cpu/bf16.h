@@ -59,17 +59,25 @@ DEVICE vf dot_pairs(vf acc, vi pairs, const uint8_t *p)
 #endif
 }
 
+/* 32 columns of a row: 16 lanes of a, then those of b; two neighbours are a pair. */
+DEVICE vi bf16_two(vf a, vf b)
+{
+#if BF16_IN_HARDWARE
+    return (vi)_mm512_cvtne2ps_pbh((__m512)b, (__m512)a);
+#else
+    uint8_t row[64];
+    vi both;
+    vi_store_u16(row, vi_bf16(a));
+    vi_store_u16(row + 32, vi_bf16(b));
+    __builtin_memcpy(&both, row, 64);
+    return both;
+#endif
+}
 /* Block `block` of 32 columns of a row. */
 DEVICE void bf16_block(void *row, const float *x32, uint32_t block)
 {
-    uint8_t *at = (uint8_t *)row + 64 * (uint64_t)block;
-#if BF16_IN_HARDWARE
-    const __m512i both = (__m512i)_mm512_cvtne2ps_pbh((__m512)vf_load(x32 + 16), (__m512)vf_load(x32));
-    _mm512_storeu_si512(at, both);
-#else
-    vi_store_u16(at, vi_bf16(vf_load(x32)));
-    vi_store_u16(at + 32, vi_bf16(vf_load(x32 + 16)));
-#endif
+    const vi both = bf16_two(vf_load(x32), vf_load(x32 + 16));
+    __builtin_memcpy((uint8_t *)row + 64 * (uint64_t)block, &both, 64);
 }
 /* row: XB_STRIDE(cols) bytes, 64-byte aligned.  x: [cols]. */
 DEVICE void bf16_row(void *row, const float *x, uint32_t cols)

@@ -75,24 +75,46 @@ static double score(const float *q, const float *k, uint32_t head_dim, double sc
     return cap != 0 ? cap * tanh(s / cap) : s;
 }
 
-/* Scores are computed three times rather than stored, and the sums run in double per dimension: slow, and nothing to get wrong. */
-void attention_ref(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
-                   uint32_t head_dim, double scale_qk, double cap, const float *sink)
+/* 2^x, as it is or to 8 bits, the nearest bfloat16. */
+static double power_of_two(double x, bool bf16)
 {
+    int exponent;
+    const double part = frexp(exp2(x), &exponent);
+    return bf16 ? ldexp(nearbyint(ldexp(part, 8)), exponent - 8) : exp2(x);
+}
+
+/* Scores are computed three times rather than stored, and the sums run in double per dimension: slow, and nothing to get wrong. */
+static void attend(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
+                   uint32_t head_dim, double scale_qk, double cap, const float *sink, bool bf16)
+{
+    const double unit = 1.4426950408889634074;               /* log2 e */
     double max = sink ? (double)*sink : -INFINITY;
     for (uint32_t p = first; p < end; p++) max = fmax(max, score(q, k + p * stride, head_dim, scale_qk, cap));
-    double sum = sink ? exp((double)*sink - max) : 0;
-    for (uint32_t p = first; p < end; p++) sum += exp(score(q, k + p * stride, head_dim, scale_qk, cap) - max);
+    const double whole = ceil(max * unit);
+    double sum = sink ? exp2((double)*sink * unit - whole) : 0;
+    for (uint32_t p = first; p < end; p++) sum += power_of_two(score(q, k + p * stride, head_dim, scale_qk, cap) * unit - whole, bf16);
     enum { DIMS = 64 };
     for (uint32_t d0 = 0; d0 < head_dim; d0 += DIMS) {
         const uint32_t n = head_dim - d0 < DIMS ? head_dim - d0 : DIMS;
         double total[DIMS] = { 0 };
         for (uint32_t p = first; p < end; p++) {
-            const double weight = exp(score(q, k + p * stride, head_dim, scale_qk, cap) - max) / sum;
+            const double weight = power_of_two(score(q, k + p * stride, head_dim, scale_qk, cap) * unit - whole, bf16) / sum;
             for (uint32_t d = 0; d < n; d++) total[d] += weight * (double)v[p * stride + d0 + d];
         }
         for (uint32_t d = 0; d < n; d++) out[d0 + d] = (float)total[d];
     }
+}
+
+void attention_ref(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
+                   uint32_t head_dim, double scale_qk, double cap, const float *sink)
+{
+    attend(out, q, k, v, stride, first, end, head_dim, scale_qk, cap, sink, false);
+}
+
+void attention_bf16_ref(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
+                        uint32_t head_dim, double scale_qk, double cap, const float *sink)
+{
+    attend(out, q, k, v, stride, first, end, head_dim, scale_qk, cap, sink, true);
 }
 
 void glu_silu_ref(float *y, const float *gate, const float *up, uint32_t n)

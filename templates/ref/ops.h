@@ -30,6 +30,9 @@ void softmax_ref(float *y, const float *x, uint32_t n);
  * cap 0: no soft cap of the scores; sink NULL: no sink logit in the denominator. An empty range gives 0. */
 void attention_ref(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
                    uint32_t head_dim, double scale_qk, double cap, const float *sink);
+/* The same with weights of positions, powers of two, to 8 bits, in sums of values and of weights. */
+void attention_bf16_ref(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
+                        uint32_t head_dim, double scale_qk, double cap, const float *sink);
 
 /* y = act(gate) * up.  gelu is the tanh form. */
 void glu_silu_ref(float *y, const float *gate, const float *up, uint32_t n);

@@ -57,7 +57,7 @@ struct prompt {
     uint32_t        n, n_known, n_rows;       /* n_known: n or n + GREEDY */
     const uint32_t *rows;             /* [n_rows] positions of the stored logits */
     const float    *stored;           /* [n_rows][n_vocab] */
-    struct { struct rounding rounding; const float *logits; } truths[6];      /* the reference's, [n_known][n_vocab], made when first asked
+    struct { struct rounding rounding; const float *logits; } truths[8];      /* the reference's, [n_known][n_vocab], made when first asked
                                                                                * for */
     uint32_t        n_truths;
 };
@@ -251,7 +251,8 @@ static const float *truth_of(const struct entry *e, struct prompt *p, const stru
 {
     for (uint32_t i = 0; i < p->n_truths; i++) {
         const struct rounding *t = &p->truths[i].rounding;
-        if (t->steps == r->steps && t->halves == r->halves && t->bf16 == r->bf16 && t->cache == r->cache && t->kv == r->kv)
+        if (t->steps == r->steps && t->halves == r->halves && t->bf16 == r->bf16 && t->pairs == r->pairs && t->cache == r->cache
+            && t->kv == r->kv)
             return p->truths[i].logits;
     }
     float *logits = arena_array(test.arena, float, (size_t)p->n_known * e->n_vocab);

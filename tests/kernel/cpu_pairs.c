@@ -1,15 +1,8 @@
 /* cpu_pairs.c -- rows of bfloat16 and their products (templates/cpu/bf16.h, tiles.h, gemm_pairs_tmpl.c) of every weight format against
  * double arithmetic: by tiles where the variant has them (avx2: in plain C), else by dot products of pairs.
  * Every buffer ends at an inaccessible page, outputs are poisoned. */
-#if defined(__AMX_BF16__) || (defined(FORGE_SIMD_AVX2) && !defined(PAIRS_DOT))
-#define FORGE_MATRIX_TILES
-#else
-#define FORGE_MATRIX_DOT
-#endif
-#define GEMM_TOKENS 12
-#define GEMM_GROUPS 2
 #include "blocks.h"
-#include "runtime/device/tile_permission.h"
+#include "pairs_unit.h"
 #include "templates/cpu/tiles.h"
 #include <stdio.h>
 
@@ -23,16 +16,6 @@ static const struct kernels kernels_all[] = {
 #define QUANT(name, file, ...) { &format_table[PLACE_##name], check_gemm_pairs_##file },
 #include "compiler/format/format.def"
 };
-
-/* The nearest bfloat16, ties to even; subnormal ones may be zero. */
-static float bf16_ref(float x)
-{
-    int exponent;
-    if (x == 0 || !isfinite(x)) return x;
-    frexpf(x, &exponent);
-    const int step = exponent - 8 < -133 ? -133 : exponent - 8;
-    return (float)ldexp(nearbyint(ldexp((double)x, -step)), step);
-}
 
 static void check_row(const float *x, const uint8_t *row, uint32_t cols)
 {
@@ -127,15 +110,6 @@ static void check(const struct kernels *k)
     free(x);
     matrix_free(&m);
     rooms_free();
-}
-
-static bool tiles_are_here(void)
-{
-#ifdef __AMX_BF16__
-    return tile_permission();
-#else
-    return true;
-#endif
 }
 
 void test_cpu_pairs(void)
