@@ -14,7 +14,8 @@
 enum { INHERIT_DEPTH_MAX = 8, NAME_MAX_LENGTH = 64 };
 
 /* The best first; `native` is the first of them that runs here. */
-static const char *const native_order[] = { "sapphire-rapids", "x86-64-v4", "x86-64-v3-vnni", "x86-64-v3", "aarch64", "portable" };
+static const char *const native_order[] = { "sapphire-rapids", "x86-64-v4", "x86-64-v3-vnni", "x86-64-v3",
+                                            "aarch64-v8.6", "aarch64", "portable" };
 
 const char *profile_host_machine(void)
 {

@@ -159,17 +159,17 @@ DEVICE void PASTE2(pairs_keys, KV)(uint8_t *to, const uint8_t *k_block, uint32_t
     const vi none = vi_set1(0);
     for (uint32_t g = 0; g < groups; g++, k_block += block_bytes)
         for (uint32_t d = 0; d < 32 * blocks; d += 8) {
-            uint8_t *at = to + pairs_at(g, groups, d / 32, blocks) + 32 * (d % 32);
-            if (d >= head_dim || 16 * g >= n) {
-                VEC_UNROLL
-                for (uint32_t i = 0; i < 4; i++) __builtin_memcpy(at + 64 * i, &none, 64);
-                continue;
-            }
-            const vf scale = PASTE2(kv_k_scale, KV)(k_block, d / group * group);
+            uint8_t *panel = to + pairs_at(g, groups, d / 32, blocks);
+            const vf scale = d < head_dim && 16 * g < n ? PASTE2(kv_k_scale, KV)(k_block, d / group * group) : vf_set1(0);
             VEC_UNROLL
-            for (uint32_t i = 0; i < 8; i += 2) {
-                const vi pairs = pairs_of(PASTE2(kv_load_k, KV)(k_block, d + i, scale), PASTE2(kv_load_k, KV)(k_block, d + i + 1, scale));
-                __builtin_memcpy(at + 32 * i, &pairs, 64);
+            for (uint32_t i = 0; i < 8; i += 4) {
+                vi pairs[2] = { none, none };
+                VEC_UNROLL
+                for (uint32_t k = 0; k < 2 && d < head_dim && 16 * g < n; k++) {
+                    const uint32_t at = d + i + 2 * k;
+                    pairs[k] = pairs_of(PASTE2(kv_load_k, KV)(k_block, at, scale), PASTE2(kv_load_k, KV)(k_block, at + 1, scale));
+                }
+                pairs_put(panel, (d % 32 + i) / 2, pairs[0], pairs[1]);
             }
         }
 }
@@ -179,16 +179,15 @@ DEVICE void PASTE2(pairs_values, KV)(uint8_t *to, const uint8_t *v_row, uint32_t
 {
     const uint64_t row_bytes = PASTE2(kv_row_bytes, KV)(value_dim);
     const uint32_t blocks = (n + 31) / 32, groups = (value_dim + 15) / 16;
-    for (uint32_t p = 0; p < 32 * blocks; p += 2) {
-        const uint8_t *row = v_row + p * row_bytes;
+    for (uint32_t p = 0; p < 32 * blocks; p += 4)
         for (uint32_t g = 0; g < groups; g++) {
             const uint32_t width = value_dim - 16 * g < 16 ? 8 : 16;
-            const vf one = p >= skip && p < n ? PASTE2(kv_load_v, KV)(row, 16 * g, width) : vf_set1(0);
-            const vf two = p + 1 >= skip && p + 1 < n ? PASTE2(kv_load_v, KV)(row + row_bytes, 16 * g, width) : vf_set1(0);
-            const vi pairs = pairs_of(one, two);
-            __builtin_memcpy(to + pairs_at(g, groups, p / 32, blocks) + 32 * (p % 32), &pairs, 64);
+            vf row[4];
+            VEC_UNROLL
+            for (uint32_t i = 0; i < 4; i++)
+                row[i] = p + i >= skip && p + i < n ? PASTE2(kv_load_v, KV)(v_row + (p + i) * row_bytes, 16 * g, width) : vf_set1(0);
+            pairs_put(to + pairs_at(g, groups, p / 32, blocks), p % 32 / 2, pairs_of(row[0], row[1]), pairs_of(row[2], row[3]));
         }
-    }
 }
 
 /* n_tokens tokens from position n_past on, all already in the cache; all: 0, or the positions that every one of them attends.

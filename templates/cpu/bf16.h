@@ -1,13 +1,20 @@
 /* bf16.h -- rows of x rounded to bfloat16, and products of pairs of such columns (docs/kernels.md).
- * With AVX512-BF16 the processor rounds and multiplies, else integers and multiply-adds of floats do, for any vector of vec.h. */
+ * With AVX512-BF16 or Arm's BF16 the processor rounds and multiplies, else integers and multiply-adds of floats do, for any vector of
+ * vec.h. */
 #ifndef FORGE_BF16_H
 #define FORGE_BF16_H
 #include "vec.h"
 #if defined(FORGE_SIMD_AVX512) && defined(__AVX512BF16__)
-#define BF16_IN_HARDWARE 1
+#define BF16_OF_AVX512 1
 #include <immintrin.h>
 #else
-#define BF16_IN_HARDWARE 0
+#define BF16_OF_AVX512 0
+#endif
+#if defined(FORGE_SIMD_NEON) && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define BF16_OF_ARM 1
+#include "quarters.h"
+#else
+#define BF16_OF_ARM 0
 #endif
 
 /* A row: bfloat16 x[cols], cols a multiple of 32.  Its stride is an odd multiple of 64 bytes, as those of quantize.h. */
@@ -25,10 +32,19 @@ DEVICE vi vi_bf16(vf x)
 /* Lanes of a in the low halves, of b in the high ones. */
 DEVICE vi pairs_of(vf a, vf b)
 {
-#if BF16_IN_HARDWARE
+#if BF16_OF_AVX512
     const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3,
                                            18, 2, 17, 1, 16, 0);
     return (vi)_mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh((__m512)b, (__m512)a));
+#elif BF16_OF_ARM
+    uint16x8_t near[8];
+    UNROLL for (uint32_t i = 0; i < 4; i++) {
+        near[i] = vreinterpretq_u16_bf16(vcvtq_low_bf16_f32(vf_quarter(a, i)));
+        near[4 + i] = vreinterpretq_u16_bf16(vcvtq_low_bf16_f32(vf_quarter(b, i)));
+    }
+#define PAIRS(i) vreinterpretq_s32_u16(vzip1q_u16(near[i], near[4 + i]))
+    return vi_quarters(PAIRS(0), PAIRS(1), PAIRS(2), PAIRS(3));
+#undef PAIRS
 #else
     return vi_or(vi_bf16(a), vi_shl(vi_bf16(b), 16));
 #endif
@@ -36,10 +52,15 @@ DEVICE vi pairs_of(vf a, vf b)
 /* Two columns of 16 rows at p, [2][16] bfloat16, as pairs. */
 DEVICE vi pairs_beside(const uint8_t *p)
 {
-#if BF16_IN_HARDWARE
+#if BF16_OF_AVX512
     const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3,
                                            18, 2, 17, 1, 16, 0);
     return (vi)_mm512_permutexvar_epi16(order, _mm512_loadu_si512(p));
+#elif BF16_OF_ARM
+    const int16x8_t low = vreinterpretq_s16_u8(vld1q_u8(p)), high = vreinterpretq_s16_u8(vld1q_u8(p + 32));
+    const int16x8_t low_8 = vreinterpretq_s16_u8(vld1q_u8(p + 16)), high_8 = vreinterpretq_s16_u8(vld1q_u8(p + 48));
+    return vi_quarters(vreinterpretq_s32_s16(vzip1q_s16(low, high)), vreinterpretq_s32_s16(vzip2q_s16(low, high)),
+                       vreinterpretq_s32_s16(vzip1q_s16(low_8, high_8)), vreinterpretq_s32_s16(vzip2q_s16(low_8, high_8)));
 #else
     const vi low = vi_load_u16(p), high = vi_load_u16(p + 32);
     return vi_or(low, vi_shl(high, 16));
@@ -50,8 +71,13 @@ DEVICE vf dot_pairs(vf acc, vi pairs, const uint8_t *p)
 {
     int32_t x;
     __builtin_memcpy(&x, p, 4);
-#if BF16_IN_HARDWARE
+#if BF16_OF_AVX512
     return (vf)_mm512_dpbf16_ps((__m512)acc, (__m512bh)pairs, (__m512bh)_mm512_set1_epi32(x));
+#elif BF16_OF_ARM
+    const bfloat16x8_t xs = vreinterpretq_bf16_s32(vdupq_n_s32(x));
+    float32x4_t sum[4];
+    UNROLL for (uint32_t i = 0; i < 4; i++) sum[i] = vbfdotq_f32(vf_quarter(acc, i), vreinterpretq_bf16_s32(vi_quarter(pairs, i)), xs);
+    return vf_quarters(sum[0], sum[1], sum[2], sum[3]);
 #else
     const vf low = vf_bits(vi_shl(pairs, 16)), high = vf_bits(vi_and(pairs, vi_set1((int32_t)0xffff0000u)));
     const vf x_low = vf_bits(vi_shl(vi_set1(x), 16)), x_high = vf_bits(vi_and(vi_set1(x), vi_set1((int32_t)0xffff0000u)));
@@ -62,8 +88,12 @@ DEVICE vf dot_pairs(vf acc, vi pairs, const uint8_t *p)
 /* 32 columns of a row: 16 lanes of a, then those of b; two neighbours are a pair. */
 DEVICE vi bf16_two(vf a, vf b)
 {
-#if BF16_IN_HARDWARE
+#if BF16_OF_AVX512
     return (vi)_mm512_cvtne2ps_pbh((__m512)b, (__m512)a);
+#elif BF16_OF_ARM
+#define NEAR(x, i) vreinterpretq_s32_bf16(vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(vf_quarter(x, i)), vf_quarter(x, (i) + 1)))
+    return vi_quarters(NEAR(a, 0), NEAR(a, 2), NEAR(b, 0), NEAR(b, 2));
+#undef NEAR
 #else
     uint8_t row[64];
     vi both;

@@ -2,26 +2,11 @@
  * activations serves four steps by its lane operand; armv8.0 has products of bytes in 16 bits, which are added in pairs. */
 #ifndef FORGE_DOT_H
 #define FORGE_DOT_H
-#include "vec.h"
-#include <arm_neon.h>
+#include "quarters.h"
 
 #define DOT_FLIP 0
 #define DOT_RUN(bits) 4
 
-typedef int32_t vec_quarter __attribute__((vector_size(16)));
-DEVICE int32x4_t vi_quarter(vi v, const uint32_t i)
-{
-    return i == 0 ? (int32x4_t)__builtin_shufflevector(v, v, 0, 1, 2, 3)   : i == 1 ? (int32x4_t)__builtin_shufflevector(v, v, 4, 5, 6, 7)
-         : i == 2 ? (int32x4_t)__builtin_shufflevector(v, v, 8, 9, 10, 11)
-         :          (int32x4_t)__builtin_shufflevector(v, v, 12, 13, 14, 15);
-}
-DEVICE vi vi_quarters(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d)
-{
-    typedef int32_t vec_half __attribute__((vector_size(32)));
-    const vec_half low  = __builtin_shufflevector((vec_quarter)a, (vec_quarter)b, 0, 1, 2, 3, 4, 5, 6, 7);
-    const vec_half high = __builtin_shufflevector((vec_quarter)c, (vec_quarter)d, 0, 1, 2, 3, 4, 5, 6, 7);
-    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
 /* Contract: dot_c.h; steps is 4. */
 DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, const uint32_t bits)
 {

@@ -43,10 +43,8 @@ DEVICE void F(panel_piece)(struct F(panel) *p, const uint32_t groups)
     uint8_t *to = p->to + 1024 * p->made++;
 #if F(IS_FLOAT)
     const uint8_t *from = group + (uint64_t)b * 32 * 16 * F(ELEMENT_BYTES);
-    UNROLL for (uint32_t k = 0; k < 16; k++) {
-        const vi pairs = F(pairs)(from + k * 32 * F(ELEMENT_BYTES));
-        __builtin_memcpy(to + 64 * k, &pairs, 64);
-    }
+    UNROLL for (uint32_t k = 0; k < 16; k += 2)
+        pairs_put(to, k, F(pairs)(from + k * 32 * F(ELEMENT_BYTES)), F(pairs)(from + (k + 1) * 32 * F(ELEMENT_BYTES)));
 #else
     const uint32_t subs = 32 / F(SUB);
     vi codes[8];
@@ -58,12 +56,12 @@ DEVICE void F(panel_piece)(struct F(panel) *p, const uint32_t groups)
         const vf offset = vf_mul(scale[j], vf_set1(-(float)F(OFFSET)));
         zero[j] = F(HAS_MIN) ? min[j] : offset;
     }
-    UNROLL for (uint32_t k = 0; k < 16; k++) {
-        const vf one = vf_from_vi(code_column(codes[k / 2], k % 2 * 2, F(BITS)));
-        const vf two = vf_from_vi(code_column(codes[k / 2], k % 2 * 2 + 1, F(BITS)));
+    UNROLL for (uint32_t k = 0; k < 16; k += 2) {
         const uint32_t j = 2 * k / F(SUB);
-        const vi pairs = pairs_of(vf_fma(one, scale[j], zero[j]), vf_fma(two, scale[j], zero[j]));
-        __builtin_memcpy(to + 64 * k, &pairs, 64);
+        vf column[4];
+        UNROLL for (uint32_t i = 0; i < 4; i++)
+            column[i] = vf_fma(vf_from_vi(code_column(codes[k / 2], i, F(BITS))), scale[j], zero[j]);
+        pairs_put(to, k, pairs_of(column[0], column[1]), pairs_of(column[2], column[3]));
     }
 #endif
 }

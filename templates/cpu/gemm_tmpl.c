@@ -3,7 +3,7 @@
 #ifndef FORMAT
 #include "gemv_tmpl.c"
 #endif
-#include "matmul.h"
+#include "int_tiles.h"
 
 #define F(name) PASTE2(name, FORMAT)
 
@@ -79,7 +79,7 @@ DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const v
 DEVICE void F(panel)(uint8_t *panel, const uint8_t *group, const uint32_t cols, const uint32_t b0, const uint32_t n, const uint32_t g)
 {
     const struct code_format f = F(code);
-    const uint32_t subs = 32 / F(SUB), groups = GEMM_GROUPS;
+    const uint32_t groups = GEMM_GROUPS;
     const uint8_t *p = group + (uint64_t)b0 * F(CODE_BYTES), *scales = F(group_scales)(group, cols);
     _Alignas(64) int8_t room[512];
     const int8_t *s_small = 0;
@@ -89,11 +89,7 @@ DEVICE void F(panel)(uint8_t *panel, const uint8_t *group, const uint32_t cols, 
         const uint8_t *s = F(scales_of)(&s_small, room, scales, b);
         F(codes_at)(codes, p, s_small, b % (F(BLOCK) / 32));
         F(scales_at)(scale, min, s, s_small, b % (F(BLOCK) / 32));
-        UNROLL for (uint32_t k = 0; k < 8; k++) __builtin_memcpy(panel + 64 * (k * groups + g), &codes[k], 64);
-        UNROLL for (uint32_t j = 0; j < subs; j++) {
-            __builtin_memcpy(panel + 64 * ((8 + j) * groups + g), &scale[j], 64);
-            if (F(HAS_MIN)) __builtin_memcpy(panel + 64 * ((8 + subs + j) * groups + g), &min[j], 64);
-        }
+        panel_put(panel, codes, scale, min, g, groups, f);
     }
 }
 /* Without a panel: few tokens, or a group that is left over. */
@@ -116,12 +112,12 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
             /* The packed weights of the next panel come nearer while this one is used. */
             const uint64_t step = b0 + n < cols / 32 ? (uint64_t)(b0 + n) * F(CODE_BYTES) : GEMM_GROUPS * F(group_bytes)(cols);
             uint32_t fetched = 0, t = 0;
-            for (; GEMM_TOKENS > FEW_TOKENS && t + GEMM_TOKENS <= n_tokens; t += GEMM_TOKENS) {
-                const uint32_t until = n * F(CODE_BYTES) / 64 * (t + GEMM_TOKENS) / n_tokens * 64;
+            for (; INT_TOKENS > FEW_TOKENS && t + INT_TOKENS <= n_tokens; t += INT_TOKENS) {
+                const uint32_t until = n * F(CODE_BYTES) / 64 * (t + INT_TOKENS) / n_tokens * 64;
                 for (; fetched < until; fetched += 64)
                     UNROLL for (uint32_t g = 0; g < GEMM_GROUPS; g++)
                         __builtin_prefetch(p + g * F(group_bytes)(cols) + step + fetched, 0, 2);
-                int_tile(y + (uint64_t)t * y_stride + r, y_stride, scratch, x + t * x_stride, b0, n, cols, GEMM_TOKENS, GEMM_TOKENS,
+                int_tile(y + (uint64_t)t * y_stride + r, y_stride, scratch, x + t * x_stride, b0, n, cols, INT_TOKENS, INT_TOKENS,
                          GEMM_GROUPS, f);
             }
             for (; t < n_tokens; t += FEW_TOKENS)

@@ -26,8 +26,8 @@
 #define GEMM_PAIRS_COLS 1024        /* columns of a panel of pairs, a multiple of 256 */
 #endif
 #define GEMM_FLOAT_CHAIN 64         /* columns summed in one register before they join y: short chains round less */
-/* Per 32 columns and group: 512 bytes of codes, at most 2 scale and 2 minimum vectors. */
-#define GEMM_INT_SCRATCH   (GEMM_GROUPS * (GEMM_COLS / 32) * (512 + 4 * 64))
+/* Per 32 columns and group: 512 bytes of codes, at most 2 scale and 2 minimum vectors, of SMMLA each twice. */
+#define GEMM_INT_SCRATCH   (GEMM_GROUPS * (GEMM_COLS / 32) * (512 + 8 * 64))
 #define GEMM_FLOAT_SCRATCH (GEMM_GROUPS * GEMM_FLOAT_COLS * 64)
 #define GEMM_PAIRS_SCRATCH (2 * GEMM_GROUPS * (GEMM_PAIRS_COLS / 32) * 1024)      /* two panels */
 #define GEMM_LARGER(a, b)  ((a) > (b) ? (a) : (b))
@@ -159,34 +159,6 @@ DEVICE void tile_store(float *y, const uint32_t y_stride, const vf *sum, const i
             vf_store(at, add ? vf_add(vf_load(at), sum[t * groups + g]) : sum[t * groups + g]);
         }
     }
-}
-
-/* Bytes of 32 columns of an integer panel: codes [8][groups], scale [32 / sub][groups], min likewise. */
-#define PANEL_BYTES(groups, f) ((groups) * (512 + 64 * (32 / (f).sub) * (1 + (f).has_min)))
-
-/* y[t][16 * groups] (+)= an integer panel of `blocks` times 32 columns, the first of them block b0 of the activations;
- * n of the tile's tokens are there. */
-DEVICE void int_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *xq, const uint32_t b0, const uint32_t blocks,
-                     const uint32_t cols, const uint32_t n, const uint32_t tokens, const uint32_t groups, const struct code_format f)
-{
-    enum { BLOCKS = GEMM_COLS / 32 };
-    _Alignas(64) float d[GEMM_TOKENS * BLOCKS], ds[GEMM_TOKENS * BLOCKS * 2];
-    _Alignas(64) int32_t start[GEMM_TOKENS * BLOCKS * 2];
-    const uint32_t subs = 32 / f.sub;
-    for (uint32_t t = 0; t < tokens; t++)
-        tile_prepare(d + t * BLOCKS, start + t * BLOCKS * subs, ds + t * BLOCKS * subs,
-                     xq + (uint64_t)(t < n ? t : n - 1) * XQ_STRIDE((uint64_t)cols), cols, b0, blocks, f);
-    struct tile_rows rows = tile_rows_of(xq + 32 * (uint64_t)b0, XQ_STRIDE((uint64_t)cols), n, tokens);
-    vf sum[GEMM_TOKENS * GEMM_GROUPS];
-    UNROLL for (uint32_t i = 0; i < tokens * groups; i++) sum[i] = vf_set1(0);
-    for (uint32_t b = 0; b < blocks; b++) {
-        const vf *scale = (const vf *)(const void *)(panel + 512 * groups);
-        block_dot(sum, sum, (const vi *)(const void *)panel, scale, scale + subs * groups, &rows, d + b, start + b * subs, ds + b * subs,
-                  BLOCKS, tokens, groups, f);
-        tile_rows_next(&rows, 32, tokens);
-        panel += PANEL_BYTES(groups, f);
-    }
-    tile_store(y, y_stride, sum, b0 > 0, n, tokens, groups);
 }
 
 /* ---- float tiles ---- */

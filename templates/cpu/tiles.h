@@ -1,13 +1,34 @@
 /* tiles.h -- products of a panel of weights in pairs of columns with rows of bfloat16: FORGE_MATRIX_TILES by the tiles of AMX,
- * FORGE_MATRIX_DOT by dot products of pairs.  A panel holds 32 columns after 32 columns: [groups][16 pairs][16 rows] pairs, so that
- * 32 columns of a group are a tile, and each pair of columns a vector.
- * (Intel SDM volume 1, chapter 18; volume 2, TDPBF16PS and VDPBF16PS.) */
+ * FORGE_MATRIX_DOT by BFMMLA where Arm's BF16 has it, else by dot products of pairs.  A panel holds 32 columns after 32 columns:
+ * [groups][16 pairs][16 rows] pairs, so that 32 columns of a group are a tile, and each pair of columns a vector; for BFMMLA
+ * [groups][8 times 4 columns][16 rows] two pairs.
+ * (Intel SDM volume 1, chapter 18; volume 2, TDPBF16PS and VDPBF16PS.  Arm ARM DDI 0487, C7.2, BFMMLA.) */
 #ifndef FORGE_TILES_H
 #define FORGE_TILES_H
 #include "matmul.h"
 
 /* Bytes of 32 columns of a panel. */
 #define PAIRS_BYTES(groups) ((groups) * 1024u)
+
+#if defined(FORGE_MATRIX_DOT) && BF16_OF_ARM
+#define PAIRS_BY_BFMMLA 1
+#else
+#define PAIRS_BY_BFMMLA 0
+#endif
+/* Columns 2 k to 2 k + 3 of a group to its panel, k even. */
+DEVICE void pairs_put(uint8_t *panel, const uint32_t k, const vi one, const vi two)
+{
+#if PAIRS_BY_BFMMLA
+    UNROLL for (uint32_t i = 0; i < 4; i++) {
+        const int32x4_t low = vi_quarter(one, i), high = vi_quarter(two, i);
+        vst1q_u8(panel + 64 * k + 32 * i, vreinterpretq_u8_s32(vzip1q_s32(low, high)));
+        vst1q_u8(panel + 64 * k + 32 * i + 16, vreinterpretq_u8_s32(vzip2q_s32(low, high)));
+    }
+#else
+    __builtin_memcpy(panel + 64 * k, &one, 64);
+    __builtin_memcpy(panel + 64 * k + 64, &two, 64);
+#endif
+}
 
 #ifdef FORGE_MATRIX_TILES
 /* ---- tiles 0 to 3: sums, [16 tokens][16 rows], of two tiles of tokens by two groups; 4 and 5: rows of x, [16 tokens][32 columns];
@@ -117,7 +138,45 @@ DEVICE void tiles_last(struct tiles *r, float *y, const uint32_t y_stride, const
     if (high) TILE_STORE(r, 2, y_high, y_bytes);
     if (high && groups > 1) TILE_STORE(r, 3, y_high + 16, y_bytes);
 }
+#elif PAIRS_BY_BFMMLA
+/* ---- BFMMLA: 4 columns of 2 tokens times those of 2 rows; a register tile of an even number of tokens x one group ---- */
+#define PAIRS_TOKENS (GEMM_TOKENS / 2 * 2)
+/* sum[pair of rows][pair of tokens] += 8 columns. */
+DEVICE void bfmmla_columns(float32x4_t sum[8][PAIRS_TOKENS / 2], const uint8_t *panel, const struct tile_rows *rows, const uint32_t tokens)
+{
+    bfloat16x8_t x[PAIRS_TOKENS / 2][2];
+    UNROLL for (uint32_t p = 0; p < tokens / 2; p++) {
+        const int64x2_t one = vreinterpretq_s64_u8(vld1q_u8(tile_row(rows, 2 * p, tokens)));
+        const int64x2_t two = vreinterpretq_s64_u8(vld1q_u8(tile_row(rows, 2 * p + 1, tokens)));
+        x[p][0] = vreinterpretq_bf16_s64(vzip1q_s64(one, two));
+        x[p][1] = vreinterpretq_bf16_s64(vzip2q_s64(one, two));
+    }
+    UNROLL for (uint32_t k = 0; k < 2; k++)
+        UNROLL for (uint32_t r = 0; r < 8; r++) {
+            const bfloat16x8_t w = vreinterpretq_bf16_u8(vld1q_u8(panel + 128 * k + 16 * r));
+            UNROLL for (uint32_t p = 0; p < tokens / 2; p++) sum[r][p] = vbfmmlaq_f32(sum[r][p], x[p][k], w);
+        }
+}
+DEVICE void pairs_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride,
+                       const uint32_t blocks, const int add, const uint32_t n, const uint32_t tokens, const uint32_t groups)
+{
+    for (uint32_t g = 0; g < groups; g++) {
+        struct tile_rows rows = tile_rows_of(x, x_stride, n, tokens);
+        float32x4_t sum[8][PAIRS_TOKENS / 2];
+        vf out[PAIRS_TOKENS];
+        UNROLL for (uint32_t r = 0; r < 8; r++)
+            UNROLL for (uint32_t p = 0; p < tokens / 2; p++) sum[r][p] = vdupq_n_f32(0);
+        for (uint32_t b = 0; b < blocks; b++)
+            for (uint32_t k = 0; k < 4; k++) {
+                bfmmla_columns(sum, panel + PAIRS_BYTES(groups) * b + 1024 * g + 256 * k, &rows, tokens);
+                tile_rows_next(&rows, 16, tokens);
+            }
+        UNROLL for (uint32_t t = 0; t < tokens; t++) out[t] = vf_of_pairs(sum[0] + t / 2, PAIRS_TOKENS / 2, t % 2);
+        tile_store(y + 16 * g, y_stride, out, add, n, tokens, 1);
+    }
+}
 #else
+#define PAIRS_TOKENS GEMM_TOKENS
 /* ---- dot products: a register tile of tokens x groups ---- */
 DEVICE void pairs_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride,
                        const uint32_t blocks, const int add, const uint32_t n, const uint32_t tokens, const uint32_t groups)
@@ -136,13 +195,16 @@ DEVICE void pairs_tile(float *y, const uint32_t y_stride, const uint8_t *panel, 
     }
     tile_store(y, y_stride, sum, add, n, tokens, groups);
 }
+#endif
+#ifndef FORGE_MATRIX_TILES
 /* y[t][16 * groups] (+)= `blocks` times 32 columns of a panel times n_tokens >= 1 rows of bfloat16, x_stride bytes apart. */
 DEVICE void pairs_tiles(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride,
                         const uint32_t blocks, const int add, const uint32_t n_tokens, const uint32_t groups)
 {
     uint32_t t = 0;
-    for (; GEMM_TOKENS > FEW_TOKENS && t + GEMM_TOKENS <= n_tokens; t += GEMM_TOKENS)
-        pairs_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, blocks, add, GEMM_TOKENS, GEMM_TOKENS, groups);
+    for (; PAIRS_TOKENS > FEW_TOKENS && t + PAIRS_TOKENS <= n_tokens; t += PAIRS_TOKENS)
+        pairs_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, blocks, add, PAIRS_TOKENS, PAIRS_TOKENS,
+                   groups);
     for (; t < n_tokens; t += FEW_TOKENS)
         pairs_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, blocks, add, n_tokens - t, FEW_TOKENS, groups);
 }

@@ -74,7 +74,7 @@ gpu() {
 }
 
 if [ -n "$full" ]; then
-    for target in portable x86-64-v3 x86-64-v4 sapphire-rapids aarch64 cortex-m7; do cpu; done
+    for target in portable x86-64-v3 x86-64-v4 sapphire-rapids aarch64 aarch64-v8.6 cortex-m7; do cpu; done
     for target in gfx1151 gfx942 sm_90 sm_90a; do gpu; done
 else
     target=x86-64-v3; cpu

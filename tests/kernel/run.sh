@@ -3,7 +3,7 @@
 #
 #   run.sh --list [WORD]                      all of them, or those whose name, templates or shapes contain WORD
 #   run.sh NAME [PLACE[:VARIANT]] [OPTIONS]   PLACE, without it cpu or lanes:
-#     cpu              this machine's best instruction set; portable, avx2, avxvnni, avx512, amx, neon (also by qemu)
+#     cpu              this machine's best instruction set; portable, avx2, avxvnni, avx512, amx, neon and mmla (also by qemu)
 #     lanes            hopper: lanes are fibers of this processor; rdna3, cdna3, wgmma (sm_90a), undefined (UBSan), all of which pad every row of weights;
 #                      -more: caps and sinks; wgmma-alone: tiles of 256 threads
 #     sim:CHIP         the simulator of AMD's chips (gfx942, gfx1100, gfx1151), with GFXSIM=libgfxsim.so
@@ -60,6 +60,7 @@ on_cpu() {      # VARIANT
     runner=
     case ${1:-best} in
     best) case $(uname -m),$(cat /proc/cpuinfo) in
+          aarch64,*i8mm*bf16*) set -- mmla ;;
           aarch64,*) set -- neon ;;
           x86_64,*amx_bf16*) set -- amx ;;
           x86_64,*avx512_bf16*|x86_64,*avx512_vnni*avx512_bf16*) set -- avx512 ;;
@@ -77,8 +78,14 @@ on_cpu() {      # VARIANT
             simd=AVX512 flags="-DFROM_MEMORY=1 -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512" ;;
     amx)    needs avx512_vnni avx512_bf16 avx512vbmi amx_tile amx_bf16
             simd=AVX512 flags="-DFROM_MEMORY=1 -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mamx-tile -mamx-bf16 -mprefer-vector-width=512" ;;
-    neon)   simd=NEON flags="-march=armv8.2-a+dotprod+fp16"
-            if [ "$(uname -m)" = aarch64 ]; then needs asimddp asimdhp
+    neon|mmla)
+            simd=NEON
+            case $1 in
+            neon) flags="-march=armv8.2-a+dotprod+fp16" features="asimddp asimdhp" ;;
+            mmla) flags="-march=armv8.6-a+fp16" features="asimddp asimdhp i8mm bf16" ;;
+            esac
+            # shellcheck disable=SC2086  # features are words
+            if [ "$(uname -m)" = aarch64 ]; then needs $features
             else
                 command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null || skip "no qemu-aarch64 or aarch64-linux-gnu-gcc"
                 runner="qemu-aarch64 -cpu max" flags="$flags --target=aarch64-linux-gnu -static"

@@ -41,6 +41,10 @@ static void known_targets(void **state)
     p = profile_load(a, "aarch64", NULL);
     assert_string_equal(p->simd->name, "neon");
     assert_int_equal(p->page_bytes, 65536);
+    p = profile_load(a, "aarch64-v8.6", NULL);
+    assert_string_equal(p->simd->name, "neon");
+    assert_int_equal(p->matrix_unit, MATRIX_DOT);
+    assert_int_equal(p->page_bytes, 65536);              /* inherited */
     p = profile_load(a, "portable", NULL);
     assert_string_equal(p->simd->name, "c");
     assert_null(p->cflags[0]);
