@@ -21,7 +21,7 @@ static const struct { const char *name; double most, least, mean_kl; } table[N_R
     [PROMPT_F16]  = { "f16 activations",                   6e-3, 1.2e-3, 1.5e-5 }, /* 2.0e-3, 4.0e-4, 4.9e-6 */
     [PROMPT_BF16] = { "bf16 activations",                  2.8e-2, 8e-7, 4.5e-4 }, /* 9.2e-3, 2.7e-7, 1.5e-4 */
     [ROWS_BF16]   = { "bf16 activations and weights",      6e-2,   8e-7,   2e-3 }, /* 2.1e-2, 4.0e-7, 6.9e-4 */
-    [ATTENTION_BF16] = { "bf16 attention",                 5e-3,   9e-7,   7e-7 }, /* 1.6e-3, 2.8e-7, 2.2e-7 */
+    [ATTENTION_BF16] = { "bf16 attention",                 5e-3,   9e-7,   7e-7 }, /* 1.8e-3, 2.8e-7, 2.2e-7 */
     [INT8_CACHE]  = { "int8 cache",                        6e-2,   1e-6,   2e-3 }, /* 1.6e-2, 2.4e-7, 3.0e-4: forgec verify --kv q8_0 */
 };
 

@@ -87,14 +87,19 @@ static float noise_next(uint64_t *noise)
     return (float)(*noise >> 40) * 0x1p-24f - 0.5f;
 }
 
-/* 32 activations, or those left in the row: float arithmetic, as in templates/cpu/quantize.h and templates/gpu/acts.h. */
-static void round_block(float *x, uint32_t n, uint32_t steps, uint64_t *noise)
+/* 32 activations, or those left in the row: float arithmetic, as in templates/cpu/quantize.h and templates/gpu/acts.h.  fused: the
+ * product is not rounded before it becomes a whole number, as a CPU multiplies and adds in one; it tells where values have so few bits that
+ * one is often half of the largest, between two whole numbers: those of attention in pairs. */
+static void round_block(float *x, uint32_t n, uint32_t steps, bool fused, uint64_t *noise)
 {
     float top = 0;
     for (uint32_t i = 0; i < n; i++) top = fmaxf(top, fabsf(x[i]));
     const float least = steps == 127 ? 0x1p-100f : 1e-30f;
     const float inverse = top < least ? 0 : (float)steps / top, d = top < least ? 0 : top * (1.0f / (float)steps);
-    for (uint32_t i = 0; i < n; i++) x[i] = nearbyintf(x[i] * inverse + noise_next(noise)) * d;
+    for (uint32_t i = 0; i < n; i++) {
+        const double exact = (double)x[i] * (double)inverse, product = fused ? exact : (double)(float)exact;
+        x[i] = (float)nearbyint(product + (double)noise_next(noise)) * d;
+    }
 }
 
 /* Are x and the weights of w bf16? */
@@ -121,7 +126,7 @@ static void round_row(float *x, uint32_t cols, const struct weight *w, const str
     else if (r->halves)
         for (uint32_t c = 0; c < cols; c++) x[c] = round_bits(x[c] * (1 + 0x1p-10f * noise_next(noise)), 11, -14 + 6);
     if (!r->steps || !w->tensor->quant->coding) return;
-    for (uint32_t c = 0; c < cols; c += 32) round_block(x + c, cols - c < 32 ? cols - c : 32, r->steps, noise);
+    for (uint32_t c = 0; c < cols; c += 32) round_block(x + c, cols - c < 32 ? cols - c : 32, r->steps, r->pairs > 0, noise);
 }
 
 /* Q as attention of a prompt multiplies it with what is no float cache: f16 of its product with the scale, in units of log 2. */

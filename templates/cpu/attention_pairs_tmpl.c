@@ -149,6 +149,17 @@ DEVICE void pairs_weights(uint8_t *weight, float *score, float *max, float *sum,
     }
     vf_store(sum, total);
 }
+
+/* out[value_dim] = sums / sum, with the sink (a logit without a value) in the denominator.  Divided, not multiplied with an inverse: a
+ * weight times a value is exact, so that a token by itself gets its value. */
+DEVICE void pairs_normalise(float *out, const float *sums, float max, float sum, const float *sink, uint32_t value_dim)
+{
+    if (sink) sum += f32_exp(*sink - max * 0.693147181f);
+    const vf by = vf_set1(sum > 0 ? sum : 1.0f);
+    uint32_t d = 0;
+    for (; d + 16 <= value_dim; d += 16) vf_store(out + d, vf_div(vf_load(sums + d), by));
+    if (d < value_dim) vf_store8(out + d, vf_div(vf_load8(sums + d), by));
+}
 #endif
 
 /* Pairs of dimensions of n positions, a multiple of 16; zeros behind head_dim, and positions to a multiple of 32. */
@@ -240,9 +251,7 @@ DEVICE void PASTE2(attention_pairs, KV)(float *out, uint32_t out_stride, const f
         }
     }
     tiles_end(&room);
-    for (uint32_t i = 0; i < queries; i++) {
-        float *row = sums + (uint64_t)i * values, *to = out + (uint64_t)(i / group) * out_stride + (uint64_t)(i % group) * value_dim;
-        attention_normalise(row, max[i] * 0.693147181f, vf_sum(vf_load(sum + 16 * i)), sink ? sink + i % group : 0, value_dim);
-        __builtin_memcpy(to, row, 4 * (uint64_t)value_dim);
-    }
+    for (uint32_t i = 0; i < queries; i++)
+        pairs_normalise(out + (uint64_t)(i / group) * out_stride + (uint64_t)(i % group) * value_dim, sums + (uint64_t)i * values, max[i],
+                        vf_sum(vf_load(sum + 16 * i)), sink ? sink + i % group : 0, value_dim);
 }
