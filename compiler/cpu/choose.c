@@ -1,6 +1,7 @@
 /* choose.c -- values and units of work of a CPU program. */
 #define FORGE_SIMD_C
 #include "choose.h"
+#include "compiler/front/reference.h"
 #include "compiler/plan/lifetimes.h"
 #include "compiler/plan/machine.h"
 #include "templates/cpu/attention_pairs.h"
@@ -70,6 +71,7 @@ enum row_form product_form(const struct plan *p, const struct group *g, const st
     return alone == p->groups[g - p->fused->groups].packed[form] ? alone : ROW_F32;
 }
 
+_Static_assert((int)PAIRS_FEW == (int)BF16_QUERIES, "the reference rounds as the kernel does");
 bool attention_pairs(const struct plan *p) { return p->profile->matrix_unit != MATRIX_NONE && !p->options.exact; }
 
 bool has_columns(const struct plan *p)

@@ -10,10 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { NODE_IDS = 1024, MASK_WORDS = NODE_IDS / (8 * (int)sizeof(unsigned long)) };
+enum { NODE_IDS = 1024 };
 
 /* "0-3,8,10-11" as bits; numbers from `limit` on are left out.  False: there is no such file, or nothing in it. */
-static bool read_list(uint64_t *bits, uint32_t limit, const char *path)
+static bool read_list(unsigned long *bits, uint32_t limit, const char *path)
 {
     FILE *file = fopen(path, "re");
     unsigned first, last;
@@ -26,7 +26,7 @@ static bool read_list(uint64_t *bits, uint32_t limit, const char *path)
             if (fscanf(file, "%u", &last) != 1) break;
             next = fgetc(file);
         }
-        for (unsigned i = first; i <= last && i < limit; i++) bits[i / 64] |= UINT64_C(1) << i % 64;
+        for (unsigned i = first; i <= last && i < limit; i++) bits[i / NUMA_WORD] |= 1ul << i % NUMA_WORD;
         some = true;
         if (next != ',') break;
     }
@@ -34,33 +34,20 @@ static bool read_list(uint64_t *bits, uint32_t limit, const char *path)
     return some;
 }
 
-static bool has(const uint64_t *bits, uint32_t i) { return bits[i / 64] >> i % 64 & 1; }
-
-static void allowed_cpus(uint64_t *bits)
-{
-    cpu_set_t *set = CPU_ALLOC(NUMA_MOST_CPUS);
-    const size_t bytes = CPU_ALLOC_SIZE(NUMA_MOST_CPUS);
-    const bool known = set && sched_getaffinity(0, bytes, set) == 0;
-    memset(bits, known ? 0 : 0xff, NUMA_MOST_CPUS / 8);
-    for (uint32_t i = 0; known && i < NUMA_MOST_CPUS; i++)
-        if (CPU_ISSET_S(i, bytes, set)) bits[i / 64] |= UINT64_C(1) << i % 64;
-    if (set) CPU_FREE(set);
-}
-
 void numa_read(struct numa *out, const char *directory)
 {
-    uint64_t online[NODE_IDS / 64] = { 0 }, allowed[NUMA_MOST_CPUS / 64];
+    unsigned long online[NODE_IDS / NUMA_WORD] = { 0 }, allowed[FORGE_MAX_CPUS / NUMA_WORD] = { 0 };
     char path[512];
     memset(out, 0, sizeof *out);
-    allowed_cpus(allowed);
+    if (sched_getaffinity(0, sizeof allowed, (cpu_set_t *)(void *)allowed) != 0) memset(allowed, 0xff, sizeof allowed);
     snprintf(path, sizeof path, "%s/online", directory);
     if (read_list(online, NODE_IDS, path))
         for (uint32_t id = 0; id < NODE_IDS && out->n < NUMA_MOST_NODES; id++) {
-            uint64_t *const cpus = out->node[out->n].cpus, some = 0;
-            if (!has(online, id)) continue;
+            unsigned long *const cpus = out->node[out->n].cpus, some = 0;
+            if (!(online[id / NUMA_WORD] >> id % NUMA_WORD & 1)) continue;
             snprintf(path, sizeof path, "%s/node%u/cpulist", directory, id);
-            if (!read_list(cpus, NUMA_MOST_CPUS, path)) continue;        /* memory alone: no thread is near it */
-            for (uint32_t i = 0; i < NUMA_MOST_CPUS / 64; i++) some |= cpus[i] &= allowed[i];
+            if (!read_list(cpus, FORGE_MAX_CPUS, path)) continue;        /* memory alone: no thread is near it */
+            for (uint32_t i = 0; i < FORGE_MAX_CPUS / NUMA_WORD; i++) some |= cpus[i] &= allowed[i];
             if (some == 0) continue;
             out->node[out->n++].id = id;
         }
@@ -76,24 +63,15 @@ uint32_t numa_node_of(const struct numa *numa, uint32_t thread, uint32_t n_threa
 
 bool numa_stay(const struct numa *numa, uint32_t node)
 {
-    cpu_set_t *set = CPU_ALLOC(NUMA_MOST_CPUS);
-    const size_t bytes = CPU_ALLOC_SIZE(NUMA_MOST_CPUS);
-    if (!set) return false;
-    CPU_ZERO_S(bytes, set);
-    for (uint32_t i = 0; i < NUMA_MOST_CPUS; i++)
-        if (has(numa->node[node].cpus, i)) CPU_SET_S(i, bytes, set);
-    const bool done = sched_setaffinity(0, bytes, set) == 0;
-    CPU_FREE(set);
-    return done;
+    return sched_setaffinity(0, sizeof numa->node[node].cpus, (const cpu_set_t *)(const void *)numa->node[node].cpus) == 0;
 }
 
 enum forge_status numa_map(void **out, size_t bytes, const struct numa *numa, uint32_t node, const char *what, struct forge_error *error)
 {
-    unsigned long mask[MASK_WORDS] = { 0 };
-    enum { WORD = 8 * (int)sizeof(unsigned long) };
+    unsigned long mask[NODE_IDS / NUMA_WORD] = { 0 };
     for (uint32_t i = 0; i < numa->n; i++) {
         const uint32_t id = numa->node[i].id;
-        if (node >= numa->n || node == i) mask[id / WORD] |= 1ul << id % WORD;
+        if (node >= numa->n || node == i) mask[id / NUMA_WORD] |= 1ul << id % NUMA_WORD;
     }
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)

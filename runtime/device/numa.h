@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/run/status.h"
+#include "threads.h"
 
 /* Weights: where the kernel puts them; page by page over the nodes; a copy on every node, for its threads. */
 enum forge_numa { NUMA_NONE, NUMA_INTERLEAVE, NUMA_REPLICATE };
-enum { NUMA_MOST_NODES = 64, NUMA_MOST_CPUS = 8192 };
+enum { NUMA_MOST_NODES = 64, NUMA_WORD = 8 * (int)sizeof(unsigned long) };
 
-/* Nodes that have processors this process may use; id: the kernel's number; cpus: bits of those processors. */
+/* Nodes that have processors this process may use; id: the kernel's number; cpus: bits of those processors, a set of sched.h. */
 struct numa {
     uint32_t n;
-    struct { uint32_t id; uint64_t cpus[NUMA_MOST_CPUS / 64]; } node[NUMA_MOST_NODES];
+    struct { uint32_t id; unsigned long cpus[FORGE_MAX_CPUS / NUMA_WORD]; } node[NUMA_MOST_NODES];
 };
 
 /* directory: /sys/devices/system/node.  A machine that tells of no nodes has one, with id 0 and all processors of the process. */

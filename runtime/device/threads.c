@@ -27,7 +27,6 @@ enum {
     HOT_SPINS = 300,            /* polls without a pause instruction: less than a microsecond */
     SPINS_PER_CLOCK = 32,       /* polls between two looks at the clock */
     MOVE_EVERY_NS = 5000000,    /* least time between two changes of a thread's affinity */
-    MAX_CPUS = 8192,            /* the most a Linux kernel can be built for */
 };
 _Static_assert(1 << ROUNDS == FORGE_MAX_THREADS, "rounds of the barrier");
 
@@ -102,7 +101,7 @@ static void move_away(struct forge_pool *pool, struct worker *self)
     memcpy(set, pool->allowed, pool->set_bytes);
     for (uint32_t i = 0; i < pool->n_threads; i++) {
         const int32_t cpu = atomic_load_explicit(&pool->workers[i].cpu, memory_order_relaxed);
-        if (i != self->thread && cpu >= 0 && cpu < MAX_CPUS) CPU_CLR_S((size_t)cpu, pool->set_bytes, set);
+        if (i != self->thread && cpu >= 0 && cpu < FORGE_MAX_CPUS) CPU_CLR_S((size_t)cpu, pool->set_bytes, set);
     }
     if (CPU_COUNT_S(pool->set_bytes, set) > 0) sched_setaffinity(0, pool->set_bytes, set);
 }
@@ -183,7 +182,7 @@ void pool_run(struct forge_pool *pool, forge_job *job, void *context)
     meet(pool, 0, false);
 }
 
-void pool_free_moves(struct forge_pool *pool)
+void pool_stop_moving(struct forge_pool *pool)
 {
     free(pool->allowed);
     pool->allowed = NULL;
@@ -218,7 +217,7 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
     }
 
     /* Without these sets the threads stay where the kernel puts them. */
-    pool->set_bytes = CPU_ALLOC_SIZE(MAX_CPUS);
+    pool->set_bytes = CPU_ALLOC_SIZE(FORGE_MAX_CPUS);
     pool->allowed = malloc(pool->set_bytes);
     pool->scratch = malloc(n_threads * pool->set_bytes);
     if (!pool->allowed || !pool->scratch || sched_getaffinity(0, pool->set_bytes, pool->allowed) != 0 ||
@@ -276,16 +275,16 @@ static bool read_numbers(const char *path, const char *format, long *a, long *b)
 uint32_t threads_default(uint32_t limit)
 {
     uint32_t cores = 0;
-    cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
-    const size_t bytes = CPU_ALLOC_SIZE(MAX_CPUS);
+    cpu_set_t *set = CPU_ALLOC(FORGE_MAX_CPUS);
+    const size_t bytes = CPU_ALLOC_SIZE(FORGE_MAX_CPUS);
     if (set && sched_getaffinity(0, bytes, set) == 0) {
-        for (size_t cpu = 0; cpu < MAX_CPUS && cores < limit; cpu++) {
+        for (size_t cpu = 0; cpu < FORGE_MAX_CPUS && cores < limit; cpu++) {
             if (!CPU_ISSET_S(cpu, bytes, set)) continue;
             char path[96];
             long first = (long)cpu, second = -1;
             snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list", cpu);
             /* "3,67" or "6-7": a core counts once, at its first processor, unless that one is outside the mask */
-            if (read_numbers(path, "%ld%*[,-]%ld", &first, &second) && first != (long)cpu && first >= 0 && first < MAX_CPUS &&
+            if (read_numbers(path, "%ld%*[,-]%ld", &first, &second) && first != (long)cpu && first >= 0 && first < FORGE_MAX_CPUS &&
                 CPU_ISSET_S((size_t)first, bytes, set))
                 continue;
             cores++;

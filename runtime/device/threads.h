@@ -8,7 +8,10 @@
 #include "runtime/model/abi.h"
 #include "runtime/run/status.h"
 
-enum { FORGE_MAX_THREADS = 512 };
+enum {
+    FORGE_MAX_THREADS = 512,
+    FORGE_MAX_CPUS = 8192,                       /* the most a Linux kernel can be built for */
+};
 
 struct forge_pool;
 
@@ -28,7 +31,7 @@ void pool_run(struct forge_pool *pool, forge_job *job, void *context);
 void pool_barrier(struct forge_pool *pool, uint32_t thread);
 
 /* From here on no thread changes its affinity by itself.  Between two jobs. */
-void pool_free_moves(struct forge_pool *pool);
+void pool_stop_moving(struct forge_pool *pool);
 
 /* Physical cores this process may use (affinity mask, one per pair of hyperthreads, cgroup quota), 1 .. limit. */
 uint32_t threads_default(uint32_t limit);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "runtime/device/cpu_features.h"
 #include "finite.h"
@@ -93,39 +94,41 @@ static void stay(void *context, uint32_t thread, uint32_t n_threads)
     numa_stay(numa, numa_node_of(numa, thread, n_threads));
 }
 
-struct copying { const struct forge_engine *engine; uint32_t n; };
+/* Which copy of the weights a thread reads. */
+static uint32_t copy_of(const struct forge_engine *e, uint32_t thread, uint32_t n_threads)
+{
+    return e->n_copies > 1 ? numa_node_of(e->numa, thread, n_threads) : 0;
+}
 
-/* Every copy is made by the threads of its node; one that all nodes share, by all. */
+/* Every copy is made by those that will read it. */
 static void copy_weights(void *context, uint32_t thread, uint32_t n_threads)
 {
-    const struct copying *c = context;
-    const struct forge_engine *e = c->engine;
+    const struct forge_engine *e = context;
     const uint64_t bytes = e->program->weights_bytes;
-    for (uint32_t i = 0; i < c->n; i++) {
-        uint32_t first = 0, n = 0;                       /* threads that make it */
-        for (uint32_t t = 0; t < n_threads; t++) {
-            if (c->n > 1 && numa_node_of(e->numa, t, n_threads) != i) continue;
-            if (n++ == 0) first = t;
-        }
-        if (thread < first || thread >= first + n) continue;
-        const uint64_t from = bytes * (thread - first) / n, to = bytes * (thread - first + 1) / n;
-        memcpy((uint8_t *)e->copies[i] + from, e->weights + from, (size_t)(to - from));
+    const uint32_t mine = copy_of(e, thread, n_threads);
+    uint32_t before = 0, n = 0;
+    for (uint32_t t = 0; t < n_threads; t++) {
+        if (copy_of(e, t, n_threads) != mine) continue;
+        before += t < thread;
+        n++;
     }
+    const uint64_t from = bytes * before / n, to = bytes * (before + 1) / n;
+    memcpy((uint8_t *)e->copies[mine] + from, e->weights + from, (size_t)(to - from));
 }
 
 static enum forge_status place_weights(struct forge_engine *e, enum forge_numa how, struct forge_error *error)
 {
-    const uint32_t n_threads = pool_threads(e->pool);
     const struct numa *numa = e->numa;
-    struct copying c = { e, how == NUMA_REPLICATE && n_threads >= numa->n ? numa->n : 1 };
-    e->copies = calloc(numa->n, sizeof *e->copies);
-    e->weights_of = calloc(n_threads, sizeof *e->weights_of);
-    if (!e->copies || !e->weights_of) return error_set(error, FORGE_NO_MEMORY, "out of memory for the weights' places");
-    for (uint32_t i = 0; i < c.n; i++)
-        TRY(numa_map(&e->copies[i], (size_t)e->program->weights_bytes, numa, c.n > 1 ? i : numa->n, "the weights", error));
-    pool_run(e->pool, copy_weights, &c);
+    const uint64_t bytes = e->program->weights_bytes, there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    e->n_copies = how == NUMA_REPLICATE && pool_threads(e->pool) >= numa->n ? numa->n : 1;
+    if (bytes > there / e->n_copies)
+        return error_set(error, FORGE_NO_MEMORY, "--numa: %u cop%s of %.0f MiB of weights %s not fit into the %.0f MiB of this machine",
+                         e->n_copies, e->n_copies == 1 ? "y" : "ies", (double)bytes / 1048576, e->n_copies == 1 ? "does" : "do",
+                         (double)there / 1048576);
+    for (uint32_t i = 0; i < e->n_copies; i++)
+        TRY(numa_map(&e->copies[i], (size_t)bytes, numa, e->n_copies > 1 ? i : numa->n, "the weights", error));
+    pool_run(e->pool, copy_weights, e);
     weights_unmap(e);
-    for (uint32_t t = 0; t < n_threads; t++) e->weights_of[t] = e->copies[c.n > 1 ? numa_node_of(numa, t, n_threads) : 0];
     e->weights = e->copies[0];
     return FORGE_OK;
 }
@@ -136,7 +139,7 @@ static enum forge_status open_nodes(struct forge_engine *e, enum forge_numa how,
     e->numa = malloc(sizeof *e->numa);
     if (!e->numa) return error_set(error, FORGE_NO_MEMORY, "out of memory for the machine's nodes");
     numa_read(e->numa, "/sys/devices/system/node");
-    pool_free_moves(e->pool);
+    pool_stop_moving(e->pool);
     pool_run(e->pool, stay, e->numa);
     return FORGE_OK;
 }
@@ -198,9 +201,7 @@ void engine_close(struct forge_engine *e)
     for (uint32_t i = 0; e->sequences && i < e->n_sequences; i++) sequence_close(&e->sequences[i]);
     if (engine_draws(e)) e->program->gpu->runtime->close(e->gpu);
     weights_unmap(e);
-    for (uint32_t i = 0; e->copies && i < e->numa->n; i++) if (e->copies[i]) munmap(e->copies[i], (size_t)e->program->weights_bytes);
-    free(e->copies);
-    free(e->weights_of);
+    for (uint32_t i = 0; i < e->n_copies; i++) if (e->copies[i]) munmap(e->copies[i], (size_t)e->program->weights_bytes);
     free(e->numa);
     if (e->state) munmap(e->state, (size_t)(e->n_sequences * e->state_stride));
     if (e->arena) munmap(e->arena, (size_t)e->arena_bytes);
@@ -352,7 +353,7 @@ struct launches {
     const struct forge_launch *decode;   /* of a step of several sequences: what takes the place of launches that meet them one by one */
     struct forge_pool *pool;
     const struct forge_clocks *clocks;
-    const uint8_t *const *weights_of;    /* NULL, or of each thread, in the place of args->weights */
+    const struct forge_engine *engine;
 };
 
 /* Adds what has passed since *at, which becomes now. */
@@ -365,10 +366,11 @@ static void clock_add(uint64_t *sum, uint64_t *at)
     *at = now;
 }
 
-static struct forge_args args_of(const struct launches *l, uint32_t thread)
+/* With the weights that lie next to the thread. */
+static struct forge_args args_of(const struct launches *l, uint32_t thread, uint32_t n_threads)
 {
     struct forge_args args = *l->args;
-    if (l->weights_of) args.weights = l->weights_of[thread];
+    if (l->engine->n_copies > 0) args.weights = l->engine->copies[copy_of(l->engine, thread, n_threads)];
     return args;
 }
 
@@ -379,7 +381,7 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
     const struct forge_clocks *clocks = l->clocks;
     uint64_t *work = clocks ? clocks->work + (size_t)thread * clocks->n_launches : NULL, at = 0;
     uint64_t *wait = clocks ? clocks->wait + (size_t)thread * clocks->n_launches : NULL;
-    const struct forge_args args = args_of(l, thread);
+    const struct forge_args args = args_of(l, thread, n_threads);
     uint32_t before = 0;
     if (clocks) clock_add(NULL, &at);
     for (uint32_t i = 0, ran = 0; i < l->n; i++) {
@@ -402,7 +404,7 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
 static void run_several_launches(void *context, uint32_t thread, uint32_t n_threads)
 {
     const struct launches *l = context;
-    const struct forge_args args = args_of(l, thread), *const a = &args;
+    const struct forge_args args = args_of(l, thread, n_threads), *const a = &args;
     uint32_t longest = 0;
     for (uint32_t c = 0; c < a->n_tokens; c++) if (a->columns[c].n_past > longest) longest = a->columns[c].n_past;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -464,7 +466,7 @@ static enum forge_status run_step(struct forge_sequence *q, bool decode, const i
         .weights = e->weights, .arena = e->arena, .parts = e->arena, .state = q->state, .tokens = tokens, .logits = logits,
         .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits, .turns = pool_turns(e->pool),
     };
-    struct launches list = { &args, p->decode, p->n_decode, NULL, e->pool, e->clocks, e->weights_of };
+    struct launches list = { &args, p->decode, p->n_decode, NULL, e->pool, e->clocks, e };
     if (!decode) many_launches(&list, prompt_launches(p, n), n_logits);
     pool_run(e->pool, run_launches, &list);
     append(q, n);
@@ -567,7 +569,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
     }
     const struct forge_args all = { .weights = e->weights, .arena = e->arena, .tokens = tokens, .n_tokens = n, .n_logits = n_logits,
                                     .columns = args, .turns = pool_turns(e->pool) };
-    struct launches list = { .args = &all, .decode = p->decode, .pool = e->pool, .weights_of = e->weights_of };
+    struct launches list = { .args = &all, .decode = p->decode, .pool = e->pool, .engine = e };
     many_launches(&list, (struct step_launches){ p->columns, p->n_columns }, n_logits);
     pool_run(e->pool, run_several_launches, &list);
 }

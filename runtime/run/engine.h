@@ -29,9 +29,9 @@ struct forge_engine {
     struct gpu *gpu;             /* that GPU, the engine's own (gpu_state.h) */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
-    const uint8_t **weights_of;  /* [threads of the pool] the copy on the thread's node; NULL: all read `weights` */
     struct numa *numa;           /* NULL: threads run where the kernel puts them */
-    void    **copies;            /* [numa->n] of the weights, program->weights_bytes each, as far as there are; NULL: none */
+    void     *copies[NUMA_MOST_NODES];   /* [n_copies] of the weights, that of each node, or one for all; `weights` is the first */
+    uint32_t  n_copies;
     uint8_t  *arena;             /* anonymous mapping, arena_bytes: program->arena_bytes for each column of a step */
     uint8_t  *state;             /* the same, state_stride for each sequence */
     uint64_t  arena_bytes, state_stride;

@@ -81,9 +81,7 @@ static __attribute__((noinline, unused)) int work_turn(struct work *w)
     const struct span own = share(w->total, w->thread, w->n_threads);
     while (!w->done) {                           /* an empty share is begun, too: no turn is ever older than the launch before */
         const uint32_t word = __atomic_load_n(&w->turns[w->thread].word, __ATOMIC_RELAXED);
-        const uint32_t begun = work_begun(w, word);
-        const int first = begun == 0 && word != w->launch << FORGE_TURN_BITS;
-        w->done = begun == own.last - own.first && !first;
+        w->done = word == (w->launch << FORGE_TURN_BITS | (own.last - own.first));
         if (!w->done && work_take(w, w->thread, word)) return 1;
     }
     for (;;) {                                   /* helps the one that has most left */

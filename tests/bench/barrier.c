@@ -1,7 +1,7 @@
 /* Barrier latency, and what a busy neighbour costs.
  *   barrier [-t THREADS] [-w NANOSECONDS of work between barriers] [-s SECONDS] [--hog]
  * --hog: the same again with a process that computes without pause pinned to one of the cores; prints the share kept.
- * cc -O2 -std=c11 -D_GNU_SOURCE -I runtime tests/bench/barrier.c runtime/device/threads.c runtime/run/status.c -lpthread */
+ * cc -O2 -std=c11 -D_GNU_SOURCE -iquote . tests/bench/barrier.c runtime/device/threads.c runtime/run/status.c -lpthread */
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>

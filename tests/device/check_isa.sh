@@ -36,7 +36,7 @@ for format in Q4_K_M Q8_0 BF16; do
     compiles "$tmp/1b.gguf" --weights none
 done
 "$make_gguf" --shape qwen3-4b --type Q4_K_M --header-only -o "$tmp/4b.gguf"
-case $target$full in gfx942|gfx1100) ;; *) compiles "$tmp/4b.gguf" --weights none ;; esac      # there run_floors.sh has an 8B model
+case $target$full in gfx942) ;; *) compiles "$tmp/4b.gguf" --weights none ;; esac      # there run_floors.sh has an 8B model
 case $target$full in                                    # what is exact, unfused or of another cache: on the two chips that differ, in turn
 *full)  compiles "$tmp/4b.gguf" --weights none --exact
         compiles "$tmp/4b.gguf" --weights none --fuse none --kv q8_0
@@ -73,8 +73,8 @@ if [ -n "$full" ]; then                                  # the tiles that the pl
     esac
 fi
 case $target$full in
-gfx942|gfx1100) odd='' ;;                               # golden_sim_* execute such models there
-*)              odd=yes ;;
+gfx942) odd='' ;;                                      # golden_sim_* execute such models there
+*)      odd=yes ;;
 esac
 for model in ${odd:+llama-h288} qwen3-a; do compiles "$golden/$model.gguf" --exact --kv q8_0; done
 for model in q-llama-Q2_K ${odd:+qwen2-h224}; do compiles "$golden/$model.gguf" --fuse none; done

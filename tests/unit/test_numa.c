@@ -45,14 +45,14 @@ static int tear_down(void **state)
     return system(command);
 }
 
-static bool has(const struct numa *n, uint32_t node, uint32_t cpu) { return n->node[node].cpus[cpu / 64] >> cpu % 64 & 1; }
+static bool has(const struct numa *n, uint32_t node, uint32_t cpu) { return n->node[node].cpus[cpu / NUMA_WORD] >> cpu % NUMA_WORD & 1; }
 
 /* The first processor this process may use. */
 static uint32_t first_cpu(void)
 {
     static struct numa n;
     numa_read(&n, "/nowhere");
-    for (uint32_t i = 0; i < NUMA_MOST_CPUS; i++) if (has(&n, 0, i)) return i;
+    for (uint32_t i = 0; i < FORGE_MAX_CPUS; i++) if (has(&n, 0, i)) return i;
     fail();
     return 0;
 }

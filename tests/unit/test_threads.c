@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
+#include "compiler/plan/plan.h"
 #include "runtime/device/threads.h"
 #include "templates/cpu/launch.h"
 
@@ -116,6 +117,15 @@ static void test_alone(void **state)
     }
 }
 
+/* What the runtime leaves out (struct forge_launch.from_positions) is what the kernel does not cut. */
+static void test_parts(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n < ATTENTION_PARTS_FROM; n++) assert_int_equal(attention_parts(n, 3, 64), 1);
+    assert_int_equal(attention_parts(ATTENTION_PARTS_FROM, 3, 64), 2);
+    assert_int_equal(attention_parts(1 << 20, 3, 64), ATTENTION_PARTS);
+}
+
 static void test_limits(void **state)
 {
     (void)state;
@@ -133,6 +143,7 @@ static void test_limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_barrier), cmocka_unit_test(test_turns), cmocka_unit_test(test_alone),
+                                        cmocka_unit_test(test_parts),
                                         cmocka_unit_test(test_limits) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
