@@ -1,4 +1,4 @@
-/* streams.c -- how fast threads read BF16 weights from memory: by plain loads, and by decode's kernel of templates/cpu as it is compiled here.
+/* streams.c -- how fast threads read BF16 weights from memory: by plain loads, and by decode's kernel of templates/cpu, as compiled here.
  *   streams [THREADS] [MIB]                     1 thread, 1024 MiB
  * cc: clang.  -DFROM_MEMORY=1 asks for lines ahead, -DGEMV_GROUPS=N reads N groups of rows side by side:
  *   clang-19 -O2 -march=native -ffp-contract=off -D_GNU_SOURCE -iquote . -DFORGE_MATRIX_DOT -DFROM_MEMORY=1 -DGEMV_GROUPS=4 \
