@@ -95,9 +95,9 @@ static void stay(void *context, uint32_t thread, uint32_t n_threads)
 }
 
 /* Which copy of the weights a thread reads. */
-static uint32_t copy_of(const struct forge_engine *e, uint32_t thread, uint32_t n_threads)
+static uint32_t copy_of(const struct places *places, uint32_t thread, uint32_t n_threads)
 {
-    return e->n_copies > 1 ? numa_node_of(e->numa, thread, n_threads) : 0;
+    return places->n_copies > 1 ? numa_node_of(&places->numa, thread, n_threads) : 0;
 }
 
 /* Every copy is made by those that will read it. */
@@ -105,43 +105,49 @@ static void copy_weights(void *context, uint32_t thread, uint32_t n_threads)
 {
     const struct forge_engine *e = context;
     const uint64_t bytes = e->program->weights_bytes;
-    const uint32_t mine = copy_of(e, thread, n_threads);
+    const uint32_t mine = copy_of(e->places, thread, n_threads);
     uint32_t before = 0, n = 0;
     for (uint32_t t = 0; t < n_threads; t++) {
-        if (copy_of(e, t, n_threads) != mine) continue;
+        if (copy_of(e->places, t, n_threads) != mine) continue;
         before += t < thread;
         n++;
     }
     const uint64_t from = bytes * before / n, to = bytes * (before + 1) / n;
-    memcpy((uint8_t *)e->copies[mine] + from, e->weights + from, (size_t)(to - from));
+    memcpy((uint8_t *)e->places->copies[mine] + from, e->weights + from, (size_t)(to - from));
 }
 
 static enum forge_status place_weights(struct forge_engine *e, enum forge_numa how, struct forge_error *error)
 {
-    const struct numa *numa = e->numa;
+    struct places *places = e->places;
+    const struct numa *numa = &places->numa;
     const uint64_t bytes = e->program->weights_bytes, there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    e->n_copies = how == NUMA_REPLICATE && pool_threads(e->pool) >= numa->n ? numa->n : 1;
-    if (bytes > there / e->n_copies)
+    const uint32_t n = how == NUMA_REPLICATE && pool_threads(e->pool) >= numa->n ? numa->n : 1;
+    if (bytes > there / n)
         return error_set(error, FORGE_NO_MEMORY, "--numa: %u cop%s of %.0f MiB of weights %s not fit into the %.0f MiB of this machine",
-                         e->n_copies, e->n_copies == 1 ? "y" : "ies", (double)bytes / 1048576, e->n_copies == 1 ? "does" : "do",
-                         (double)there / 1048576);
-    for (uint32_t i = 0; i < e->n_copies; i++)
-        TRY(numa_map(&e->copies[i], (size_t)bytes, numa, e->n_copies > 1 ? i : numa->n, "the weights", error));
+                         n, n == 1 ? "y" : "ies", (double)bytes / 1048576, n == 1 ? "does" : "do", (double)there / 1048576);
+    for (places->n_copies = 0; places->n_copies < n; places->n_copies++)
+        TRY(numa_map(&places->copies[places->n_copies], (size_t)bytes, numa, n > 1 ? places->n_copies : numa->n, "the weights", error));
     pool_run(e->pool, copy_weights, e);
     weights_unmap(e);
-    e->weights = e->copies[0];
+    e->weights = places->copies[0];
     return FORGE_OK;
 }
 
-static enum forge_status open_nodes(struct forge_engine *e, enum forge_numa how, struct forge_error *error)
+static enum forge_status open_places(struct forge_engine *e, enum forge_numa how, struct forge_error *error)
 {
     if (how == NUMA_NONE) return FORGE_OK;
-    e->numa = malloc(sizeof *e->numa);
-    if (!e->numa) return error_set(error, FORGE_NO_MEMORY, "out of memory for the machine's nodes");
-    numa_read(e->numa, "/sys/devices/system/node");
+    e->places = calloc(1, sizeof *e->places);
+    if (!e->places) return error_set(error, FORGE_NO_MEMORY, "out of memory for the machine's nodes");
+    numa_read(&e->places->numa, "/sys/devices/system/node");
     pool_stop_moving(e->pool);
-    pool_run(e->pool, stay, e->numa);
+    pool_run(e->pool, stay, &e->places->numa);
     return FORGE_OK;
+}
+
+static void close_places(struct forge_engine *e)
+{
+    for (uint32_t i = 0; e->places && i < e->places->n_copies; i++) munmap(e->places->copies[i], (size_t)e->program->weights_bytes);
+    free(e->places);
 }
 
 static enum forge_status open_cpu(struct forge_engine *e, const struct forge_weights_source *source, uint32_t n_threads,
@@ -151,7 +157,7 @@ static enum forge_status open_cpu(struct forge_engine *e, const struct forge_wei
     if (n_threads == 0 || n_threads > p->max_threads)
         return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, p->max_threads);
     TRY(pool_open(&e->pool, n_threads, error));
-    TRY(open_nodes(e, source->numa, error));
+    TRY(open_places(e, source->numa, error));
     /* Pages that no step touches cost nothing, so every column may have activations of its own. */
     const uint32_t n_columns = e->n_sequences < FORGE_MAX_COLUMNS ? e->n_sequences : FORGE_MAX_COLUMNS;
     e->arena_bytes = n_columns * page_up(p->arena_bytes);
@@ -201,8 +207,7 @@ void engine_close(struct forge_engine *e)
     for (uint32_t i = 0; e->sequences && i < e->n_sequences; i++) sequence_close(&e->sequences[i]);
     if (engine_draws(e)) e->program->gpu->runtime->close(e->gpu);
     weights_unmap(e);
-    for (uint32_t i = 0; i < e->n_copies; i++) if (e->copies[i]) munmap(e->copies[i], (size_t)e->program->weights_bytes);
-    free(e->numa);
+    close_places(e);
     if (e->state) munmap(e->state, (size_t)(e->n_sequences * e->state_stride));
     if (e->arena) munmap(e->arena, (size_t)e->arena_bytes);
     free(e->sequences);
@@ -370,7 +375,8 @@ static void clock_add(uint64_t *sum, uint64_t *at)
 static struct forge_args args_of(const struct launches *l, uint32_t thread, uint32_t n_threads)
 {
     struct forge_args args = *l->args;
-    if (l->engine->n_copies > 0) args.weights = l->engine->copies[copy_of(l->engine, thread, n_threads)];
+    const struct places *places = l->engine->places;
+    if (places) args.weights = places->copies[copy_of(places, thread, n_threads)];
     return args;
 }
 

@@ -23,15 +23,20 @@ struct forge_weights_source {
 /* Where the launches of CPU steps leave their times, in ns: of every thread, at work and from then on until the next launch begins. */
 struct forge_clocks { uint64_t *work, *wait; uint32_t n_launches; };       /* [threads][n_launches] */
 
+/* Where --numa put threads and weights. */
+struct places {
+    struct numa numa;
+    void    *copies[NUMA_MOST_NODES];    /* [n_copies] of the weights, that of each node, or one for all */
+    uint32_t n_copies;
+};
+
 struct forge_engine {
     const struct forge_program *program;
     const char *device_name;     /* of the GPU it runs on; NULL: on the CPU, and all down to mapped_bytes is for the CPU only */
     struct gpu *gpu;             /* that GPU, the engine's own (gpu_state.h) */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
-    struct numa *numa;           /* NULL: threads run where the kernel puts them */
-    void     *copies[NUMA_MOST_NODES];   /* [n_copies] of the weights, that of each node, or one for all; `weights` is the first */
-    uint32_t  n_copies;
+    struct places *places;       /* NULL: threads run and weights lie where the kernel puts them */
     uint8_t  *arena;             /* anonymous mapping, arena_bytes: program->arena_bytes for each column of a step */
     uint8_t  *state;             /* the same, state_stride for each sequence */
     uint64_t  arena_bytes, state_stride;
