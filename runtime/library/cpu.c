@@ -71,7 +71,8 @@ int library_state_copy(struct model *m, struct library_sequence *to, const struc
 
 static uint32_t workers(const struct model *m) { return m->program->max_threads; }
 
-/* Launches that have nothing to do for this number of workers, as in runtime/run/engine.c. */
+/* Launches that have nothing to do for this number of workers. Those that only have nothing to do yet (launch_left_out) run: every decode
+ * step is the same number of tiles. */
 static bool left_out(const struct model *m, const struct forge_launch *l)
 {
     return l->unless_divides > 0 && l->unless_divides % workers(m) == 0;

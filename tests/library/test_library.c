@@ -620,7 +620,11 @@ static void test_profile_program(const struct library *l)
                   "%s of %u tokens: %u launches, %llu bytes, %llu operations", name, n, launches, bytes, operations);
             rows++;
         }
-        CHECK(rows > 4 && rows == r.profile.n_laps, "%u rows of %u", rows, r.profile.n_laps);
+        /* So near the beginning the program leaves out the merge of attention's parts, while a library's decode steps are all of as many
+         * tiles. */
+        uint32_t expected = 0;
+        for (uint32_t k = 0; k < r.profile.n_laps; k++) expected += n > 1 || strcmp(r.laps[k].name, "attention_merge") != 0;
+        CHECK(rows > 4 && rows == expected, "%u rows of %u", rows, expected);
     }
     free(r.laps);
     instance_close(&i);
