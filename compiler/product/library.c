@@ -67,9 +67,7 @@ void library_claim(struct arena *a, const struct build_options *o, const char *o
     if (o->emit != EMIT_OBJ) claim_beside(a, beside(a, o, out, ".pc"));
 }
 
-/* Of everything that decides what the library computes and how its state looks. */
-static const char *build_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs,
-                              size_t n)
+const char *library_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs, size_t n)
 {
     const struct profile *p = in->plan->profile;
     struct bytes *parts = arena_array(a, struct bytes, n + 8);
@@ -88,11 +86,11 @@ static const char *build_hash(struct arena *a, const struct toolchain *tc, const
 
 /* ---- the object ---- */
 
-static struct cc_job *library_jobs(struct arena *a, const struct library_input *in, size_t *n)
+struct cc_job *library_jobs(struct arena *a, const struct library_input *in, size_t extra, size_t *n)
 {
     const struct build_options *o = in->options;
     const struct profile *p = in->plan->profile;
-    struct cc_job *jobs = cc_library_jobs(a, p, library_defines(a, prefix_of(o)), 2, n);
+    struct cc_job *jobs = cc_library_jobs(a, p, library_defines(a, prefix_of(o)), extra + 2, n);
     /* a GPU's is tables only */
     jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source),
                                     .kind = in->code.data ? CC_LIBRARY
@@ -175,17 +173,17 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
     const char *header = beside(a, o, out, ".h"), *pc = o->emit == EMIT_OBJ ? NULL
         : beside(a, o, out, ".pc"), *weights = weights_file_path(a, out);
     size_t n;
-    struct cc_job *jobs = library_jobs(a, in, &n);
+    struct cc_job *jobs = library_jobs(a, in, 0, &n);
     const struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = path_name(out),
                                    .weights_file = external ? path_name(weights)
                                    : NULL, .embedded = o->weights == WEIGHTS_EMBED, .vocab = in->vocab,
                                    .has_chat = in->chat.data != NULL, .has_grammar = in->grammar.data != NULL,
-                                   .build_hash = build_hash(a, tc, in, jobs, n), .n_kernels = in->n_kernels };
+                                   .build_hash = library_hash(a, tc, in, jobs, n), .n_kernels = in->n_kernels };
     const struct bytes text = emit_header(a, &facts);
     cc_compile(a, tc, jobs, n);
     struct link_object *objects = arena_array(a, struct link_object, n);
     for (size_t i = 0; i < n; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
-    const struct bytes joined = link_relocatable(a, tc, objects, n);
+    const struct bytes joined = link_relocatable(a, tc, in->plan->profile, objects, n);
     if (o->cc.spawn.dry_run) return header;
     const struct objfile object = library_object(a, in, joined);
 

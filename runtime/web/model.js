@@ -1,0 +1,1 @@
+const facts = null; // @facts
