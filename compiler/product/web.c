@@ -262,15 +262,19 @@ static const char *facts_text(struct arena *a, const struct library_input *in, c
     return text;
 }
 
-/* A text of runtime/web with the mark in its first line, and the facts in the place of the line that asks for them. */
+/* A text of runtime/web with the mark before its first comment, and the facts in the place of the line that asks for them. */
 static struct bytes page_text(struct arena *a, const char *name, const char *facts)
 {
     const struct bytes file = resource_get(a, NULL, arena_printf(a, "runtime/web/%s", name));
     struct text t = { .arena = a };
-    text_printf(&t, "// " HEADER_MARK " " FORGEC_VERSION "\n");
     const char *line = (const char *)file.data, *const end = line + file.size;
+    bool marked = false;
     while (line < end) {
         const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
+        if (!marked && memcmp(line, "#!", 2)) {
+            text_puts(&t, "// " HEADER_MARK " " FORGEC_VERSION "\n");
+            marked = true;
+        }
         if (facts && memmem(line, (size_t)(stop - line), "@facts", 6)) text_printf(&t, "const facts = %s;\n", facts);
         else text_printf(&t, "%.*s\n", (int)(stop - line), line);
         line = stop + 1;

@@ -1,1 +1,130 @@
-const facts = null; // @facts
+#!/usr/bin/env node
+// run.js -- the model of this folder as a program of Node: `node run.js -p "Once upon a time" -n 100`.
+import { readFileSync, writeSync, openSync } from 'node:fs';
+import { load, ModelError } from './model.js';
+
+const help = `usage: node run.js [options]
+
+  -p TEXT                the prompt                  --chat TEXT       a message; prints the answer
+  -n N                   tokens at most              -s N              seed (0: any)
+      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --repeat-last-n N
+  -r TEXT                stop before this text       --ignore-eos      go on where the text ends
+      --tokens IDS       ids as the prompt; @FILE    --print-tokens    ids in place of text
+      --logits FILE      logits after every prompt token, float32 [tokens][vocabulary]
+      --rows FILE        of a model of embeddings: the vectors of texts of one token, of two, ...
+  -ub N                  tokens of a step for --logits (default: as many as it takes; 0 and 1: one by one)
+      --bench            tokens in a second: of a prompt of 128 (-pp N), and generated (-n N, default 64)
+  -q                     no closing line             --info            what the model is, as JSON
+`;
+
+function usage(message) {
+  process.stderr.write(`run.js: ${message}; see --help\n`);
+  process.exit(2);
+}
+
+const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '-q': 'quiet', '--info': 'info', '--help': 'help', '-h': 'help' };
+const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits', '--rows': 'rows', '--target': 'target' };
+const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
+                  '--repeat-penalty': 'repeatPenalty', '--repeat-last-n': 'repeatLastN', '-ub': 'together', '-pp': 'promptTokens' };
+
+function options(argv) {
+  const o = {};
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i];
+    if (word in flags) o[flags[word]] = true;
+    else if (!(word in words) && !(word in numbers)) usage(`unknown option ${word}`);
+    else if (++i === argv.length) usage(`${word} needs a value`);
+    else if (word in words) o[words[word]] = argv[i];
+    else if (Number.isFinite(o[numbers[word]] = Number(argv[i])) && argv[i].trim()) continue;
+    else usage(`${word}: "${argv[i]}" is no number`);
+  }
+  if (o.seed === 0) delete o.seed;
+  return o;
+}
+
+function idsOf(text) {
+  if (text.startsWith('@')) text = readFileSync(text.slice(1), 'utf8');
+  return text.split(/[\s,]+/).filter(Boolean).map((word) => {
+    if (!/^\d+$/.test(word)) usage(`--tokens: "${word}" is no id`);
+    return Number(word);
+  });
+}
+
+function writeAll(path, parts) {
+  const file = openSync(path, 'w');
+  for (const part of parts) {
+    const bytes = new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
+    for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);
+  }
+}
+
+/** Logits after each token, computed in steps of so many. */
+async function logitsOf(model, tokens, together = model.info.chunk) {
+  const most = Math.max(1, Math.min(together, model.info.chunk)), parts = [];
+  for (let i = 0; i < tokens.length; i += most) parts.push(await model.rows(tokens.slice(i, i + most)));
+  return parts;
+}
+
+async function rate(n, work) {
+  const start = performance.now();
+  await work();
+  return n / ((performance.now() - start) / 1e3);
+}
+
+/** Medians of five, by turns. */
+async function bench(model, { promptTokens = 128, maxTokens = 64 }) {
+  const tokens = (n) => Array.from({ length: n }, (_, i) => (i * 2654435761) % model.info.nVocab), prompt = [], decode = [];
+  for (let i = 0; i < 6; i++) {
+    await model.reset(0);
+    prompt.push(await rate(promptTokens, () => model.prefill(tokens(promptTokens))));
+    await model.reset(0);
+    await model.step(1);
+    decode.push(await rate(maxTokens, async () => {
+      for (let k = 0; k < maxTokens; k++) await model.step(model.sample({ temperature: 0, repeatPenalty: 0 }));
+    }));
+  }
+  const median = (list) => list.slice(1).sort((a, b) => a - b)[2].toFixed(1);
+  process.stdout.write(`prompt ${median(prompt)} tok/s (${promptTokens} tokens), generation ${median(decode)} tok/s (${maxTokens} tokens)\n`);
+}
+
+async function write(model, o) {
+  const start = performance.now();
+  let result;
+  if (o.printTokens) {
+    const drawn = [], tokens = model.draw(o.tokens ? idsOf(o.tokens) : model.encode(o.prompt ?? '', { special: true }), o);
+    for (let next; ; drawn.push(next.value)) if ((next = await tokens.next()).done) { result = next.value; break; }
+    process.stdout.write(`${drawn.join(' ')}\n`);
+  } else {
+    const input = o.chat !== undefined ? [{ role: 'user', content: o.chat }] : o.tokens ? idsOf(o.tokens) : o.prompt ?? '';
+    const text = model.generate(input, o);
+    for (let next; ;) {
+      if ((next = await text.next()).done) { result = next.value; break; }
+      process.stdout.write(next.value);
+    }
+    process.stdout.write('\n');
+  }
+  if (!o.quiet) process.stderr.write(`${result.tokens} tokens (${result.reason}), ${(result.tokens / ((performance.now() - start) / 1e3)).toFixed(1)} tok/s with the prompt\n`);
+}
+
+const o = options(process.argv.slice(2));
+if (o.help) {
+  process.stdout.write(help);
+  process.exit(0);
+}
+try {
+  const model = await load();
+  if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
+  if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
+  else if (o.bench) await bench(model, o);
+  else if (o.rows) {
+    const tokens = idsOf(o.tokens ?? ''), parts = [];
+    for (let n = 1; n <= tokens.length; n++) parts.push(await model.embed(tokens.slice(0, n), { asItIs: true }));
+    writeAll(o.rows, parts);
+  } else {
+    if (o.logits) writeAll(o.logits, await logitsOf(model, o.tokens ? idsOf(o.tokens) : model.encode(o.prompt ?? '', { special: true }), o.together));
+    if (!o.logits || o.maxTokens) await write(model, o);
+  }
+} catch (error) {
+  process.stderr.write(`run.js: ${error.message}\n`);
+  process.exitCode = error instanceof ModelError ? { context_full: 6, out_of_memory: 5, wrong_hash: 4, wrong_size: 4, not_finite: 4 }[error.code] ?? 1 : 1;
+}

@@ -33,12 +33,31 @@ EXPORT(verify) int web_verify(struct model *m)
 EXPORT(prefill) int web_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
 { return model_prefill(m, tokens, n, logits); }
 
+/* The same of at most a chunk of tokens, with logits [n][n_vocab] after each of them. */
+EXPORT(rows) int web_rows(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
+{
+    const int ready = instance_ready(m);
+    if (ready != MODEL_OK) return ready;
+    const struct forge_program *p = m->program;
+    if (p->embedding) return MODEL_WRONG_KIND;
+    if (!tokens || !logits || n == 0 || n > p->chunk) return MODEL_BAD_ARGUMENT;
+    if (n > p->n_ctx - m->sequence->n_past) return MODEL_CONTEXT_FULL;
+    for (uint32_t i = 0; i < n; i++) if (tokens[i] < 0 || (uint32_t)tokens[i] >= p->n_vocab) return MODEL_BAD_ARGUMENT;
+    memcpy(m->sequence->tokens + m->sequence->n_past, tokens, n * sizeof *tokens);
+    library_step_put(m, n, 0, logits);
+    m->step.args.n_logits = n;
+    return library_step_run(m, UINT64_MAX);
+}
+
 EXPORT(embed) int web_embed(struct model *m, const int32_t *tokens, uint32_t n, uint32_t flags, float *vector)
 { return model_embed(m, tokens, n, flags, vector); }
 
 EXPORT(n_past) uint32_t web_n_past(const struct model *m) { return model_n_past(m); }
 EXPORT(reset) int web_reset(struct model *m, uint32_t n_past) { return model_reset(m, n_past); }
 EXPORT(explain) const char *web_explain(int status) { return model_strerror(status); }
+
+/* What the model's file suggests; negative numbers: nothing. */
+EXPORT(suggested) const struct forge_sampling *web_suggested(void) { return &library_program()->sampling; }
 
 /* seed: 53 bits at most, 0 goes on with the random numbers. */
 EXPORT(sample) int32_t web_sample(struct model *m, float *logits, float temperature, int32_t top_k, float top_p, float min_p,
