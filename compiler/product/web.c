@@ -56,8 +56,7 @@ static bool is_ours(const char *name)
     return is_piece(name);
 }
 
-/* The names in a folder but . and .., NULL-terminated; NULL: it cannot be read. */
-static const char **names_in(struct arena *a, const char *path)
+const char **web_names(struct arena *a, const char *path)
 {
     DIR *d = opendir(path);
     if (!d) return NULL;
@@ -84,7 +83,7 @@ static bool has_mark(struct arena *a, const char *path)
 /* NULL: it may be replaced. */
 static const char *not_ours(struct arena *a, const char *out)
 {
-    const char **names = names_in(a, out);
+    const char **names = web_names(a, out);
     if (!names) return strerror(errno);
     if (!names[0]) return NULL;
     for (size_t i = 0; names[i]; i++)
@@ -106,14 +105,9 @@ void web_claim(struct arena *a, const char *out)
 
 static void remove_files(struct arena *a, const char *folder)
 {
-    const char **names = names_in(a, folder);
+    const char **names = web_names(a, folder);
     for (size_t i = 0; names && names[i]; i++) if (is_ours(names[i])) unlink(arena_printf(a, "%s/%s", folder, names[i]));
     rmdir(folder);
-}
-
-void web_remove(struct arena *a, const char *out)
-{
-    if (!not_ours(a, out)) remove_files(a, out);
 }
 
 /* ---- writing ---- */

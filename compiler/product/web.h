@@ -14,6 +14,6 @@ void web_claim(struct arena *a, const char *out);
 void web_build(struct arena *a, struct toolchain *tc, const struct library_input *in, const char *out);
 /* What runs such a folder in Node as a program: "OUT/run.js". */
 const char *web_program(struct arena *a, const char *out);
-/* Removes the folder, if it is one of these, with what web_build wrote into it. */
-void web_remove(struct arena *a, const char *out);
+/* The names of what lies in a folder, NULL-terminated; NULL: it cannot be read. */
+const char **web_names(struct arena *a, const char *out);
 #endif
