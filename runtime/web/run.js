@@ -25,7 +25,7 @@ function usage(message) {
 const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '-q': 'quiet', '--info': 'info', '--help': 'help', '-h': 'help' };
 const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits', '--rows': 'rows', '--target': 'target' };
 const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
-                  '--repeat-penalty': 'repeatPenalty', '--repeat-last-n': 'repeatLastN', '-ub': 'together', '-pp': 'promptTokens' };
+                  '--repeat-penalty': 'repeatPenalty', '--repeat-last-n': 'repeatLastN', '-ub': 'together', '-pp': 'promptTokens', '-t': 'threads' };
 
 function options(argv) {
   const o = {};
@@ -39,6 +39,7 @@ function options(argv) {
     else usage(`${word}: "${argv[i]}" is no number`);
   }
   if (o.seed === 0) delete o.seed;
+  if (o.threads !== undefined && o.threads !== 1) usage('-t: there is one thread');
   return o;
 }
 
@@ -58,9 +59,11 @@ function writeAll(path, parts) {
   }
 }
 
+const stepOf = (model, together = model.info.chunk) => Math.max(1, Math.min(together, model.info.chunk));
+
 /** Logits after each token, computed in steps of so many. */
-async function logitsOf(model, tokens, together = model.info.chunk) {
-  const most = Math.max(1, Math.min(together, model.info.chunk)), parts = [];
+async function logitsOf(model, tokens, together) {
+  const most = stepOf(model, together), parts = [];
   for (let i = 0; i < tokens.length; i += most) parts.push(await model.rows(tokens.slice(i, i + most)));
   return parts;
 }
@@ -91,7 +94,13 @@ async function write(model, o) {
   const start = performance.now();
   let result;
   if (o.printTokens) {
-    const drawn = [], tokens = model.draw(o.tokens ? idsOf(o.tokens) : model.encode(o.prompt ?? '', { special: true }), o);
+    const prompt = o.tokens ? idsOf(o.tokens) : model.encode(o.prompt ?? '', { special: true });
+    if (o.together !== undefined) {                       // what is there already is not computed again
+      const most = stepOf(model, o.together);
+      await model.reset(0);
+      for (let i = 0; i + 1 < prompt.length; i += most) await model.prefill(prompt.slice(i, Math.min(i + most, prompt.length - 1)));
+    }
+    const drawn = [], tokens = model.draw(prompt, o);
     for (let next; ; drawn.push(next.value)) if ((next = await tokens.next()).done) { result = next.value; break; }
     process.stdout.write(`${drawn.join(' ')}\n`);
   } else {
