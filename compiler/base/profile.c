@@ -448,7 +448,7 @@ static void apply_matrix(struct arena *a, struct profile *p, const struct yaml *
 
 static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
-    static const char *const keys[] = { COMMON_KEYS, "system", "simd", "matrix", "cache", NULL };
+    static const char *const keys[] = { COMMON_KEYS, "system", "simd", "matrix", "cache", "piece", NULL };
     const char *names[SIMD_COUNT + 1] = { NULL };
     for (uint32_t i = 0; i < SIMD_COUNT; i++) names[i] = simd_table[i].name;
     yaml_only(y, keys);
@@ -459,6 +459,11 @@ static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
         p->simd_at = v->at;
     }
     if ((v = yaml_get(y, "matrix"))) apply_matrix(a, p, v);
+    if ((v = yaml_get(y, "piece"))) {
+        const uint64_t bytes = whole_bytes(a, v);
+        if (bytes < 4096 || bytes > 1u << 30) die_at(v->at, "a piece of weights has 4 KiB to 1 GiB");
+        p->piece_bytes = (uint32_t)bytes;
+    }
     if ((v = yaml_get(y, "tiles"))) apply_cpu_tiles(p, v);
     if ((v = yaml_get(y, "cache"))) apply_cache(a, p, v);
 }
@@ -626,6 +631,7 @@ static const char *missing_key(struct arena *a, struct profile *p)
     if (!p->elf_machine) return "machine";
     if (p->kind == TARGET_CPU && !p->simd) return "simd";
     if (!p->page_bytes && !p->bare) return "page";
+    if (!p->piece_bytes && p->web) return "piece";
     if (p->kind == TARGET_GPU) return missing_gpu_key(a, p);
     return !p->tile.gemm_tokens ? "tiles: gemm_tokens" : !p->tile.gemm_groups ? "tiles: gemm_groups"
          : !p->tile.prefill_chunk ? "tiles: prefill_chunk" : !p->tile.attention_block ? "tiles: attention_block" : NULL;

@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* PIECE: caches of browsers and of networks keep files of this size, and little is fetched again when one breaks off. */
-enum { PIECE_BYTES = 64 << 20, DATA_ALIGN = 64, STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
+enum { DATA_ALIGN = 64, STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
+enum { PIECES_REMEMBERED = 96 };  /* that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
 static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
 static const char *const files[] = { "model.wasm", "model.js", "model.d.ts", "run.js", "package.json" };
@@ -118,14 +118,14 @@ struct folder {
     struct web_file *pieces;
     size_t           n_pieces, room;
     struct outfile   piece;                      /* the one being written, while left > 0 */
-    uint64_t         left, weights_left;         /* bytes of it, and of all behind it */
+    uint64_t         piece_bytes, left, weights_left;      /* most of a piece; left of this one; of all behind it */
     SHA2_CTX         hash;
 };
 
 static struct outfile file_begin(struct folder *f, const char *name)
 {
     const char *path = arena_printf(f->arena, "%s/%s", f->path, name);
-    cleanup_unlink_at_exit(path);
+    if (f->n_pieces <= PIECES_REMEMBERED) cleanup_unlink_at_exit(path);
     return outfile_open(f->arena, path, 0666);
 }
 
@@ -133,7 +133,7 @@ static void piece_begin(struct folder *f)
 {
     arena_room(f->arena, f->pieces, f->n_pieces, f->room);
     struct web_file *p = &f->pieces[f->n_pieces];
-    f->left = f->weights_left < PIECE_BYTES ? f->weights_left : PIECE_BYTES;
+    f->left = f->weights_left < f->piece_bytes ? f->weights_left : f->piece_bytes;
     f->weights_left -= f->left;
     *p = (struct web_file){ .name = arena_printf(f->arena, "weights-%zu.bin", f->n_pieces), .bytes = f->left };
     f->n_pieces++;
@@ -332,7 +332,7 @@ static struct bytes module_link(struct arena *a, struct toolchain *tc, const str
 
 /* ---- the folder into its place ---- */
 
-static struct folder folder_begin(struct arena *a, const char *out, uint64_t weights_bytes)
+static struct folder folder_begin(struct arena *a, const char *out, uint64_t weights_bytes, uint32_t piece_bytes)
 {
     char *path = arena_printf(a, "%s.tmpXXXXXX", out);
     if (!mkdtemp(path)) die("%s: cannot make a folder beside it: %s; choose another output path", out, strerror(errno));
@@ -340,7 +340,7 @@ static struct folder folder_begin(struct arena *a, const char *out, uint64_t wei
     const mode_t mask = umask(0);
     umask(mask);
     if (chmod(path, 0777 & ~mask)) die("%s: cannot set its permissions: %s", path, strerror(errno));
-    return (struct folder){ .arena = a, .path = path, .weights_left = weights_bytes };
+    return (struct folder){ .arena = a, .path = path, .weights_left = weights_bytes, .piece_bytes = piece_bytes };
 }
 
 static void folder_forget(struct folder *f)
@@ -375,7 +375,7 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
     if (o->cc.spawn.dry_run) return;
     in->writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     in->writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
-    struct folder f = folder_begin(a, out, in->weights_bytes);
+    struct folder f = folder_begin(a, out, in->weights_bytes, in->plan->profile->piece_bytes);
     struct outfile image = outfile_to(out, piece_take, &f);
     image_write(&image, in->writer);
     if (f.left > 0 || f.weights_left > 0) die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", out);

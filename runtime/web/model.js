@@ -191,7 +191,8 @@ function cString(memory, at) {
 // ---- the engine ----
 
 /** Steps of the model in WebAssembly.  An engine has `tokens` (those of its context), `logits` (after the last of them), and the methods
- * prefill, rows, embed, sample, reset and close; prefill may return a promise.  Failures are thrown. */
+ * prefill, rows, embed, sample, reset and close; all but sample may return promises.  Failures are thrown.  One that computes elsewhere puts
+ * its logits at logitsAt, where the module's sampler and masks look for them. */
 class WasmEngine {
   constructor(call, memory, check, at) {
     this.call = call;
@@ -282,23 +283,19 @@ class Stops {
   take(text) {
     if (this.found) return '';
     this.held += text;
-    let end = -1;
-    for (const stop of this.stops) {
-      const at = this.held.indexOf(stop);
-      if (at >= 0 && (end < 0 || at < end)) end = at;
-    }
-    this.found = end >= 0;
-    for (let n = this.found ? 0 : this.longest(); !this.found; n--)
-      if (this.stops.some((stop) => stop.startsWith(this.held.slice(this.held.length - n)) || n === 0) || n === 0) {
-        end = this.held.length - n;
-        break;
-      }
-    const out = this.held.slice(0, end);
+    const places = this.stops.map((stop) => this.held.indexOf(stop)).filter((at) => at >= 0);
+    this.found = places.length > 0;
+    const end = this.found ? Math.min(...places) : this.held.length - this.begun(), out = this.held.slice(0, end);
     this.held = this.found ? '' : this.held.slice(end);
     return out;
   }
 
-  longest() { return Math.min(this.held.length, Math.max(0, ...this.stops.map((stop) => stop.length - 1))); }
+  /** How many characters at the end may be the beginning of a stop. */
+  begun() {
+    for (let n = Math.min(this.held.length, Math.max(0, ...this.stops.map((stop) => stop.length - 1))); n > 0; n--)
+      if (this.stops.some((stop) => stop.startsWith(this.held.slice(-n)))) return n;
+    return 0;
+  }
 
   end() {
     const out = this.held;
@@ -423,10 +420,14 @@ export class Model {
     const isChat = input !== null && typeof input === 'object' && !(Array.isArray(input) && typeof input[0] !== 'object') && !ArrayBuffer.isView(input);
     if (isChat) {
       const events = this.chat(input, options);
-      for (let next; ;) {
-        next = await events.next();
-        if (next.done) return next.value;
-        if (next.value.type === 'content') yield next.value.text;
+      try {
+        for (let next; ;) {
+          next = await events.next();
+          if (next.done) return next.value;
+          if (next.value.type === 'content') yield next.value.text;
+        }
+      } finally {
+        await events.return();
       }
     }
     const run = this.#begin(options);
