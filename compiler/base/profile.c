@@ -550,7 +550,8 @@ static void apply(struct arena *a, struct profile *p, const struct yaml *y)
         p->elf_machine = one_of(a, v, machines);
         if (!strcmp(p->elf_machine, "host")) p->elf_machine = profile_host_machine();
     }
-    if ((v || system) && p->elf_machine)  p->triple = arena_printf(a, "%s-%s", p->elf_machine, p->web ? "unknown-unknown" : p->bare ? "none-elf" : "linux-gnu");
+    const char *rest = p->web ? "unknown-unknown" : p->bare ? "none-elf" : "linux-gnu";
+    if ((v || system) && p->elf_machine)  p->triple = arena_printf(a, "%s-%s", p->elf_machine, rest);
     if ((v = yaml_get(y, "triple")))      p->triple = triple_of(a, v);
     if ((v = yaml_get(y, "cflags")))      { words(a, v, p->cflags); check_flags(a, v); }
     if ((v = yaml_get(y, "features")))    { words(a, v, p->features); check_features(a, v); }

@@ -66,7 +66,8 @@ struct runner runner_find(struct arena *a, const struct profile *p, bool emulati
     if (p->web) {
         if (!emulation) die("a program for %s cannot run here: %s; run.js --bench in its folder measures it", p->name, why);
         r.emulator = "node";
-        if (!spawn_find(a, r.emulator)) die("a program for %s runs in node, which is not here (Debian, Ubuntu: apt-get install nodejs)", p->name);
+        if (!spawn_find(a, r.emulator))
+            die("a program for %s runs in node, which is not here (Debian, Ubuntu: apt-get install nodejs)", p->name);
         return r;
     }
     struct utsname here;

@@ -87,7 +87,10 @@ struct bytes wasm_data_object(struct arena *a, const char *symbol, const char *s
 
 struct reader { const char *name; const uint8_t *at, *end; };
 
-_Noreturn static void damaged(const struct reader *r, const char *what) { die("%s: its %s damaged; it is no object of lld's", r->name, what); }
+_Noreturn static void damaged(const struct reader *r, const char *what)
+{
+    die("%s: its %s damaged; it is no object of lld's", r->name, what);
+}
 
 static uint64_t take_number(struct reader *r)
 {

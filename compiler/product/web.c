@@ -200,8 +200,8 @@ static struct web_sizes sizes_of(const struct library_input *in)
     s.room = s.host.scratch_fixed + (uint64_t)TEXT_USUAL * (s.host.scratch_per_byte + 8);
     const uint64_t chat = s.text.chat_fixed + TEXT_USUAL * (s.text.chat_per_byte + 1) + s.text.answer_usual;
     if (in->chat.data && chat > s.room) s.room = chat;
-    s.total = STACK_BYTES + CODE_MOST + in->vocab.size + in->chat.size + in->grammar.size + in->weights_bytes + s.workspace + s.room +
-        4 * ((uint64_t)p->model->n_vocab + p->options.n_ctx);
+    s.total = STACK_BYTES + CODE_MOST + in->vocab.size + in->chat.size + in->grammar.size + in->weights_bytes + s.workspace +
+        s.room + 4 * ((uint64_t)p->model->n_vocab + p->options.n_ctx);
     return s;
 }
 
@@ -215,7 +215,8 @@ static void check_memory(const struct library_input *in, const struct web_sizes 
         snprintf(remedy, sizeof remedy, "it fits with --ctx %u%s", fits, p->options.kv == KV_TYPE_Q8_0 ? "" : ", of --kv q8_0 with more");
     const double gib = 1.0 / (1 << 30);
     die("%s: a module of WebAssembly has 4 GiB of memory at most, this one needs %.1f (weights %.1f, an instance with %u tokens %.1f): %s",
-        p->model->gguf->path, (double)s->total * gib, (double)in->weights_bytes * gib, p->options.n_ctx, (double)s->workspace * gib, remedy);
+        p->model->gguf->path, (double)s->total * gib, (double)in->weights_bytes * gib, p->options.n_ctx, (double)s->workspace * gib,
+        remedy);
 }
 
 static const char *facts_text(struct arena *a, const struct library_input *in, const struct web_sizes *s, const struct web_file *module,

@@ -191,8 +191,8 @@ function cString(memory, at) {
 // ---- the engine ----
 
 /** Steps of the model in WebAssembly.  An engine has `tokens` (those of its context), `logits` (after the last of them), and the methods
- * prefill, rows, embed, sample, reset and close; all but sample may return promises.  Failures are thrown.  One that computes elsewhere puts
- * its logits at logitsAt, where the module's sampler and masks look for them. */
+ * prefill, rows, embed, sample, reset and close; all but sample may return promises.  Failures are thrown.  One that computes elsewhere
+ * puts its logits at logitsAt, where the module's sampler and masks look for them. */
 class WasmEngine {
   constructor(call, memory, check, at) {
     this.call = call;
@@ -262,7 +262,11 @@ function pauser(signal, milliseconds = 12) {
   let last = performance.now();
   const turn = globalThis.scheduler?.yield ? () => globalThis.scheduler.yield()
     : typeof setImmediate === 'function' ? () => new Promise((go) => setImmediate(go))
-    : () => new Promise((go) => { const { port1, port2 } = new MessageChannel(); port1.onmessage = () => { port1.close(); go(); }; port2.postMessage(0); });
+    : () => new Promise((go) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => { port1.close(); go(); };
+      port2.postMessage(0);
+    });
   return async () => {
     if (performance.now() - last >= milliseconds) {
       await turn();
@@ -340,7 +344,8 @@ export class Model {
     const bytes = utf8.encode(text);
     return this.#memory.within(() => {
       const from = this.#memory.put(bytes), capacity = bytes.length + 8;
-      const scratchBytes = linear(facts.encodeBytes, bytes.length), scratch = this.#memory.take(scratchBytes), to = this.#memory.take(4 * capacity);
+      const scratchBytes = linear(facts.encodeBytes, bytes.length), scratch = this.#memory.take(scratchBytes);
+      const to = this.#memory.take(4 * capacity);
       const flags = (bos ? ADD_BOS : 0) | (special ? SPECIAL : 0);
       const n = this.#check(this.#call.encode(from, bytes.length, flags, to, capacity, scratch, scratchBytes));
       return Array.from(new Int32Array(this.#memory.memory.buffer, to, n));
@@ -397,10 +402,11 @@ export class Model {
 
   /** Back to the first n tokens.  Where the model keeps too little of them it rejects with cannot_rewind; 0 is always possible. */
   async reset(n = 0) {
-    return this.#alone(() => {
+    return this.#alone(async () => {
       if (!Number.isInteger(n) || n < 0 || n > this.nPast)
         throw new ModelError('bad_argument', `reset: ${String(n)} is not a number of tokens from 0 to ${this.nPast}.`);
-      if (!this.#engine.reset(n)) throw new ModelError('cannot_rewind', `The model cannot go back to ${n} tokens: reset to 0 and append them again.`);
+      if (!await this.#engine.reset(n))
+        throw new ModelError('cannot_rewind', `The model cannot go back to ${n} tokens: reset to 0 and append them again.`);
     });
   }
 
@@ -417,7 +423,8 @@ export class Model {
 
   /** Text behind a prompt (a string, or tokens), or the content of an answer to messages, piece by piece. */
   async *generate(input, options = {}) {
-    const isChat = input !== null && typeof input === 'object' && !(Array.isArray(input) && typeof input[0] !== 'object') && !ArrayBuffer.isView(input);
+    const isTokens = ArrayBuffer.isView(input) || (Array.isArray(input) && typeof input[0] !== 'object');
+    const isChat = input !== null && typeof input === 'object' && !isTokens;
     if (isChat) {
       const events = this.chat(input, options);
       try {
@@ -437,7 +444,8 @@ export class Model {
       const tokens = this.#draw(prompt.length ? prompt : [Math.max(this.bos, 0)], options, run);
       for (let next; ;) {
         next = await tokens.next();
-        const text = next.done ? stops.take(decoder.decode()) + stops.end() : stops.take(decoder.decode(this.pieces(next.value), { stream: true }));
+        const text = next.done ? stops.take(decoder.decode()) + stops.end()
+          : stops.take(decoder.decode(this.pieces(next.value), { stream: true }));
         if (text) yield text;
         if (next.done) return next.value;
         if (stops.found) return { reason: 'stop', tokens: run.drawn };
@@ -447,8 +455,8 @@ export class Model {
     }
   }
 
-  /** The answer to a conversation (messages, or a request with messages, tools ... in OpenAI's form) as events: content, reasoning, and calls
-   * of tools. */
+  /** The answer to a conversation (messages, or a request with messages, tools ... in OpenAI's form) as events: content, reasoning, and
+   * calls of tools. */
   async *chat(input, options = {}) {
     const run = this.#begin(options), events = [], decoders = new Map(), stops = new Stops(options.stop);
     const push = (kind, call, text, id) => {
@@ -462,7 +470,7 @@ export class Model {
     try {
       const { prompt, answer } = this.#render(Array.isArray(input) ? { messages: input } : input);
       this.#tell = (kind, call, text, n, id, nId) =>
-        push(kind, call, this.#memory.u8.slice(text, text + n), nId ? new TextDecoder().decode(this.#memory.u8.slice(id, id + nId)) : '');
+        push(kind, call, this.#bytes(text, n), nId ? new TextDecoder().decode(this.#bytes(id, nId)) : '');
       run.inReasoning = () => this.#call.answer_in_reasoning(answer) !== 0;
       const tokens = this.#draw(prompt, options, run);
       for (let next, ended = false; ;) {
@@ -531,7 +539,8 @@ export class Model {
   #begin(options) {
     this.#ready(true);
     if (facts.embeddings) throw new ModelError('wrong_kind', 'The model gives vectors of texts (embed), it writes none.');
-    const run = { mark: this.#memory.at, sampling: this.#sampling(options), seed: this.#seed(options, 1 + Math.floor(Math.random() * 2 ** 52)),
+    const run = { mark: this.#memory.at, sampling: this.#sampling(options),
+                  seed: this.#seed(options, 1 + Math.floor(Math.random() * 2 ** 52)),
                   most: number(options, 'maxTokens', Infinity, 0, Infinity), drawn: 0, inReasoning: () => false };
     this.#busy = true;
     return run;
@@ -550,7 +559,7 @@ export class Model {
       const mark = this.#memory.at, chat = this.#memory.take(bytes);
       let status = this.#call.chat_open(chat, bytes, at, text.length, now, refusal);
       if (status === OK) {
-        const to = this.#memory.take(4 * facts.nCtx), n = this.#call.chat_tokens(chat, to, facts.nCtx);
+        const most = this.#call.chat_bytes(chat) + 8, to = this.#memory.take(4 * most), n = this.#call.chat_tokens(chat, to, most);
         if (n > facts.nCtx) throw this.#full(n, 0);
         if (n >= 0) {
           const prompt = Array.from(new Int32Array(this.#memory.memory.buffer, to, n)), answer = this.#memory.take(facts.answerBytes);
@@ -564,6 +573,9 @@ export class Model {
       this.#memory.at = mark;
     }
   }
+
+  /** What the module means by an address and a number, which come to JavaScript with a sign. */
+  #bytes(at, n) { return this.#memory.u8.slice(at >>> 0, (at >>> 0) + (n >>> 0)); }
 
   #refused(what, refusal) {
     const line = this.#memory.u32(refusal), place = line ? ` (line ${line}, column ${this.#memory.u32(refusal + 4)})` : '';
@@ -599,7 +611,7 @@ export class Model {
     const mask = this.#mask({ grammar, schema }), pause = pauser(signal), past = this.#engine.tokens;
     let common = 0;
     while (common < prompt.length - 1 && past[common] === prompt[common]) common++;
-    if (common < past.length && !this.#engine.reset(common)) this.#engine.reset(common = 0);
+    if (common < past.length && !await this.#engine.reset(common)) await this.#engine.reset(common = 0);
     await this.#append(prompt.slice(common), signal, onProgress);
     for (let seed = run.seed; run.drawn < run.most; seed = 0) {
       const guides = mask !== 0 && !run.inReasoning();
@@ -634,7 +646,8 @@ export class Model {
 // ---- loading ----
 
 // A function that returns a vector: only engines with SIMD take it.
-const simdProbe = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
+const simdProbe = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0,
+                                10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
 
 /** Loads the model.  base: the folder's address (default: where this file is); fetch: in the place of the global one; onProgress: is told
  * {loaded, total, file}; signal: an AbortSignal. */
@@ -659,7 +672,8 @@ export async function load(options = {}) {
     throw new ModelError(statusCodes[status] ?? 'failed', `${text[0].toUpperCase()}${text.slice(1)}.`);
   };
   const weightsBytes = facts.weights.reduce((sum, file) => sum + file.bytes, 0);
-  const at = { weightsBytes, weights: memory.take(weightsBytes), workspace: memory.take(facts.workspaceBytes), logitsAt: memory.take(4 * facts.nVocab) };
+  const at = { weightsBytes, weights: memory.take(weightsBytes), workspace: memory.take(facts.workspaceBytes),
+               logitsAt: memory.take(4 * facts.nVocab) };
   memory.need(memory.at + facts.roomBytes);
   let hashed = true, to = at.weights;
   for (const file of facts.weights) {

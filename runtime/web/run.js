@@ -22,10 +22,13 @@ function usage(message) {
   process.exit(2);
 }
 
-const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '-q': 'quiet', '--info': 'info', '--help': 'help', '-h': 'help' };
-const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits', '--rows': 'rows', '--target': 'target' };
+const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '-q': 'quiet', '--info': 'info',
+                '--help': 'help', '-h': 'help' };
+const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
+                '--rows': 'rows', '--target': 'target' };
 const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
-                  '--repeat-penalty': 'repeatPenalty', '--repeat-last-n': 'repeatLastN', '-ub': 'together', '-pp': 'promptTokens', '-t': 'threads' };
+                  '--repeat-penalty': 'repeatPenalty', '--repeat-last-n': 'repeatLastN', '-ub': 'together',
+                  '-pp': 'promptTokens', '-t': 'threads' };
 
 function options(argv) {
   const o = {};
@@ -50,6 +53,8 @@ function idsOf(text) {
     return Number(word);
   });
 }
+
+const promptOf = (model, o) => (o.tokens ? idsOf(o.tokens) : model.encode(o.prompt ?? '', { special: true }));
 
 function writeAll(path, parts) {
   const file = openSync(path, 'w');
@@ -87,14 +92,15 @@ async function bench(model, { promptTokens = 128, maxTokens = 64 }) {
     }));
   }
   const median = (list) => list.slice(1).sort((a, b) => a - b)[2].toFixed(1);
-  process.stdout.write(`prompt ${median(prompt)} tok/s (${promptTokens} tokens), generation ${median(decode)} tok/s (${maxTokens} tokens)\n`);
+  process.stdout.write(`prompt ${median(prompt)} tok/s (${promptTokens} tokens), ` +
+    `generation ${median(decode)} tok/s (${maxTokens} tokens)\n`);
 }
 
 async function write(model, o) {
   const start = performance.now();
   let result;
   if (o.printTokens) {
-    const prompt = o.tokens ? idsOf(o.tokens) : model.encode(o.prompt ?? '', { special: true });
+    const prompt = promptOf(model, o);
     if (o.together !== undefined) {                       // what is there already is not computed again
       const most = stepOf(model, o.together);
       await model.reset(0);
@@ -112,7 +118,8 @@ async function write(model, o) {
     }
     process.stdout.write('\n');
   }
-  if (!o.quiet) process.stderr.write(`${result.tokens} tokens (${result.reason}), ${(result.tokens / ((performance.now() - start) / 1e3)).toFixed(1)} tok/s with the prompt\n`);
+  const rate = (result.tokens / ((performance.now() - start) / 1e3)).toFixed(1);
+  if (!o.quiet) process.stderr.write(`${result.tokens} tokens (${result.reason}), ${rate} tok/s with the prompt\n`);
 }
 
 const o = options(process.argv.slice(2));
@@ -130,10 +137,11 @@ try {
     for (let n = 1; n <= tokens.length; n++) parts.push(await model.embed(tokens.slice(0, n), { asItIs: true }));
     writeAll(o.rows, parts);
   } else {
-    if (o.logits) writeAll(o.logits, await logitsOf(model, o.tokens ? idsOf(o.tokens) : model.encode(o.prompt ?? '', { special: true }), o.together));
+    if (o.logits) writeAll(o.logits, await logitsOf(model, promptOf(model, o), o.together));
     if (!o.logits || o.maxTokens) await write(model, o);
   }
 } catch (error) {
   process.stderr.write(`run.js: ${error.message}\n`);
-  process.exitCode = error instanceof ModelError ? { context_full: 6, out_of_memory: 5, wrong_hash: 4, wrong_size: 4, not_finite: 4 }[error.code] ?? 1 : 1;
+  const codes = { context_full: 6, out_of_memory: 5, wrong_hash: 4, wrong_size: 4, not_finite: 4 };
+  process.exitCode = error instanceof ModelError ? codes[error.code] ?? 1 : 1;
 }

@@ -1,5 +1,5 @@
-/* web.c -- what model.js calls of a model's module.  Functions of model.h whose arguments are structures take numbers here, since JavaScript
- * has no structures, and 64-bit results are 32-bit ones.  Memory is laid out by model.js; addresses are its numbers. */
+/* web.c -- what model.js calls of a model's module.  Functions of model.h whose arguments are structures take numbers here, since
+ * JavaScript has no structures, and 64-bit results are 32-bit ones.  Memory is laid out by model.js; addresses are its numbers. */
 #include "runtime/library/instance.h"
 
 #define EXPORT(name) __attribute__((export_name(#name), visibility("default")))
@@ -90,6 +90,13 @@ EXPORT(chat_open) int web_chat_open(void *memory, uint32_t bytes, const char *re
     return model_chat_open(&chat, memory, bytes, request, n, &options);
 }
 
+/* Bytes of the prompt's text: it has no more tokens. */
+EXPORT(chat_bytes) uint32_t web_chat_bytes(const struct model_chat *chat)
+{
+    size_t n = 0;
+    return model_chat_text(chat, &n) ? (uint32_t)n : 0;
+}
+
 EXPORT(chat_tokens) int32_t web_chat_tokens(struct model_chat *chat, int32_t *out, uint32_t capacity)
 { return (int32_t)model_chat_tokens(chat, out, capacity); }
 
@@ -106,9 +113,9 @@ EXPORT(answer_open) int web_answer_open(void *memory, uint32_t bytes, const stru
 }
 
 EXPORT(answer_token) int web_answer_token(struct model_answer *answer, int32_t token) { return model_answer_token(answer, token); }
-EXPORT(answer_text) int web_answer_text(struct model_answer *answer, const char *text, uint32_t n) { return model_answer_text(answer, text, n); }
 EXPORT(answer_end) int web_answer_end(struct model_answer *answer) { return model_answer_end(answer); }
-EXPORT(answer_in_reasoning) int web_answer_in_reasoning(const struct model_answer *answer) { return model_answer_in_reasoning(answer); }
+EXPORT(answer_in_reasoning) int web_answer_in_reasoning(const struct model_answer *answer)
+{ return model_answer_in_reasoning(answer); }
 
 /* ---- grammars: *used is what of the memory is kept ---- */
 

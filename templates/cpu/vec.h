@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 /* The emitter names the instruction set; a template that is compiled alone takes the best one the compiler was told of. */
-#if !defined(FORGE_SIMD_C) && !defined(FORGE_SIMD_AVX2) && !defined(FORGE_SIMD_AVX512) && !defined(FORGE_SIMD_NEON) && !defined(FORGE_SIMD_WASM)
+#if !defined(FORGE_SIMD_C) && !defined(FORGE_SIMD_AVX2) && !defined(FORGE_SIMD_AVX512) && !defined(FORGE_SIMD_NEON) && \
+    !defined(FORGE_SIMD_WASM)
 #if !defined(__clang__)
 #define FORGE_SIMD_C
 #elif defined(__AVX512VNNI__)
@@ -194,7 +195,10 @@ DEVICE vi vf_to_f16_bits(vf x)
     const vi value = (vi)vf_select(low < 0x38800000, (vf)tiny, vf_select(low >= 0x477ff000, (vf)most, (vf)normal));
     return value | (vi)((vu)bits >> 16 & 0x8000);
 }
-DEVICE vf vf_load_f16(const void *p)           { return vf_from_f16_bits(__builtin_convertvector((vec_u16)*(const vec_u16_unaligned *)p, vi)); }
+DEVICE vf vf_load_f16(const void *p)
+{
+    return vf_from_f16_bits(__builtin_convertvector((vec_u16)*(const vec_u16_unaligned *)p, vi));
+}
 DEVICE void vf_store_f16(void *p, vf x)        { *(vec_u16_unaligned *)p = __builtin_convertvector(vf_to_f16_bits(x), vec_u16); }
 #else
 typedef _Float16 vec_f16 __attribute__((vector_size(32)));
