@@ -13,7 +13,7 @@ const help = `usage: node run.js [options]
       --logits FILE      logits after every prompt token, float32 [tokens][vocabulary]
       --rows FILE        of a model of embeddings: the vectors of texts of one token, of two, ...
   -ub N                  tokens of a step for --logits (default: as many as it takes; 0 and 1: one by one)
-      --bench            tokens in a second: of a prompt of 128 (-pp N), and generated (-n N, default 64)
+      --bench            tokens in a second: of a prompt (-pp N, default 128), and generated (-n N, default 64)
   -q                     no closing line             --info            what the model is, as JSON
 `;
 
@@ -79,10 +79,10 @@ async function rate(n, work) {
   return n / ((performance.now() - start) / 1e3);
 }
 
-/** Medians of five, by turns. */
+/** Medians of seven measurements by turns, and the best of them. */
 async function bench(model, { promptTokens = 128, maxTokens = 64 }) {
   const tokens = (n) => Array.from({ length: n }, (_, i) => (i * 2654435761) % model.info.nVocab), prompt = [], decode = [];
-  for (let i = 0; i < 6; i++) {
+  for (let i = 0; i < 8; i++) {
     await model.reset(0);
     prompt.push(await rate(promptTokens, () => model.prefill(tokens(promptTokens))));
     await model.reset(0);
@@ -91,9 +91,11 @@ async function bench(model, { promptTokens = 128, maxTokens = 64 }) {
       for (let k = 0; k < maxTokens; k++) await model.step(model.sample({ temperature: 0, repeatPenalty: 0 }));
     }));
   }
-  const median = (list) => list.slice(1).sort((a, b) => a - b)[2].toFixed(1);
-  process.stdout.write(`prompt ${median(prompt)} tok/s (${promptTokens} tokens), ` +
-    `generation ${median(decode)} tok/s (${maxTokens} tokens)\n`);
+  const shown = (list, n) => {
+    const sorted = list.slice(1).sort((a, b) => a - b);
+    return `${sorted[3].toFixed(1)} tok/s (best ${sorted[6].toFixed(1)}, ${n} tokens)`;
+  };
+  process.stdout.write(`prompt ${shown(prompt, promptTokens)}, generation ${shown(decode, maxTokens)}\n`);
 }
 
 async function write(model, o) {
