@@ -40,6 +40,10 @@ if [ "$(id -u)" -ne 0 ]; then
     refuse "a folder nobody may write to" 1 "Permission denied" "$forgec" build "$story" -t wasm32 -o "$tmp/locked/story"
     chmod 700 "$tmp/locked"
 fi
+# what a disk would say that is full
+refuse "a limit of file sizes" 1 "cannot write" sh -c 'ulimit -f 4000; exec "$@"' sh "$forgec" build "$story" -t wasm32 -q -o "$tmp/new"
+refuse "the same over a folder" 1 "cannot write" sh -c 'ulimit -f 4000; exec "$@"' sh "$forgec" build "$story" -t wasm32 -q -o "$tmp/first"
+[ "$(ls "$tmp/first" | wc -l)" -eq 6 ] || bad "the former folder was changed"
 refuse "standard output" 1 "standard output" "$forgec" build "$story" -t wasm32 -o -
 refuse "several targets" 1 "takes one target" "$forgec" build "$story" -t wasm32,portable -o "$tmp/new"
 refuse "a server" 1 "no --server" "$forgec" build "$story" -t wasm32 --server -o "$tmp/new"
@@ -47,7 +51,7 @@ refuse "no weights" 1 "--weights none" "$forgec" build "$story" -t wasm32 --weig
 refuse "threads" 1 "one thread" "$forgec" build "$story" -t wasm32 --threads 2 -o "$tmp/new"
 check "more than 4 GiB" 1 "$forgec" build "$story" -t wasm32 -q --ctx 2000000 -o "$tmp/new"
 err_has "has 4 GiB of memory at most"; err_has "fits with --ctx"
-[ ! -e "$tmp/new" ] || bad "a refused folder is there"
+! ls "$tmp" | grep -q -e '^new' -e tmp || bad "something of a refused folder is there: $(ls "$tmp")"
 
 # ---- model.js, run.js ----
 check "model.js" 0 "$node" "$here/test_web.mjs" "$tmp/story" "$tmp/chat" "$golden"
