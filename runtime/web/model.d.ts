@@ -117,7 +117,7 @@ export declare class Model {
   prefill(tokens: Iterable<number>, options?: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void }): Promise<void>;
   /** Appends one. */
   step(token: number, options?: { signal?: AbortSignal }): Promise<void>;
-  /** Appends at most info.chunk tokens and gives the logits after each: [n][nVocab]. */
+  /** Appends at most info.chunk tokens and gives the logits after each: [n][nVocab]; of a model of embeddings its rows: [n][nEmbd]. */
   rows(tokens: Iterable<number>): Promise<Float32Array>;
   /** The next token, drawn from the logits. */
   sample(options?: Sampling): number;

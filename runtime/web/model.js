@@ -220,13 +220,14 @@ class WasmEngine {
     }
   }
 
-  /** The same of at most a chunk, with the logits after each of them. */
+  /** The same of at most a chunk, with the logits after each of them, or their rows. */
   rows(tokens) {
     return this.memory.within(() => {
-      const at = this.put(tokens), to = this.memory.take(4 * tokens.length * facts.nVocab);
+      const columns = facts.embeddings ? facts.nEmbd : facts.nVocab;
+      const at = this.put(tokens), to = this.memory.take(4 * tokens.length * columns);
       this.check(this.call.rows(this.workspace, at, tokens.length, to));
       this.tokens.push(...tokens);
-      return new Float32Array(this.memory.memory.buffer, to, tokens.length * facts.nVocab).slice();
+      return new Float32Array(this.memory.memory.buffer, to, tokens.length * columns).slice();
     });
   }
 
@@ -391,7 +392,7 @@ export class Model {
   /** Appends one token. */
   async step(token, options) { return this.prefill([token], options); }
 
-  /** The logits after each of at most info.chunk tokens, which are appended: [n][nVocab]. */
+  /** The logits after each of at most info.chunk tokens, which are appended: [n][nVocab]; of a model of embeddings its rows: [n][nEmbd]. */
   async rows(tokens) { return this.#alone(() => { this.#fits(tokens.length); return this.#engine.rows(Array.from(tokens)); }); }
 
   /** The next token by the model's sampler, from the logits. */

@@ -11,7 +11,7 @@ const help = `usage: node run.js [options]
   -r TEXT                stop before this text       --ignore-eos      go on where the text ends
       --tokens IDS       ids as the prompt; @FILE    --print-tokens    ids in place of text
       --logits FILE      logits after every prompt token, float32 [tokens][vocabulary]
-      --rows FILE        of a model of embeddings: the vectors of texts of one token, of two, ...
+      --rows FILE        of a model of embeddings: its rows, float32 [tokens][numbers]
   -ub N                  tokens of a step for --logits (default: as many as it takes; 0 and 1: one by one)
       --bench            tokens in a second: of a prompt (-pp N, default 128), and generated (-n N, default 64)
   -q                     no closing line             --info            what the model is, as JSON
@@ -66,8 +66,8 @@ function writeAll(path, parts) {
 
 const stepOf = (model, together = model.info.chunk) => Math.max(1, Math.min(together, model.info.chunk));
 
-/** Logits after each token, computed in steps of so many. */
-async function logitsOf(model, tokens, together) {
+/** Logits after each token, or the rows of a model of embeddings, computed in steps of so many. */
+async function rowsOf(model, tokens, together) {
   const most = stepOf(model, together), parts = [];
   for (let i = 0; i < tokens.length; i += most) parts.push(await model.rows(tokens.slice(i, i + most)));
   return parts;
@@ -134,12 +134,9 @@ try {
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);
-  else if (o.rows) {
-    const tokens = idsOf(o.tokens ?? ''), parts = [];
-    for (let n = 1; n <= tokens.length; n++) parts.push(await model.embed(tokens.slice(0, n), { asItIs: true }));
-    writeAll(o.rows, parts);
-  } else {
-    if (o.logits) writeAll(o.logits, await logitsOf(model, promptOf(model, o), o.together));
+  else if (o.rows) writeAll(o.rows, await rowsOf(model, promptOf(model, o), o.together));
+  else {
+    if (o.logits) writeAll(o.logits, await rowsOf(model, promptOf(model, o), o.together));
     if (!o.logits || o.maxTokens) await write(model, o);
   }
 } catch (error) {

@@ -33,20 +33,21 @@ EXPORT(verify) int web_verify(struct model *m)
 EXPORT(prefill) int web_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
 { return model_prefill(m, tokens, n, logits); }
 
-/* The same of at most a chunk of tokens, with logits [n][n_vocab] after each of them. */
-EXPORT(rows) int web_rows(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
+/* The same of at most a chunk of tokens, with logits [n][n_vocab] after each of them; of a model of embeddings their rows [n][n_embd]. */
+EXPORT(rows) int web_rows(struct model *m, const int32_t *tokens, uint32_t n, float *rows)
 {
     const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
     const struct forge_program *p = m->program;
-    if (p->embedding) return MODEL_WRONG_KIND;
-    if (!tokens || !logits || n == 0 || n > p->chunk) return MODEL_BAD_ARGUMENT;
+    if (!tokens || !rows || n == 0 || n > p->chunk) return MODEL_BAD_ARGUMENT;
     if (n > p->n_ctx - m->sequence->n_past) return MODEL_CONTEXT_FULL;
     for (uint32_t i = 0; i < n; i++) if (tokens[i] < 0 || (uint32_t)tokens[i] >= p->n_vocab) return MODEL_BAD_ARGUMENT;
     memcpy(m->sequence->tokens + m->sequence->n_past, tokens, n * sizeof *tokens);
-    library_step_put(m, n, 0, logits);
+    library_step_put(m, n, 0, rows);
     m->step.args.n_logits = n;
-    return library_step_run(m, UINT64_MAX);
+    const int status = library_step_run(m, UINT64_MAX);
+    if (status == MODEL_OK && p->embedding) memcpy(rows, m->rows, (size_t)n * p->n_embd * sizeof *rows);       /* over the pooled vector */
+    return status;
 }
 
 EXPORT(embed) int web_embed(struct model *m, const int32_t *tokens, uint32_t n, uint32_t flags, float *vector)

@@ -1,9 +1,9 @@
 #!/bin/sh
-# run_web.sh FORGEC DATA STORY -- folders for pages: what lies in them, what model.js does with good and with spoilt ones (test_web.mjs, in
-# node), wrong outputs, and an object linked into a module of one's own.  DATA: tests/data/golden.  STORY: the storyteller.  Skipped (77)
-# without node.
+# run_web.sh FORGEC DATA STORY MAKE -- folders for pages: what lies in them, what model.js does with good and with spoilt ones (test_web.mjs, in
+# node), wrong outputs, and an object linked into a module of one's own.  DATA: tests/data/golden.  STORY: the storyteller.  MAKE: make_gguf.
+# Skipped (77) without node.
 set -eu
-forgec=$1 golden=$2/q-llama-Q8_0 story=$3
+forgec=$1 golden=$2/q-llama-Q8_0 story=$3 make=$4
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
 node=$(command -v node || command -v nodejs) || skip "no node"
@@ -60,6 +60,19 @@ check "run.js" 0 "$node" "$tmp/chat/run.js" -q --tokens "@$golden.tokens" --prin
 stored
 check "run.js: a wrong option" 2 "$node" "$tmp/chat/run.js" --nonsense
 one_line
+
+# ---- vectors ----
+check "a model of vectors" 0 "$make" --shape golden-bert --type F16 --tokenizer wordpiece -o "$tmp/words.gguf"
+check "its program" 0 "$forgec" build "$tmp/words.gguf" -q --exact -o "$tmp/words-native"
+check "its folder" 0 "$forgec" build "$tmp/words.gguf" -t wasm32 -q --exact -o "$tmp/words"
+check "the program's vector" 0 "$tmp/words-native" -p 'a king and a queen'
+tr -d '[] \n' < "$tmp/out" > "$tmp/vector"
+check "the folder's vector" 0 "$node" --input-type=module -e '
+    const [folder, wanted] = process.argv.slice(1), { load } = await import(`${folder}/model.js`), model = await load();
+    const vector = await model.embed("a king and a queen"), numbers = wanted.split(",").map(Number);
+    const off = Math.max(...numbers.map((x, i) => Math.abs(x - vector[i])));
+    if (vector.length !== numbers.length || !(off < 1e-4)) { console.log(`off by ${off}`); process.exit(1); }' "$tmp/words" "$(cat "$tmp/vector")"
+check "verify, of vectors" 0 "$forgec" verify "$tmp/words.gguf" -t wasm32
 
 # ---- an object in a module of one's own ----
 clang=$(for c in "${FORGEC_CLANG:-clang-19}" clang; do command -v "$c" && break; done || :)
