@@ -8,7 +8,8 @@ fn row_pieces_iq2_xs(units: u32) -> u32 {
     return units + plane_pieces(8u * units) + plane_pieces(2u * units) + plane_pieces(units / 2u);
 }
 
-struct unit_iq2_xs { pairs: vec4u, signs: vec2u, scales: u32, d: u32 }          /* scales: 4 nibbles each of two units; f16 of two superblocks */
+/* scales: 4 nibbles each of two units; d: f16 of two superblocks. */
+struct unit_iq2_xs { pairs: vec4u, signs: vec2u, scales: u32, d: u32 }
 
 fn load_iq2_xs_WEIGHTS(row: u32, unit: u32, units: u32) -> unit_iq2_xs {
     let signs = row + units;
