@@ -1,5 +1,5 @@
 #!/bin/bash
-# style.sh -- no line of C is longer than .clang-format's limit, in the folders that keep to it; nor of an emitted source, but for the
+# style.sh -- no line of C or WGSL is longer than .clang-format's limit, in the folders that keep to it; nor of an emitted source, but for the
 # command that compiles it.
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$(dirname "$0")/harness.sh"

@@ -49,7 +49,8 @@ static void uses_are_followed(void **state)
     assert_string_equal(kept(text, "f"), "/* Of f. */\n// And more.\nfn f() -> u32 { return N; }      /* behind it */\nconst N = 2u;\n");
     assert_string_equal(kept(text, "h"), "struct s { f: t, g: u32 }\nalias t = u32;\n/* g is not used: /* this is */ only said. */\n"
                                          "fn h(x: s) -> u32 {\n    // M } g\n    return x.g; /* M */\n}\n");
-    assert_non_null(strstr(kept(text, "main"), "@group(0) @binding(0) var<storage, read> data: array<s>;\n@compute @workgroup_size(N)\nfn main"));
+    assert_non_null(strstr(kept(text, "main"),
+                           "@group(0) @binding(0) var<storage, read> data: array<s>;\n@compute @workgroup_size(N)\nfn main"));
     assert_non_null(strstr(kept(text, "main"), "const N"));
     assert_null(strstr(kept(text, "main"), "const M"));
     assert_string_equal(kept("fn a() { b(); }\nfn b() { a(); }\n", "b"), "fn a() { b(); }\nfn b() { a(); }\n");
@@ -59,7 +60,8 @@ static void uses_are_followed(void **state)
 static void words_are_parts_of_names(void **state)
 {
     (void)state;
-    static const char text[] = "fn same() { }\n/* Of WEIGHTS. */\nfn load_FORMAT_WEIGHTS() -> unit_FORMAT { same(); return WEIGHTS[FORMATS]; }\n"
+    static const char text[] = "fn same() { }\n/* Of WEIGHTS. */\n"
+                               "fn load_FORMAT_WEIGHTS() -> unit_FORMAT { same(); return WEIGHTS[FORMATS]; }\n"
                                "struct unit_FORMAT { q: u32 }\n";
     const struct wgsl_word q[] = { { "FORMAT", "q4_K" }, { "WEIGHTS", "q" } }, k[] = { { "FORMAT", "q4_K" }, { "WEIGHTS", "k" } };
     struct wgsl *w = wgsl_new(a, NULL);
@@ -92,7 +94,8 @@ static void includes_come_first_and_not_in_circles(void **state)
     wgsl_add(w, "templates/webgpu/one.wgsl", &word, 1);
     wgsl_want(w, "one_x");
     assert_string_equal(module(w), "fn three() { }\nfn two_x() { three(); }\nfn one_x() { two_x(); }\n");
-    assert_dies(wgsl_add(wgsl_new(a, directory), "templates/webgpu/circle.wgsl", NULL, 0), "this template includes itself; this is a mistake in forgec");
+    assert_dies(wgsl_add(wgsl_new(a, directory), "templates/webgpu/circle.wgsl", NULL, 0),
+                "this template includes itself; this is a mistake in forgec");
     assert_dies(wgsl_add(wgsl_new(a, directory), "templates/webgpu/none.wgsl", NULL, 0), "none.wgsl");
 }
 
