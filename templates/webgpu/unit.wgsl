@@ -32,7 +32,8 @@ fn words_WEIGHTS(at: u32, n: u32) -> vec2u {
 }
 
 /* ---- numbers ---- */
-/* The half float in the lower half of a word. */
+/* The half float in the lower half of a word.  Scales below 2^-14 are common: WGSL lets a machine take them as 0, GPUs of desktops and of
+ * Apple do not, and the test shows whether one does. */
 fn half_f32(bits: u32) -> f32 { return unpack2x16float(bits).x; }
 /* As floats: the six bits from bit `at`; byte i, unsigned; byte i, signed. */
 fn six_bits_f32(bits: u32, at: u32) -> f32 { return f32((bits >> at) & 63u); }

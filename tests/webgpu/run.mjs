@@ -1,8 +1,10 @@
 // run.mjs -- runs the kernels that formats.c wrote into the working directory on WebGPU, and compares.  Outputs begin as a NaN of no other
 // maker, with more behind them: what keeps it was not written, and what lies behind must keep it.
-import { create, globals } from 'webgpu';
 import { readFileSync } from 'node:fs';
+import process from 'node:process';
 
+// Deno has WebGPU, Node a package of it.
+const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
 Object.assign(globalThis, globals);
 const POISON = 0x7fc5a5a5, GUARD = 64, MOST_FAILURES = 5;
 
