@@ -252,7 +252,7 @@ static bool copy_pays(const struct forge_program *p)
 static enum forge_status copy_weights(struct forge_engine *e, struct forge_error *error)
 {
     void *base;
-    TRY(map_large(&base, e, "a copy of the weights (--load map does without)", error));
+    TRY(map_large(&base, e, "a copy of the weights (--pages file does without)", error));
     struct copy copy = { base, e->weights, e->program->weights_bytes };
     pool_run(e->pool, copy_part, &copy);
     weights_unmap(e);
@@ -328,8 +328,8 @@ enum forge_status weights_open(struct forge_engine *e, const struct forge_weight
 {
     TRY(open_mapped(e, source, error));
     const bool large = source->random || source->numa != NUMA_NONE;      /* in large pages already, or soon */
-    const bool asked = source->load == LOAD_COPY;
-    if (large || (!asked && (source->load == LOAD_MAP || !copy_pays(e->program)))) return FORGE_OK;
+    const bool asked = source->pages == PAGES_LARGE;
+    if (large || (!asked && (source->pages == PAGES_FILE || !copy_pays(e->program)))) return FORGE_OK;
     const enum forge_status status = copy_weights(e, error);
     return asked ? status : FORGE_OK;            /* else they stay where they are */
 }
