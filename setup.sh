@@ -5,7 +5,7 @@
 #   ./setup.sh test full   the same with every combination of formats, fusion, modes and targets, and longer fuzzing: before a release
 #   ./setup.sh packages    install what both need, and nothing else
 # Packages are installed with apt-get, as root or through sudo; where nothing is missing neither is asked for, and no network.  Tests with clients of
-# others install three packages of npm's in the build folder, the first time.
+# others, and of WebGPU, install four packages of npm's in the build folder, the first time.
 # Elsewhere than on Debian and Ubuntu the script says what is missing.  Only the story goes to stdout of `story`.
 set -eu
 cd "$(dirname "$0")"
@@ -156,26 +156,25 @@ install_browser() {
     apt install --no-install-recommends "$@" || say "$* cannot be installed; the tests of pages are skipped"
 }
 
-# Node and npm, 50 MB to load where Debian's are missing, and with them the clients of OpenAI and Anthropic into the build folder DIR: they
-# and the page of programs with a server are tried.  Only those tests need them, so only root gets packages.
+# Node and npm, 50 MB to load where Debian's are missing, and with them the clients of OpenAI and Anthropic and WebGPU into the build folder
+# DIR: clients and the page of programs with a server are tried, kernels of WGSL run.  Only those tests need them, so only root gets packages.
 install_node() {
     has node && has npm && return 0
     [ "$(id -u)" -eq 0 ] && has apt-get || return 0
     set --
     has node || set -- nodejs
     say "installing $* npm"
-    apt install --no-install-recommends "$@" npm || say "$* npm cannot be installed; the test of clients is skipped"
+    apt install --no-install-recommends "$@" npm || say "$* npm cannot be installed; the tests of clients and of WebGPU are skipped"
 }
 
-install_clients() {     # DIR
-    if ! has npm; then say "there is no npm; the test of clients is skipped"; return 0; fi
-    clients=tests/server/clients
-    ! cmp -s $clients/package-lock.json "$1/npm/installed" || return 0
-    mkdir -p "$1/npm"
-    cp $clients/package.json $clients/package-lock.json "$1/npm"
-    say "installing the clients of $clients/package.json with npm"
-    if (cd "$1/npm" && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --fetch-retries=1) >&2; then cp $clients/package-lock.json "$1/npm/installed"
-    else say "npm cannot install them; the test of clients is skipped"; rm -rf "$1/npm"; fi
+install_modules() {     # FOLDER WITH package.json, FOLDER, TESTS
+    if ! has npm; then say "there is no npm; $3 is skipped"; return 0; fi
+    ! cmp -s "$1/package-lock.json" "$2/installed" || return 0
+    mkdir -p "$2"
+    cp "$1/package.json" "$1/package-lock.json" "$2"
+    say "installing what $1/package.json names with npm"
+    if (cd "$2" && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --fetch-retries=1) >&2; then cp "$1/package-lock.json" "$2/installed"
+    else say "npm cannot install it; $3 is skipped"; rm -rf "$2"; fi
 }
 
 # ---- the commands ----
@@ -202,7 +201,8 @@ tests() {       # DIR [CMAKE-OPTIONS...]
     install_hip
     install_browser
     install_node
-    install_clients "$out"
+    install_modules tests/server/clients "$out/npm" "the test of clients"
+    install_modules tests/webgpu "$out/webgpu" "the test of WebGPU"
     export XDG_CACHE_HOME="$PWD/$out/cache"
     timed "configuring (gcc, warnings are errors)" cmake -S . -B "$out" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc -DFORGEC_TESTS=ON \
         -DFORGEC_WERROR=ON -DFORGEC_CHECKS=ON "$@"

@@ -152,6 +152,9 @@ static const struct option table[] = {
       TEXT, 0, AT(verify_weights), 0, 0, 0 },
     { "-t", "--threads", "N", "threads on a CPU (default: physical cores, but one a MiB of weights that a token reads)",
       INTEGER, 0, AT(n_threads), 0, 1, FORGE_MAX_THREADS },
+    { NULL, "--pages", "HOW", "weights on a CPU: large (copied into large pages: read faster), file (its own: there at once, shared\n"
+      "                             by processes); auto (default): large from 64 MiB on where there is room", TEXT, 0,
+      AT(pages), 0, 0, 0 },
     { NULL, "--numa", "HOW", "CPUs with several nodes of memory: interleave (weights page by page over them) or replicate\n"
       "                             (a copy on each); threads stay on their node; none (default)", TEXT, 0, AT(numa), 0, 0, 0 },
     { "-ub", "--ubatch-size", "N", "prompt tokens per step; 0: prompts through the decode kernels",
@@ -354,6 +357,8 @@ static enum forge_status choose_mode(struct forge_options *o, struct forge_error
         return error_set(error, FORGE_USAGE, "--verify-weights: '%s' is not none or load", o->verify_weights);
     if (strcmp(o->numa, "none") != 0 && strcmp(o->numa, "interleave") != 0 && strcmp(o->numa, "replicate") != 0)
         return error_set(error, FORGE_USAGE, "--numa: '%s' is not none, interleave or replicate", o->numa);
+    if (strcmp(o->pages, "auto") != 0 && strcmp(o->pages, "large") != 0 && strcmp(o->pages, "file") != 0)
+        return error_set(error, FORGE_USAGE, "--pages: '%s' is not auto, large or file", o->pages);
     if (o->random_weights && strcmp(o->verify_weights, "none") != 0)
         return error_set(error, FORGE_USAGE, "--verify-weights: there is nothing to verify in --random-weights");
     if (o->logits_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--logits goes with a prompt only");
@@ -399,6 +404,7 @@ enum forge_status options_parse(struct forge_options *o, int argc, char **argv, 
     o->output_format = "md";
     o->embd_format = "json";
     o->verify_weights = o->numa = "none";
+    o->pages = "auto";
     o->spec = "";
     o->host = "127.0.0.1";
     o->port = 8080;

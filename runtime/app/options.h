@@ -37,7 +37,7 @@ struct forge_options {
     struct forge_sample_options sample;
     bool    seed_given, top_k_given, temp_given, top_p_given, min_p_given, repeat_penalty_given, repeat_last_n_given;
 
-    const char *weights_path, *verify_weights, *spec, *numa, *target, *logits_path, *draft_logits_path;
+    const char *weights_path, *verify_weights, *spec, *numa, *pages, *target, *logits_path, *draft_logits_path;
     bool    random_weights, no_graph;
 
     const char *ignored[MAX_IGNORED]; /* flags of llama.cpp's programs that mean nothing here */

@@ -244,6 +244,8 @@ static enum forge_status check_meaning(const struct forge_options *o, const stru
     if (o->profile_each > 0 && !built_for(true)) return error_set(error, FORGE_USAGE, "--each: this program was built for no GPU");
     if (strcmp(o->numa, "none") != 0 && !built_for(false))
         return error_set(error, FORGE_USAGE, "--numa: this program was built for no CPU");
+    if (strcmp(o->pages, "auto") != 0 && !built_for(false))
+        return error_set(error, FORGE_USAGE, "--pages: this program was built for no CPU");
     if (o->n_threads > 0 && !built_for(false)) fprintf(stderr, "--threads means nothing here: this program computes on the GPU\n");
     for (size_t i = 0; i < o->n_ignored; i++) fprintf(stderr, i > 0 ? ", %s" : "%s", o->ignored[i]);
     if (o->n_ignored > 0) fprintf(stderr, ": llama.cpp's, and without a meaning here\n");
@@ -267,6 +269,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     struct forge_engine engine;
     const struct forge_weights_source source = {
         .path = o->weights_path, .random = o->random_weights, .progress = !o->quiet, .verify = strcmp(o->verify_weights, "load") == 0,
+        .pages = strcmp(o->pages, "large") == 0 ? PAGES_LARGE : strcmp(o->pages, "file") == 0 ? PAGES_FILE : PAGES_AUTO,
         .numa = strcmp(o->numa, "interleave") == 0 ? NUMA_INTERLEAVE : strcmp(o->numa, "replicate") == 0 ? NUMA_REPLICATE : NUMA_NONE,
     };
     const uint32_t n_threads = p->gpu ? 1 : o->n_threads > 0 ? (uint32_t)o->n_threads : threads_default(threads_of(p));

@@ -12,11 +12,13 @@
 #include "status.h"
 #include "runtime/device/threads.h"
 
+enum forge_pages { PAGES_AUTO, PAGES_FILE, PAGES_LARGE };
 struct forge_weights_source {
     const char *path;            /* external weight file, or NULL */
     bool        random;          /* no file: finite noise, for timing only */
     bool        progress;        /* of a long upload to a GPU, on a terminal */
     bool        verify;          /* every tensor by its hash; noise has none */
+    enum forge_pages pages;      /* CPU, without NUMA: read from the file's own pages, or from a copy in large ones */
     enum forge_numa numa;        /* CPU: where they lie; threads stay on their node unless it is NUMA_NONE */
 };
 

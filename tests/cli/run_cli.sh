@@ -259,6 +259,8 @@ check weights-cut 4 "$external" -p x -m "$tmp/w"; err_has "cut short"
 check verify-mode 2 "$fake" -p x --verify-weights lazy; err_has "'lazy' is not none or load"
 check verify-none 0 "$fake" -q -p Once -n 12 --temp 0 --verify-weights none; out_is "$greedy"
 check verify-no-hashes 4 "$fake" -p x --verify-weights load; err_has "no hashes"
+for how in auto large file; do check pages-$how 0 "$fake" -q -p Once -n 12 --temp 0 -t 2 --pages $how; out_is "$greedy"; done
+check pages-mode 2 "$fake" -p x --pages small; err_has "'small' is not auto, large or file"
 for how in none interleave replicate; do check numa-$how 0 "$fake" -q -p Once -n 12 --temp 0 -t 2 --numa $how; out_is "$greedy"; done
 check numa-told 0 "$fake" -v -p Once -n 1 -t 2 --numa replicate; err_has "of memory"
 check numa-mode 2 "$fake" -p x --numa distribute; err_has "'distribute' is not none, interleave or replicate"

@@ -1,0 +1,23 @@
+/* q4_0.wgsl -- 4-bit signed codes, a half-float scale per 32 columns. */
+// include templates/webgpu/unit.wgsl
+
+const UNIT_COLS_q4_0 = 64u;
+const PART_COLS_q4_0 = 16u;
+fn row_pieces_q4_0(units: u32) -> u32 { return 2u * units + plane_pieces(4u * units); }
+
+struct unit_q4_0 { q0: vec4u, q1: vec4u, scales: u32 }      /* nibbles of the two blocks; f16 d0, d1 */
+
+fn load_q4_0_WEIGHTS(row: u32, unit: u32, units: u32) -> unit_q4_0 {
+    return unit_q4_0(WEIGHTS[row + unit], WEIGHTS[row + units + unit], word_WEIGHTS(row + 2u * units, unit));
+}
+/* Columns 16c .. as 16 code, signed. */
+fn codes_q4_0(u: unit_q4_0, c: u32) -> vec4u { return nibbles_up(u.q0, u.q1, c); }
+fn dot_q4_0(u: unit_q4_0, x: acts_unit, unit: u32) -> f32 {
+    let d = unpack2x16float(u.scales);
+    let p0 = dot_block(codes_q4_0(u, 0u), codes_q4_0(u, 1u), x.q0, x.q1);
+    let p1 = dot_block(codes_q4_0(u, 2u), codes_q4_0(u, 3u), x.q2, x.q3);
+    return 0.0625 * (p0 * (d.x * x.scale.x) + p1 * (d.y * x.scale.y));
+}
+fn values_q4_0(u: unit_q4_0, unit: u32, part: u32) -> array<vec4f, 4> {
+    return values_scaled(codes_q4_0(u, part), 0.0625 * half_f32(u.scales >> (16u * (part / 2u))));
+}

@@ -1,0 +1,167 @@
+/* formats.c -- the weight formats of WGSL: packs rows of every format from random blocks, as tests/kernel/formats.c does, and writes into
+ * the working directory, for run.mjs, modules, what they read and what should come out:
+ *   formats.json         of each format: places, columns of a unit, and its cases with their first place
+ *   NAME.wgsl            formats.wgsl with what it uses of the templates
+ *   NAME.weights         packed matrices, a piece of 0xff between them
+ *   NAME.places          u32 [places][4], as of formats.wgsl
+ *   NAME.acts            struct acts_unit [places], or f32 [places][columns of a unit] where weights are floats
+ *   NAME.product         f64 [places][2]: the product, and how far it may be off
+ *   NAME.value           f64 [places][columns of a unit][2]: the same of weights */
+#include "tests/kernel/blocks.h"
+#include "compiler/base/base.h"
+#include "compiler/web/wgsl.h"
+#include <stdio.h>
+
+enum { ROWS = 3, PIECE = 16, SMALL_COLS = 512 };
+
+/* As in unit.wgsl, with the bytes of q0 .. q3. */
+struct acts_unit { int8_t q[64]; float scale[4], sum16[4]; };
+_Static_assert(sizeof(struct acts_unit) == 96, "vec4u q0, q1, q2, q3; vec4f scale, sum16");
+
+/* ---- what becomes files ---- */
+struct pile { uint8_t *bytes; size_t n, capacity; };
+static void pile_add(struct arena *a, struct pile *p, const void *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        arena_room(a, p->bytes, p->n, p->capacity);
+        p->bytes[p->n++] = ((const uint8_t *)bytes)[i];
+    }
+}
+static void pair_add(struct arena *a, struct pile *p, double want, double bound)
+{
+    pile_add(a, p, (const double[2]){ want, bound }, sizeof(double[2]));
+}
+
+static struct of_format {
+    struct arena        *arena;
+    const struct format *format;
+    uint32_t             unit_cols, n_places;
+    struct pile          weights, places, acts, product, value;
+    struct text          cases;
+} on;
+
+/* ---- activations ---- */
+enum acts_kind { ACTS_ANY, ACTS_LARGE, ACTS_EXTREME, ACTS_ZERO, N_ACTS };
+/* Quantised activations of a unit, of a kind for each block; x: what they stand for. */
+static void acts_fill(struct acts_unit *a, double x[64])
+{
+    for (uint32_t b = 0; b < 2; b++) {
+        const uint32_t any = random_below(8);
+        const enum acts_kind kind = any < N_ACTS ? (enum acts_kind)any : ACTS_ANY;
+        const int8_t top = random_below(2) ? -127 : 127;
+        const float d = kind == ACTS_ZERO ? 1e-30f / 127.0f : fabsf(kind == ACTS_LARGE ? random_between(10, 20) : random_between(-12, 0));
+        int32_t sum[2] = { 0 };
+        for (uint32_t i = 0; i < 32; i++) {
+            const int8_t q = kind == ACTS_ZERO ? 0 : kind == ACTS_EXTREME ? top : (int8_t)((int)random_below(255) - 127);
+            a->q[32 * b + i] = q;
+            x[32 * b + i] = (double)d * q;
+            sum[i / 16] += q;
+        }
+        a->scale[b] = d;
+        a->scale[2 + b] = d * (float)(sum[0] + sum[1]);
+        for (uint32_t i = 0; i < 2; i++) a->sum16[2 * b + i] = d * (float)sum[i];
+    }
+}
+static void acts_add(double x[64])
+{
+    struct acts_unit unit;
+    float floats[8];
+    if (on.format->coding) acts_fill(&unit, x);
+    for (uint32_t i = 0; i < on.unit_cols && !on.format->coding; i++) x[i] = (double)(floats[i] = random_sign() * random_f32());
+    if (on.format->coding) pile_add(on.arena, &on.acts, &unit, sizeof unit);
+    else pile_add(on.arena, &on.acts, floats, on.unit_cols * sizeof *floats);
+}
+
+/* ---- cases ---- */
+/* Floats that are no normal numbers, below 2^-126, may count as zero: a weight, or what multiplies one of MXFP4's levels, up to 12; and a
+ * scale times a scale, which multiplies a block's sum of integers, below 2^16. */
+static const double tiny_weight = 0x1p-122, tiny_product = 0x1p-110;
+
+static void unit_add(const struct matrix *m, uint32_t base, uint32_t row, uint32_t unit)
+{
+    double x[64];
+    const uint32_t units = (m->cols + 63) / 64, col = unit * on.unit_cols;
+    const uint32_t there = col >= m->cols ? 0 : m->cols - col < on.unit_cols ? m->cols - col : on.unit_cols;
+    const float *w = m->weights + (uint64_t)row * m->cols + col, *size = m->sizes + (uint64_t)row * m->cols + col;
+    pile_add(on.arena, &on.places, (const uint32_t[4]){ base, row, unit, units }, sizeof(uint32_t[4]));
+    on.n_places++;
+    acts_add(x);
+    struct dot want = { 0, 0 };
+    if (there) want = dot_ref(w, size, x, there);
+    double unseen = 2 * tiny_product;
+    for (uint32_t i = 0; i < on.unit_cols; i++) {
+        pair_add(on.arena, &on.value, i < there ? (double)w[i] : 0, i < there ? 0x1p-23 * (double)size[i] + tiny_weight : 0);
+        unseen += tiny_weight * fabs(x[i]);
+    }
+    pair_add(on.arena, &on.product, want.sum, 1e-6 * want.size + unseen);
+}
+
+static void case_add(uint64_t number, uint32_t cols, enum codes codes)
+{
+    static const uint8_t gap[PIECE] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255 };
+    struct matrix m = matrix_new(on.format, LAYOUT_GPU, ROWS, cols, NUMBERS_F16, codes);
+    const uint32_t base = (uint32_t)(on.weights.n / PIECE), steps = (cols + 63) / 64 * 64 / on.unit_cols;
+    if (m.packed->size % (uint64_t)(ROWS * PIECE)) bad("a row is no whole number of pieces");
+    text_printf(&on.cases, "%s[%u, \"case %llu: codes %s, %u columns\"]", on.n_places ? ", " : "", on.n_places, (unsigned long long)number,
+                codes_name(codes), cols);
+    pile_add(on.arena, &on.weights, m.packed->bytes, m.packed->size);
+    pile_add(on.arena, &on.weights, gap, sizeof gap);
+    for (uint32_t row = 0; row < ROWS; row++)
+        for (uint32_t unit = 0; unit < steps; unit++) unit_add(&m, base, row, unit);
+    matrix_free(&m);
+    rooms_free();
+}
+
+/* ---- files ---- */
+static void pile_write(const char *kind, const struct pile *p)
+{
+    file_write(on.arena, arena_printf(on.arena, "%s.%s", on.format->file, kind), (struct bytes){ p->bytes, p->n });
+}
+static void module_write(const char *file)
+{
+    const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" } };
+    const struct bytes kernels = file_read(on.arena, file);
+    struct wgsl *w = wgsl_new(on.arena, getenv("TEMPLATES"));
+    struct text t = { .arena = on.arena };
+    wgsl_add(w, arena_printf(on.arena, "templates/webgpu/formats/%s.wgsl", on.format->file), words, COUNT_OF(words));
+    wgsl_add_text(w, file, arena_strndup(on.arena, (const char *)kernels.data, kernels.size), words, COUNT_OF(words));
+    wgsl_want(w, on.format->coding ? "products_of_acts" : "products_of_floats");
+    wgsl_want(w, "values");
+    wgsl_write(w, &t);
+    file_write(on.arena, arena_printf(on.arena, "%s.wgsl", on.format->file), bytes_of(text_str(&t)));
+}
+
+/* Cases are numbered as case_begin() counts them. */
+void test_webgpu_formats(void)
+{
+    static const uint32_t cols[] = { 8, 32, 64, 96, 160, 256, 288, 320, SMALL_COLS, 768, 2048, 2880, 4352 };
+    struct arena *a = arena_create();
+    struct text list = { .arena = a };
+    uint64_t number = 0;
+    const char *file = getenv("KERNELS");
+    if (!file) die("KERNELS: the path of formats.wgsl");
+    for (uint32_t f = 0; f < FORMAT_COUNT; f++) {
+        const struct format *format = &format_table[f];
+        on = (struct of_format){ .arena = a, .format = format, .unit_cols = format->coding ? 64 : PIECE / format->block_bytes };
+        on.cases.arena = a;
+        for (uint32_t i = 0; i < COUNT_OF(cols); i++)
+            for (uint32_t codes = cols[i] > SMALL_COLS ? CODES_ANY : 0; codes <= CODES_ANY; codes++) {
+                if (cols[i] % format->block_weights || !format_wanted(format->file)) continue;
+                number++;
+                if (case_begin()) case_add(number, cols[i], (enum codes)codes);
+            }
+        if (!on.n_places) continue;
+        module_write(file);
+        pile_write("weights", &on.weights);
+        pile_write("places", &on.places);
+        pile_write("acts", &on.acts);
+        pile_write("product", &on.product);
+        pile_write("value", &on.value);
+        text_printf(&list, "%s{ \"format\": \"%s\", \"places\": %u, \"unit_cols\": %u, \"floats\": %s,\n  \"cases\": [%s] }",
+                    list.size ? ",\n" : "[", format->file, on.n_places, on.unit_cols, format->coding ? "false" : "true",
+                    text_str(&on.cases));
+    }
+    text_puts(&list, "]\n");
+    file_write(a, "formats.json", bytes_of(text_str(&list)));
+    arena_destroy(a);
+}

@@ -1,0 +1,96 @@
+// run.mjs -- runs the kernels that formats.c wrote into the working directory on WebGPU, and compares.  Outputs begin as a NaN of no other
+// maker, with more behind them: what keeps it was not written, and what lies behind must keep it.
+import { readFileSync } from 'node:fs';
+import process from 'node:process';
+
+// Deno has WebGPU, Node a package of it.
+const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
+Object.assign(globalThis, globals);
+const POISON = 0x7fc5a5a5, GUARD = 64, MOST_FAILURES = 5;
+
+const gpu = create([]);                          // what it made ends with it
+const adapter = await gpu.requestAdapter();
+if (!adapter) { console.log('skipped: WebGPU has no adapter here'); process.exit(77); }
+const device = await adapter.requestDevice();
+let refused = '';
+device.addEventListener('uncapturederror', e => { refused = e.error.message; });
+console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}`);
+
+const bytesOf = name => { const b = readFileSync(name); return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength); };
+function bufferOf(words, usage) {
+    const buffer = device.createBuffer({ size: words.byteLength, usage, mappedAtCreation: true });
+    new Uint32Array(buffer.getMappedRange()).set(words);
+    buffer.unmap();
+    return buffer;
+}
+
+// An invocation for each place.  Gives the words of the output and the milliseconds of compiling and running.
+async function run(module, entryPoint, inputs, output, n, places) {
+    const from = performance.now();
+    const pipeline = await device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint } });
+    const compiled = performance.now();
+    const result = bufferOf(new Uint32Array(n + GUARD).fill(POISON), GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC);
+    const back = device.createBuffer({ size: result.size, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
+    const entries = [...inputs, [output, result]].map(([binding, buffer]) => ({ binding, resource: { buffer } }));
+    const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+    const encoder = device.createCommandEncoder(), pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(Math.ceil(places / 64));
+    pass.end();
+    encoder.copyBufferToBuffer(result, 0, back, 0, result.size);
+    const begun = performance.now();
+    device.queue.submit([encoder.finish()]);
+    await back.mapAsync(GPUMapMode.READ);
+    const ended = performance.now(), words = new Uint32Array(back.getMappedRange().slice(0));
+    result.destroy();
+    back.destroy();
+    return { words, compile: compiled - from, run: ended - begun };
+}
+
+// want: [n][2], numbers and how far off they may be.  Items of a place: `each`.
+function compare(kernel, words, want, each, cases) {
+    const n = want.length / 2, got = new Float32Array(words.buffer, 0, n);
+    let failures = 0, worst = 0;
+    const fail = text => { if (failures++ < MOST_FAILURES) console.log(`    ${text}`); };
+    for (let i = 0; i < n; i++) {
+        const error = Math.abs(got[i] - want[2 * i]), bound = want[2 * i + 1], place = Math.floor(i / each);
+        if (error > 0 && error <= bound) worst = Math.max(worst, error / bound);
+        if (error <= bound) continue;
+        const [first, what] = cases.findLast(([first]) => first <= place);
+        fail(`${what}, unit ${place - first}, item ${i % each} is ${words[i] === POISON ? 'not written' : got[i]}, not ${want[2 * i]}: ` +
+             `off by ${error}, allowed ${bound}`);
+    }
+    const behind = words.subarray(n).filter(w => w !== POISON).length;
+    if (behind) fail(`${behind} words behind the output are written`);
+    console.log(`${failures ? 'FAILED' : 'ok'} ${kernel}: ${n} results${failures ? `, ${failures} wrong` : ''}, ` +
+                `largest error ${Math.round(100 * worst)} % of what is allowed`);
+    return failures > 0;
+}
+
+let kernels = 0, failed = 0;
+for (const { format, places, unit_cols, floats, cases } of JSON.parse(readFileSync('formats.json'))) {
+    const module = device.createShaderModule({ code: readFileSync(`${format}.wgsl`, 'utf8') });
+    const messages = (await module.getCompilationInfo()).messages;
+    for (const m of messages) console.log(`    ${format}.wgsl:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
+    const input = kind => bufferOf(new Uint32Array(bytesOf(`${format}.${kind}`)), GPUBufferUsage.STORAGE);
+    const weights = input('weights'), at = input('places'), acts = input('acts');
+    for (const [what, entry, inputs, output, each] of [
+        ['product', floats ? 'products_of_floats' : 'products_of_acts', [[0, weights], [1, at], [floats ? 3 : 2, acts]], 4, 1],
+        ['value', 'values', [[0, weights], [1, at]], 5, unit_cols]]) {
+        kernels++;
+        try {
+            const r = await run(module, entry, inputs, output, places * each, places);
+            if (refused) throw new Error(refused);
+            failed += compare(`${format} ${entry}, compiled in ${r.compile.toFixed()} ms, run in ${r.run.toFixed()} ms`, r.words,
+                              new Float64Array(bytesOf(`${format}.${what}`)), each, cases);
+        } catch (error) {
+            failed++;
+            refused = '';
+            console.log(`FAILED ${format} ${entry}: ${error.message}`);
+        }
+    }
+    for (const buffer of [weights, at, acts]) buffer.destroy();
+}
+console.log(`${kernels} kernels, ${failed} failed`);
+process.exit(failed || !kernels ? 1 : 0);
