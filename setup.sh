@@ -67,6 +67,7 @@ missing() {
     has_header yaml.h || want libyaml-dev
     has_header xxhash.h || want libxxhash-dev
     has_header cjson/cJSON.h || want libcjson-dev
+    has_header sha2.h || want libmd-dev
     has_header cmocka.h || want libcmocka-dev
     [ "$1" != test ] || has_header event2/http.h || want libevent-dev          # programs with a server
     [ "$1" != test ] || has curl || want curl

@@ -58,7 +58,7 @@ extern void (*die_handler)(const char *message);
 /* The same for warn(), which then prints nothing; it returns. */
 extern void (*warn_handler)(const char *message);
 /* Run by die() and on SIGINT/SIGTERM before the process ends: temporary files go, and processes that work for this one. */
-void cleanup_unlink_at_exit(const char *path);       /* file or (by then) empty directory; copied; at most 64 at once */
+void cleanup_unlink_at_exit(const char *path);       /* file or (by then) empty directory; copied; at most 128 at once */
 void cleanup_forget(const char *path);
 /* The same for a process that forgec has started: it is ended by SIGTERM. */
 void cleanup_end_at_exit(int pid);                   /* at most 256 at once */
@@ -105,8 +105,12 @@ struct outfile {
     int         fd;
     const char *path, *temporary;
     uint64_t    offset;      /* bytes written so far */
+    void      (*take)(void *context, const void *data, size_t n);       /* outfile_to; else NULL */
+    void       *context;
 };
 struct outfile outfile_open(struct arena *a, const char *path, unsigned mode);
+/* No file: take gets the bytes.  For what writes an outfile that shall go elsewhere; it is neither committed nor discarded. */
+struct outfile outfile_to(const char *path, void (*take)(void *context, const void *data, size_t n), void *context);
 void outfile_write(struct outfile *f, const void *data, size_t n);      /* dies on a full disk, naming the path */
 void outfile_pad(struct outfile *f, uint64_t offset);                   /* zeros up to offset (sparse where possible) */
 void outfile_commit(struct outfile *f);                                 /* close, rename */

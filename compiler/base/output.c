@@ -97,9 +97,19 @@ static _Noreturn void outfile_die(struct outfile *f, const char *action, int err
     die_errno(f->path, action, error);
 }
 
+struct outfile outfile_to(const char *path, void (*take)(void *context, const void *data, size_t n), void *context)
+{
+    return (struct outfile){ .fd = -1, .path = path, .take = take, .context = context };
+}
+
 void outfile_write(struct outfile *f, const void *data, size_t n)
 {
     const char *p = data;
+    if (f->take) {
+        f->take(f->context, data, n);
+        f->offset += n;
+        return;
+    }
     while (n) {
         const ssize_t done = write(f->fd, p, n < (1u << 30) ? n : 1u << 30);
         if (done < 0 && errno == EINTR) continue;
@@ -115,6 +125,11 @@ void outfile_pad(struct outfile *f, uint64_t offset)
     static const char zeros[4096];
     assert(offset >= f->offset);
     const uint64_t gap = offset - f->offset;
+    if (f->take) {
+        for (uint64_t left = gap; left > 0; left -= left < sizeof zeros ? left : sizeof zeros)
+            outfile_write(f, zeros, left < sizeof zeros ? (size_t)left : sizeof zeros);
+        return;
+    }
     if (gap <= sizeof zeros) {
         outfile_write(f, zeros, (size_t)gap);
         return;

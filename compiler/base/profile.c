@@ -432,7 +432,8 @@ static void apply_instructions(struct arena *a, struct profile *p, const struct 
 
 #define COMMON_KEYS "inherits", "base", "description", "kind", "machine", "triple", "cflags", "features", "page", "tiles", "bandwidth"
 
-const struct simd simd_table[SIMD_COUNT] = { { "c", NULL }, { "avx2", "x86_64" }, { "avx512", "x86_64" }, { "neon", "aarch64" } };
+const struct simd simd_table[SIMD_COUNT] = { { "c", NULL }, { "avx2", "x86_64" }, { "avx512", "x86_64" }, { "neon", "aarch64" },
+                                               { "wasm", "wasm32" } };
 
 const char *const matrix_unit_name[MATRIX_COUNT] = { "none", "dot", "tiles" };
 
@@ -447,7 +448,7 @@ static void apply_matrix(struct arena *a, struct profile *p, const struct yaml *
 
 static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
-    static const char *const keys[] = { COMMON_KEYS, "system", "simd", "matrix", "cache", NULL };
+    static const char *const keys[] = { COMMON_KEYS, "system", "simd", "matrix", "cache", "piece", NULL };
     const char *names[SIMD_COUNT + 1] = { NULL };
     for (uint32_t i = 0; i < SIMD_COUNT; i++) names[i] = simd_table[i].name;
     yaml_only(y, keys);
@@ -458,6 +459,11 @@ static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
         p->simd_at = v->at;
     }
     if ((v = yaml_get(y, "matrix"))) apply_matrix(a, p, v);
+    if ((v = yaml_get(y, "piece"))) {
+        const uint64_t bytes = whole_bytes(a, v);
+        if (bytes < 4096 || bytes > 1u << 30) die_at(v->at, "a piece of weights has 4 KiB to 1 GiB");
+        p->piece_bytes = (uint32_t)bytes;
+    }
     if ((v = yaml_get(y, "tiles"))) apply_cpu_tiles(p, v);
     if ((v = yaml_get(y, "cache"))) apply_cache(a, p, v);
 }
@@ -524,8 +530,8 @@ static void forget_measured(struct prediction *p)
 static void apply(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const kinds[] = { "cpu", "gpu", NULL };
-    static const char *const machines[] = { "x86_64", "aarch64", "riscv64", "riscv32", "arm", "host", NULL },
-        *const systems[] = { "linux", "none", NULL };
+    static const char *const machines[] = { "x86_64", "aarch64", "riscv64", "riscv32", "arm", "wasm32", "host", NULL },
+        *const systems[] = { "linux", "none", "web", NULL };
     const struct yaml *v, *system = yaml_get(y, "system");
     if ((v = yaml_get(y, "base")))        yaml_bool(v);          /* profile_names reads it */
     if ((v = yaml_get(y, "kind"))) {
@@ -534,12 +540,18 @@ static void apply(struct arena *a, struct profile *p, const struct yaml *y)
         p->kind = kind;
     }
     if ((v = yaml_get(y, "description"))) p->description = line_of(a, v);
-    if (system) p->bare = one_of(a, system, systems) == systems[1];
+    if (system) {
+        const char *name = one_of(a, system, systems);
+        p->bare = name != systems[0];
+        p->web = name == systems[2];
+        p->system_at = system->at;
+    }
     if ((v = yaml_get(y, "machine"))) {
         p->elf_machine = one_of(a, v, machines);
         if (!strcmp(p->elf_machine, "host")) p->elf_machine = profile_host_machine();
     }
-    if ((v || system) && p->elf_machine)  p->triple = arena_printf(a, "%s-%s", p->elf_machine, p->bare ? "none-elf" : "linux-gnu");
+    const char *rest = p->web ? "unknown-unknown" : p->bare ? "none-elf" : "linux-gnu";
+    if ((v || system) && p->elf_machine)  p->triple = arena_printf(a, "%s-%s", p->elf_machine, rest);
     if ((v = yaml_get(y, "triple")))      p->triple = triple_of(a, v);
     if ((v = yaml_get(y, "cflags")))      { words(a, v, p->cflags); check_flags(a, v); }
     if ((v = yaml_get(y, "features")))    { words(a, v, p->features); check_features(a, v); }
@@ -620,6 +632,7 @@ static const char *missing_key(struct arena *a, struct profile *p)
     if (!p->elf_machine) return "machine";
     if (p->kind == TARGET_CPU && !p->simd) return "simd";
     if (!p->page_bytes && !p->bare) return "page";
+    if (!p->piece_bytes && p->web) return "piece";
     if (p->kind == TARGET_GPU) return missing_gpu_key(a, p);
     return !p->tile.gemm_tokens ? "tiles: gemm_tokens" : !p->tile.gemm_groups ? "tiles: gemm_groups"
          : !p->tile.prefill_chunk ? "tiles: prefill_chunk" : !p->tile.attention_block ? "tiles: attention_block" : NULL;
@@ -741,6 +754,8 @@ static void check_gpu(struct profile *p)
 
 static void check_cpu(const struct profile *p)
 {
+    if (p->web != !strcmp(p->elf_machine, "wasm32"))
+        die_at(p->system_at, "system: web and machine: wasm32 belong together; the machine is %s", p->elf_machine);
     if (p->simd->machine && strcmp(p->simd->machine, p->elf_machine))
         die_at(p->simd_at, "simd is %s, which is of %s; the machine is %s", p->simd->name, p->simd->machine, p->elf_machine);
     if (p->matrix_unit == MATRIX_TILES && p->tile.gemm_groups != 2)
@@ -869,6 +884,7 @@ static const char *nvidia_unsupported(struct arena *a)
 
 const char *profile_unsupported_here(struct arena *a, const struct profile *p)
 {
+    if (p->web) return "WebAssembly: a page or node runs it";
     if (p->bare) return "bare metal: forgec makes objects for it";
     if (strcmp(p->elf_machine, profile_host_machine()) != 0)
         return arena_printf(a, "this machine is %s, the target %s", profile_host_machine(), p->elf_machine);
@@ -883,7 +899,7 @@ const char *profile_unsupported_here(struct arena *a, const struct profile *p)
 
 const char *profile_no_executable(struct arena *a, const struct profile *p)
 {
-    return p->bare
+    return p->bare && !p->web
         ? arena_printf(a,
         "target %s has no operating system that could start an executable; build an object for your firmware with --emit obj or lib",
         p->name) : NULL;

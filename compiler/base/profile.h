@@ -6,7 +6,7 @@
 
 /* The vector code of CPU kernels: templates/cpu/dot_<name>.h, FORGE_SIMD_<NAME>; machine: whose instructions, NULL: C for any. */
 struct simd { const char *name, *machine; };
-enum { SIMD_COUNT = 4 };
+enum { SIMD_COUNT = 5 };
 extern const struct simd simd_table[SIMD_COUNT];
 /* How products of rows of bfloat16 are computed (templates/cpu/tiles.h), and so which products read such rows (plan_group_forms). */
 enum matrix_unit { MATRIX_NONE, MATRIX_DOT, MATRIX_TILES, MATRIX_COUNT };
@@ -44,12 +44,14 @@ struct profile {
     const struct simd *simd;          /* CPU */
     enum matrix_unit matrix_unit;     /* CPU */
     const char      *triple;          /* of the program (GPU: of its host side): clang --target=..., e.g. "x86_64-linux-gnu" */
-    const char      *elf_machine;     /* of the program: "x86_64", "aarch64"; objects also "riscv64", "riscv32", "arm" */
+    const char      *elf_machine;     /* of the program: "x86_64", "aarch64"; objects also "riscv64", "riscv32", "arm"; "wasm32" */
     bool             bare;            /* CPU; `system: none`: neither an operating system nor a C library, so objects but no executables */
+    bool             web;             /* CPU; `system: web`: bare, but that a folder for pages stands for an executable (product/web.h) */
     const char      *cflags[PROFILE_MAX_FLAGS + 1];     /* NULL-terminated, for the kernels: "-march=x86-64-v4", ...; where bare for all
                                        * sources, as they choose the calling convention */
     const char      *features[PROFILE_MAX_FLAGS + 1];   /* NULL-terminated names as in runtime/device/cpu_features.def; checked at start */
-    struct place     simd_at, gemm_groups_at;             /* where they stand, or what asks for them; for messages */
+    struct place     system_at, simd_at, gemm_groups_at;  /* where they stand, or what asks for them; for messages */
+    uint32_t         piece_bytes;     /* web: most of a file of weights */
     uint32_t         page_bytes;      /* largest page size the ELF file must be aligned to; bare: may be 0 */
     struct {                          /* CPU; prefill_chunk: both kinds */
         uint32_t gemm_tokens;         /* tokens per register tile of the prefill GEMM */

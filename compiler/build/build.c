@@ -13,6 +13,7 @@
 #include "compiler/plan/text.h"
 #include "compiler/plan/tuned.h"
 #include "compiler/product/library.h"
+#include "compiler/product/web.h"
 #include "link.h"
 #include "compiler/gpu/report.h"
 #include "compiler/chat/model.h"
@@ -404,6 +405,8 @@ struct plan *build_plan(struct arena *a, const struct build_options *o, const st
 
 enum { LIBRARY_WORKERS = 8 };     /* parts into which a library cuts each kernel, unless --threads says otherwise */
 
+/* Is the engine that of runtime/library, which needs no operating system? */
+static bool is_library(const struct build_options *o, const struct profile *p) { return library_wanted(o) || web_wanted(o, p); }
 static bool is_binary(const struct build_options *o) { return o->emit == EMIT_EXE || library_wanted(o); }
 
 /* Known memory is that of the largest chip of the target, or of this machine; where a program runs is only known there, so this warns. */
@@ -443,9 +446,11 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
         targets[i].profile = profile_load_tuned(a, o->n_targets ? o->targets[i] : "native", o->targets_dir, o->tuned_path);
     share_row_period(targets, n);
     struct plan_options options = o->plan;
-    if (library_wanted(o) && !options.max_threads) options.max_threads = LIBRARY_WORKERS;
     for (uint32_t i = 0; i < n; i++) {
+        const bool web = web_wanted(o, targets[i].profile);
         if (library_wanted(o)) library_check(a, o, targets[i].profile);
+        if (web) web_check(o, targets[i].profile);
+        if (!options.max_threads && (web || library_wanted(o))) options.max_threads = web ? 1 : LIBRARY_WORKERS;
         const char *no_executable = o->emit == EMIT_EXE ? profile_no_executable(a, targets[i].profile) : NULL;
         if (no_executable) die("%s", no_executable);
         targets[i].plan = plan_with(a, o, graph, targets[i].profile, options, read_choices(a, o, targets[i].profile));
@@ -488,13 +493,18 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
 }
 
 /* Where the product goes; neither it nor what lies beside it may replace an input. */
-static const char *out_path(struct arena *a, const struct build_options *o, const char *suffix)
+static const char *out_path(struct arena *a, const struct build_options *o, const struct profile *p, const char *suffix)
 {
     const char *path = o->out_path ? o->out_path : library_wanted(o) ? library_default_path(a, o) : default_name(a, o->model_path, suffix);
     if (is_binary(o) && strcmp(path, "-") == 0)
         die("a %s cannot be written to standard output; give -o FILE", o->emit == EMIT_EXE ? "program" : "library");
+    if (web_wanted(o, p)) {
+        char *folder = arena_strdup(a, path);
+        for (size_t n = strlen(folder); n > 1 && folder[n - 1] == '/'; n--) folder[n - 1] = 0;
+        web_claim(a, path = folder);
+    }
     if (strcmp(path, "-") != 0) output_claim(a, path);
-    if (is_binary(o) && o->weights == WEIGHTS_EXTERNAL) output_claim(a, weights_file_path(a, path));
+    if (is_binary(o) && o->weights == WEIGHTS_EXTERNAL && !web_wanted(o, p)) output_claim(a, weights_file_path(a, path));
     if (library_wanted(o)) library_claim(a, o, path);
     return path;
 }
@@ -524,7 +534,7 @@ const char *build(struct arena *a, const struct build_options *o)
     if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
 
     const char *source_suffix = kernels_kinds[targets[0].profile->kind].suffix;
-    const char *out = out_path(a, o, o->emit == EMIT_SOURCE ? source_suffix : o->emit == EMIT_ASM ? ".s" : "");
+    const char *out = out_path(a, o, targets[0].profile, o->emit == EMIT_SOURCE ? source_suffix : o->emit == EMIT_ASM ? ".s" : "");
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
     const struct bytes chat = vocab.data && !model->pooling ? chat_build(a, file, o->chat_template) : (struct bytes){ NULL, 0 };
     struct bytes grammar = { NULL, 0 };
@@ -544,9 +554,10 @@ const char *build(struct arena *a, const struct build_options *o)
     struct emit_options eo[COUNT_OF(o->targets)];
     for (uint32_t i = 0; i < n; i++) {
         const struct kernels_kind *kind = &kernels_kinds[targets[i].profile->kind];
-        const enum cc_kind cc = library_wanted(o) ? kind->cc_library : kind->cc;
+        const bool library = is_library(o, targets[i].profile);
+        const enum cc_kind cc = library ? kind->cc_library : kind->cc;
         eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash,
-                                       .has_vocab = vocab.data != NULL, .has_chat = chat.data != NULL && !library_wanted(o),
+                                       .has_vocab = vocab.data != NULL, .has_chat = chat.data != NULL && !library,
                                        .weights_offset = targets[i].weights_offset,
                                        .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
@@ -562,16 +573,19 @@ const char *build(struct arena *a, const struct build_options *o)
         cc_compile(a, tc, &job, 1);
         if (!o->cc.spawn.dry_run) write_text(a, out, job.object);
     }
-    else if (library_wanted(o)) {
+    else if (is_library(o, targets[0].profile)) {
         compile_kernels(a, o, tc, targets, n, eo, NULL, 0);
         since = build_seconds();
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
                                              .n_kernels = targets[0].plan->kernels->n_kernels, .vocab = vocab,
                                              .chat = chat, .grammar = grammar, .weights_hash = weights_hash,
                                              .weights_bytes = weights_bytes, .writer = &writer };
-        const char *header = library_build(a, tc, &input, out);
+        if (web_wanted(o, targets[0].profile)) web_build(a, tc, &input, out);
+        else {
+            const char *header = library_build(a, tc, &input, out);
+            if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);
+        }
         step(o, "library", since);
-        if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);
     }
     else compile_and_link(a, o, tc, targets, n, eo, vocab, chat, grammar, weights_hash, &writer, weights_bytes, out);
     return out;

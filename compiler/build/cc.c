@@ -278,6 +278,7 @@ static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, st
         const size_t length = strlen(paths[i]);
         if (length < 2 || strcmp(paths[i] + length - 2, ".c") != 0) continue;
         if (is_library(like->kind) ? !library_takes(paths[i], like->profile) : !strncmp(paths[i], "runtime/library/", 16)) continue;
+        if (!strncmp(paths[i], "runtime/web/", 12)) continue;              /* product/web.c adds it */
         if (!parts.server && !strncmp(paths[i], "runtime/serve/", 14)) continue;
         if (!parts.terminal && !strncmp(paths[i], "runtime/terminal/", 17)) continue;
         struct cc_job *job = &jobs[(*n_jobs)++];

@@ -247,38 +247,56 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
     return linked;
 }
 
-struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct link_object *objects, size_t n_objects)
+/* lld on objects alone, through the cache.  flags: NULL-terminated, what stands before the objects; what: it does, for messages. */
+static struct bytes lld_run(struct arena *a, struct toolchain *tc, const char *const *flags, const struct link_object *objects,
+                            size_t n_objects, const char *what)
 {
+    enum { FLAGS_MOST = 16 };
     const bool dry_run = tc->options.spawn.dry_run;
     if (!tc->lld)
-        die("objects are joined with LLVM's lld, which %s does not find (on Debian or Ubuntu: apt-get install lld-19)", tc->clang);
+        die("objects are %sed with LLVM's lld, which %s does not find (on Debian or Ubuntu: apt-get install lld-19)", what, tc->clang);
     struct spawn_file *files = arena_array(a, struct spawn_file, n_objects);
-    const char       **argv = arena_array(a, const char *, n_objects + 5);
-    struct bytes      *parts = arena_array(a, struct bytes, n_objects + 2);
-    size_t             count = 0;
+    const char       **argv = arena_array(a, const char *, n_objects + FLAGS_MOST + 4);
+    struct bytes      *parts = arena_array(a, struct bytes, n_objects + FLAGS_MOST + 2);
+    size_t             count = 0, n_parts = 0;
     argv[count++] = tc->lld;
-    argv[count++] = "-r";
-    parts[0] = bytes_of("relocatable 1");
-    parts[1] = bytes_of(tc->lld_identity);
+    parts[n_parts++] = bytes_of("relocatable 1");
+    parts[n_parts++] = bytes_of(tc->lld_identity);
+    for (; *flags && count <= FLAGS_MOST; flags++) parts[n_parts++] = bytes_of(argv[count++] = *flags);
     for (size_t i = 0; i < n_objects; i++) {
         files[i] = (struct spawn_file){ cc_object_name(a, tc, objects[i].name), objects[i].data };
         if (tc->options.save_temps && !dry_run) cc_save(a, files[i].name, files[i].data);
         argv[count++] = files[i].name;
-        parts[i + 2] = objects[i].data;
+        parts[n_parts++] = objects[i].data;
     }
     argv[count++] = "-o";
     argv[count++] = "-";
-    const struct cache_key key = cache_key_of(parts, n_objects + 2);
-    struct bytes joined;
-    if (!dry_run && cache_get(tc->cache, a, key, &joined)) return joined;
+    const struct cache_key key = cache_key_of(parts, n_parts);
+    struct bytes linked;
+    if (!dry_run && cache_get(tc->cache, a, key, &linked)) return linked;
     struct spawn_job job = { .argv = argv, .files = files, .n_files = n_objects };
     spawn_run(a, &tc->options.spawn, &job, 1);
     if (dry_run) return (struct bytes){ NULL, 0 };
     if (job.messages && job.messages[0]) fputs(job.messages, stderr);
     if (job.status < 0) die("cannot start %s: %s", tc->lld, strerror(job.start_errno));
-    if (job.status) die("lld could not join the objects (exit code %d)", job.status);
+    if (job.status) die("lld could not %s the objects (exit code %d)", what, job.status);
     cache_put(tc->cache, a, key, job.output);
     return job.output;
+}
+
+/* All of LLVM's linkers are one program, which is told by its first words which of them is wanted. */
+struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct profile *profile, const struct link_object *objects,
+                              size_t n_objects)
+{
+    static const char *const elf[] = { "-r", NULL }, *const wasm[] = { "-flavor", "wasm", "-r", NULL };
+    return lld_run(a, tc, profile->web ? wasm : elf, objects, n_objects, "join");
+}
+
+struct bytes link_module(struct arena *a, struct toolchain *tc, const struct link_object *objects, size_t n_objects, uint32_t stack_bytes)
+{
+    const char *const flags[] = { "-flavor", "wasm", "--no-entry", "--gc-sections", "--stack-first", "--strip-all", "-O2",
+                                  "--export=__heap_base", "-z", arena_printf(a, "stack-size=%u", stack_bytes), NULL };
+    return lld_run(a, tc, flags, objects, n_objects, "link");
 }
 
 /* ---- the weights ---- */

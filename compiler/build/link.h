@@ -25,7 +25,11 @@ struct link_input {
 typedef void link_write_weights(struct outfile *f, void *context);
 
 /* All objects as one relocatable object (through the cache), for any machine.  Empty in a dry run. */
-struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct link_object *objects, size_t n_objects);
+struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct profile *profile, const struct link_object *objects,
+                              size_t n_objects);
+/* Objects of WebAssembly as a module (through the cache), which exports its memory, __heap_base and what its sources say; the stack comes
+ * first in its memory, so that what is too deep is a trap and no damage.  Empty in a dry run. */
+struct bytes link_module(struct arena *a, struct toolchain *tc, const struct link_object *objects, size_t n_objects, uint32_t stack_bytes);
 
 /* Links (through the cache) and writes out_path, mode 0755, as a file of the set.  `forge_weights` (runtime/model/abi.h) is defined here.
  * Dies with the linker's messages on stderr. */

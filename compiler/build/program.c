@@ -1,5 +1,6 @@
 /* program.c -- see program.h. */
 #include "program.h"
+#include "compiler/product/web.h"
 #include "spawn.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { MAX_FILES = 64 };
+enum { MAX_FILES = 128 };
 struct workplace { const char *directory; const char *paths[MAX_FILES]; uint32_t n_paths; };
 
 struct workplace *workplace_open(struct arena *a)
@@ -46,8 +47,8 @@ void workplace_remove(struct workplace *w, const char *path)
 
 void workplace_close(struct workplace *w)
 {
-    for (uint32_t i = 0; i < w->n_paths; i++) {
-        unlink(w->paths[i]);
+    for (uint32_t i = w->n_paths; i-- > 0;) {              /* a folder comes before what lies in it */
+        if (unlink(w->paths[i])) rmdir(w->paths[i]);
         cleanup_forget(w->paths[i]);
     }
     rmdir(w->directory);
@@ -62,6 +63,13 @@ struct runner runner_find(struct arena *a, const struct profile *p, bool emulati
     struct runner r = { .target = p->name };
     const char *why = profile_unsupported_here(a, p);
     if (!why) return r;
+    if (p->web) {
+        if (!emulation) die("a program for %s cannot run here: %s; run.js --bench in its folder measures it", p->name, why);
+        r.emulator = "node";
+        if (!spawn_find(a, r.emulator))
+            die("a program for %s runs in node, which is not here (Debian, Ubuntu: apt-get install nodejs)", p->name);
+        return r;
+    }
     struct utsname here;
     if (is_simulated(p)) die("a program for %s cannot run here: %s; --simulate executes its machine code on this CPU", p->name, why);
     if (p->kind == TARGET_GPU || uname(&here) || strcmp(here.machine, p->elf_machine) == 0)
@@ -115,7 +123,10 @@ const char *program_build(struct arena *a, struct workplace *w, const struct bui
     o.weights = WEIGHTS_EMBED;
     o.out_path = workplace_path(a, w, name);
     build(a, &o);
-    return o.out_path;
+    if (o.n_targets == 0 || !profile_load(a, o.targets[0], o.targets_dir)->web) return o.out_path;
+    const char **names = web_names(a, o.out_path);
+    for (size_t i = 0; names && names[i]; i++) workplace_path(a, w, arena_printf(a, "%s/%s", name, names[i]));
+    return web_program(a, o.out_path);
 }
 
 /* What a program said, as one line. */

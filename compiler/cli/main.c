@@ -42,7 +42,7 @@ static const char usage[] =
     "      --json-schema FILE the same of JSON and a schema\n"
 /* Options of build and cc only, then those that verify and compare take as well: a help lists all that its command takes. */
 #define PRODUCT_OPTIONS \
-    "  -o FILE                output; \"-\" is standard output for text\n" \
+    "  -o FILE                output; \"-\" is standard output for text; -t wasm32: a folder for pages and node\n" \
     "      --emit KIND        exe (default), source, asm, plan or graph; as a library for C programs,\n" \
     "                         with a header beside it: obj, lib (static) or shared\n" \
     "      --prefix NAME      of a library's functions, header and default output (default: model)\n" \
@@ -118,7 +118,7 @@ static const char verify_usage[] =
     "Builds the program into a temporary directory, runs it on random tokens and compares the logits of\n"
     "every position, once through the prompt kernels and once token by token, with an interpreter that\n"
     "reads the GGUF plainly. Programs for another machine run in qemu where it is installed, those for\n"
-    "a GPU only where that GPU is, or with --simulate.\n"
+    "wasm32 in node, those for a GPU only where that GPU is, or with --simulate.\n"
     "\n"
     "      --simulate         gfx1100, gfx1151, gfx942: run the machine code in forgec's simulator, with its\n"
     "                         checks of every access (slow: for small models; no AMD GPU or driver is needed);\n"

@@ -8,6 +8,7 @@
 #include "compiler/build/link.h"
 #include "objfile.h"
 #include "compiler/build/weights_file.h"
+#include "wasm.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -67,9 +68,7 @@ void library_claim(struct arena *a, const struct build_options *o, const char *o
     if (o->emit != EMIT_OBJ) claim_beside(a, beside(a, o, out, ".pc"));
 }
 
-/* Of everything that decides what the library computes and how its state looks. */
-static const char *build_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs,
-                              size_t n)
+const char *library_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs, size_t n)
 {
     const struct profile *p = in->plan->profile;
     struct bytes *parts = arena_array(a, struct bytes, n + 8);
@@ -88,11 +87,11 @@ static const char *build_hash(struct arena *a, const struct toolchain *tc, const
 
 /* ---- the object ---- */
 
-static struct cc_job *library_jobs(struct arena *a, const struct library_input *in, size_t *n)
+struct cc_job *library_jobs(struct arena *a, const struct library_input *in, size_t extra, size_t *n)
 {
     const struct build_options *o = in->options;
     const struct profile *p = in->plan->profile;
-    struct cc_job *jobs = cc_library_jobs(a, p, library_defines(a, prefix_of(o)), 2, n);
+    struct cc_job *jobs = cc_library_jobs(a, p, library_defines(a, prefix_of(o)), extra + 2, n);
     /* a GPU's is tables only */
     jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source),
                                     .kind = in->code.data ? CC_LIBRARY
@@ -111,8 +110,11 @@ static const char *const hosted_needs[] = { "memcpy", "memmove", "memset", "memc
                                             "__errno_location", "forge_weights_image", NULL };
 static const char *const bare_needs[] = { "memcpy", "memmove", "memset", "forge_weights_image", NULL };
 
+/* The whole file is head, then the weights if they are embedded, then tail. */
+struct object { struct bytes head, tail; uint64_t file_bytes; };
+
 /* The object with its API and data; the weights come behind it, unless it goes into a shared library, which links them. */
-static struct objfile library_object(struct arena *a, const struct library_input *in, struct bytes joined)
+static struct object library_object(struct arena *a, const struct library_input *in, struct bytes joined)
 {
     const struct build_options *o = in->options;
     const bool embedded = o->weights == WEIGHTS_EMBED, shared = o->emit == EMIT_SHARED;
@@ -132,20 +134,51 @@ static struct objfile library_object(struct arena *a, const struct library_input
     /* forge_weights_image is left for the linker of a shared library; elsewhere it is in the data or nobody refers to it */
     const struct objfile_edit edit = { .exported = library_symbols(a, prefix_of(o)), .needed = in->code.data ? hosted_needs : bare_needs,
                                        .data = data, .n_data = n };
-    return objfile_rewrite(a, arena_printf(a, "%s.o", prefix_of(o)), joined, &edit);
+    const struct objfile file = objfile_rewrite(a, arena_printf(a, "%s.o", prefix_of(o)), joined, &edit);
+    return (struct object){ .head = file.head, .file_bytes = file.file_bytes };
 }
 
-static void write_object(struct outfile *f, const struct library_input *in, const struct objfile *object)
+/* Of WebAssembly, data are objects like others, which are joined with them; the weights are one byte among them until the end, the last. */
+static size_t wasm_data(struct arena *a, const struct library_input *in, struct link_object *objects)
+{
+    static const uint8_t placeholder[1];
+    const struct { const char *symbol; struct bytes data; } all[] = {
+        { "forge_vocab", in->vocab }, { "forge_chat", in->chat }, { "forge_grammar", in->grammar },
+        { "forge_weights_image", { in->options->weights == WEIGHTS_EMBED ? placeholder : NULL, 1 } } };
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        if (!all[i].data.data) continue;
+        const char *segment = arena_printf(a, ".rodata.%s", all[i].symbol);
+        objects[n++] = (struct link_object){ arena_printf(a, "%s.o", all[i].symbol),
+                                             wasm_data_object(a, all[i].symbol, segment, DATA_ALIGN, all[i].data) };
+    }
+    return n;
+}
+
+static struct object wasm_library(struct arena *a, const struct library_input *in, struct bytes joined)
+{
+    const struct build_options *o = in->options;
+    static const char *const needs[] = { "memcpy", "memmove", "memset", NULL };
+    if (o->weights == WEIGHTS_EMBED && in->weights_bytes > INT32_MAX)
+        die("%llu bytes of weights do not fit an object of %s; pass them with --weights external", (unsigned long long)in->weights_bytes,
+            in->plan->profile->name);
+    const struct wasm_object file = wasm_rewrite(a, arena_printf(a, "%s.o", prefix_of(o)), joined, library_symbols(a, prefix_of(o)), needs,
+                                                 o->weights == WEIGHTS_EMBED ? in->weights_bytes : 0);
+    return (struct object){ file.head, file.tail, file.file_bytes };
+}
+
+static void write_object(struct outfile *f, const struct library_input *in, const struct object *object)
 {
     const uint64_t begin = f->offset;
     outfile_write(f, object->head.data, object->head.size);
     if (in->options->weights == WEIGHTS_EMBED) image_write(f, in->writer);
+    outfile_write(f, object->tail.data, object->tail.size);
     if (f->offset - begin != object->file_bytes)
         die("%s: %llu bytes were announced, %llu written", f->path, (unsigned long long)object->file_bytes,
             (unsigned long long)(f->offset - begin));
 }
 
-static void write_product(struct arena *a, struct toolchain *tc, const struct library_input *in, const struct objfile *object,
+static void write_product(struct arena *a, struct toolchain *tc, const struct library_input *in, const struct object *object,
                           struct outset *set, const char *out)
 {
     const struct build_options *o = in->options;
@@ -175,19 +208,21 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
     const char *header = beside(a, o, out, ".h"), *pc = o->emit == EMIT_OBJ ? NULL
         : beside(a, o, out, ".pc"), *weights = weights_file_path(a, out);
     size_t n;
-    struct cc_job *jobs = library_jobs(a, in, &n);
+    struct cc_job *jobs = library_jobs(a, in, 0, &n);
     const struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = path_name(out),
                                    .weights_file = external ? path_name(weights)
                                    : NULL, .embedded = o->weights == WEIGHTS_EMBED, .vocab = in->vocab,
                                    .has_chat = in->chat.data != NULL, .has_grammar = in->grammar.data != NULL,
-                                   .build_hash = build_hash(a, tc, in, jobs, n), .n_kernels = in->n_kernels };
+                                   .build_hash = library_hash(a, tc, in, jobs, n), .n_kernels = in->n_kernels };
     const struct bytes text = emit_header(a, &facts);
     cc_compile(a, tc, jobs, n);
-    struct link_object *objects = arena_array(a, struct link_object, n);
+    const bool web = in->plan->profile->web;
+    struct link_object *objects = arena_array(a, struct link_object, n + 4);
     for (size_t i = 0; i < n; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
-    const struct bytes joined = link_relocatable(a, tc, objects, n);
+    if (web) n += wasm_data(a, in, objects + n);
+    const struct bytes joined = link_relocatable(a, tc, in->plan->profile, objects, n);
     if (o->cc.spawn.dry_run) return header;
-    const struct objfile object = library_object(a, in, joined);
+    const struct object object = web ? wasm_library(a, in, joined) : library_object(a, in, joined);
 
     in->writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     in->writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);

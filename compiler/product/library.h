@@ -19,6 +19,11 @@ struct library_input {
     struct image_writer        *writer;
 };
 
+/* What a library is compiled of, with room for extra more jobs at the end; *n: without these.  Weights are referred to where the options
+ * embed them. */
+struct cc_job *library_jobs(struct arena *a, const struct library_input *in, size_t extra, size_t *n);
+/* Of everything that decides what a library of these jobs computes and how its state looks: hex. */
+const char *library_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs, size_t n);
 /* Whether the product is one of these. */
 bool library_wanted(const struct build_options *o);
 /* Dies when the options or the target cannot be those of a library. */

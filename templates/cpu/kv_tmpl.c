@@ -96,7 +96,7 @@ DEVICE vf kv_load_v_q8_0(const uint8_t *row, uint32_t d, uint32_t width)
     uint16_t h;
     (void)width;                                 /* always 16: head_dim is a multiple of 32 */
     __builtin_memcpy(&h, unit, 2);
-#if defined FORGE_SIMD_C
+#if defined FORGE_SIMD_C || defined FORGE_SIMD_WASM
     const float s = f32_from_f16_bits(h);
 #else
     _Float16 f;

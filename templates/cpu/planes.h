@@ -9,6 +9,8 @@
 #include "dot_avx2.h"
 #elif defined(FORGE_SIMD_NEON)
 #include "dot_neon.h"
+#elif defined(FORGE_SIMD_WASM)
+#include "dot_wasm.h"
 #else
 #include "dot_c.h"
 #endif

@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 /* The emitter names the instruction set; a template that is compiled alone takes the best one the compiler was told of. */
-#if !defined(FORGE_SIMD_C) && !defined(FORGE_SIMD_AVX2) && !defined(FORGE_SIMD_AVX512) && !defined(FORGE_SIMD_NEON)
+#if !defined(FORGE_SIMD_C) && !defined(FORGE_SIMD_AVX2) && !defined(FORGE_SIMD_AVX512) && !defined(FORGE_SIMD_NEON) && \
+    !defined(FORGE_SIMD_WASM)
 #if !defined(__clang__)
 #define FORGE_SIMD_C
 #elif defined(__AVX512VNNI__)
@@ -14,6 +15,8 @@
 #define FORGE_SIMD_AVX2
 #elif defined(__ARM_FEATURE_DOTPROD)
 #define FORGE_SIMD_NEON
+#elif defined(__wasm_simd128__)
+#define FORGE_SIMD_WASM
 #else
 #define FORGE_SIMD_C
 #endif
@@ -150,12 +153,10 @@ typedef int32_t  vi __attribute__((vector_size(64)));
 typedef uint32_t vu __attribute__((vector_size(64)));
 typedef float    vf_unaligned __attribute__((vector_size(64), aligned(1), may_alias));
 typedef int32_t  vi_unaligned __attribute__((vector_size(64), aligned(1), may_alias));
-typedef _Float16 vec_f16 __attribute__((vector_size(32)));
 typedef uint16_t vec_u16 __attribute__((vector_size(32)));
 typedef int16_t  vec_i16 __attribute__((vector_size(32)));
 typedef uint8_t  vec_u8  __attribute__((vector_size(16)));
 typedef int8_t   vec_i8  __attribute__((vector_size(16)));
-typedef _Float16 vec_f16_unaligned __attribute__((vector_size(32), aligned(1), may_alias));
 typedef uint16_t vec_u16_unaligned __attribute__((vector_size(32), aligned(1), may_alias));
 typedef int16_t  vec_i16_unaligned __attribute__((vector_size(32), aligned(1), may_alias));
 typedef uint8_t  vec_u8_unaligned  __attribute__((vector_size(16), aligned(1), may_alias));
@@ -167,13 +168,44 @@ DEVICE vf vf_add(vf a, vf b)                   { return a + b; }
 DEVICE vf vf_sub(vf a, vf b)                   { return a - b; }
 DEVICE vf vf_mul(vf a, vf b)                   { return a * b; }
 DEVICE vf vf_div(vf a, vf b)                   { return a / b; }
+#ifdef FORGE_SIMD_WASM                           /* without relaxed SIMD there is none: fmaf would be called for each lane */
+DEVICE vf vf_fma(vf a, vf b, vf c)             { return a * b + c; }
+#else
 DEVICE vf vf_fma(vf a, vf b, vf c)             { return __builtin_elementwise_fma(a, b, c); }      /* a * b + c */
+#endif
 DEVICE vf vf_select(vi mask, vf a, vf b)       { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }  /* mask: all ones or all zeros */
 DEVICE vf vf_max(vf a, vf b)                   { return vf_select(a > b, a, b); }
 DEVICE vf vf_min(vf a, vf b)                   { return vf_select(a < b, a, b); }
 DEVICE vf vf_abs(vf a)                         { return __builtin_elementwise_abs(a); }
+#ifdef FORGE_SIMD_WASM
+/* f32_from_f16_bits and f16_bits_from_f32 of lanes: there is no instruction for either. */
+DEVICE vf vf_from_f16_bits(vi h)
+{
+    const vi low = (h & 0x7fff) << 13, exponent = low & 0x0f800000;
+    const vi normal = low + 0x38000000, endless = normal + 0x38000000;
+    const vf tiny = (vf)(normal + 0x00800000) - 0x1p-14f;                /* subnormal: the adder makes it normal */
+    const vf value = vf_select(exponent == 0, tiny, (vf)((endless & (exponent == 0x0f800000)) | (normal & (exponent != 0x0f800000))));
+    return (vf)((vi)value | (h & 0x8000) << 16);
+}
+DEVICE vi vf_to_f16_bits(vf x)
+{
+    const vi bits = (vi)x, low = bits & 0x7fffffff;
+    const vi normal = (vi)((vu)(low - 0x38000000 + 0xfff + (low >> 13 & 1)) >> 13), tiny = (vi)((vf)low + 0.5f) - 0x3f000000;
+    const vi most = (vi)vf_select(low > 0x7f800000, (vf)((vi){ 0 } + 0x7e00), (vf)((vi){ 0 } + 0x7c00));
+    const vi value = (vi)vf_select(low < 0x38800000, (vf)tiny, vf_select(low >= 0x477ff000, (vf)most, (vf)normal));
+    return value | (vi)((vu)bits >> 16 & 0x8000);
+}
+DEVICE vf vf_load_f16(const void *p)
+{
+    return vf_from_f16_bits(__builtin_convertvector((vec_u16)*(const vec_u16_unaligned *)p, vi));
+}
+DEVICE void vf_store_f16(void *p, vf x)        { *(vec_u16_unaligned *)p = __builtin_convertvector(vf_to_f16_bits(x), vec_u16); }
+#else
+typedef _Float16 vec_f16 __attribute__((vector_size(32)));
+typedef _Float16 vec_f16_unaligned __attribute__((vector_size(32), aligned(1), may_alias));
 DEVICE vf vf_load_f16(const void *p)           { return __builtin_convertvector((vec_f16)*(const vec_f16_unaligned *)p, vf); }
 DEVICE void vf_store_f16(void *p, vf x)        { *(vec_f16_unaligned *)p = __builtin_convertvector(x, vec_f16); }
+#endif
 DEVICE vf vf_load_bf16(const void *p)          { return (vf)(__builtin_convertvector((vec_u16)*(const vec_u16_unaligned *)p, vu) << 16); }
 DEVICE vf vf_from_vi(vi a)                     { return __builtin_convertvector(a, vf); }
 /* Nearest, ties to even; |x| < 2^22. */
@@ -303,18 +335,32 @@ DEVICE vf vf_rotate_pairs(vf x)
 }
 #else
 typedef float    vec_f8  __attribute__((vector_size(32)));
-typedef _Float16 vec_h8  __attribute__((vector_size(16)));
 typedef float    vec_f8_unaligned __attribute__((vector_size(32), aligned(1), may_alias));
-typedef _Float16 vec_h8_unaligned __attribute__((vector_size(16), aligned(1), may_alias));
 DEVICE vf vec_widen(vec_f8 x)
 {
     return __builtin_shufflevector(x, (vec_f8){ 0 }, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 DEVICE vec_f8 vec_narrow(vf x)                 { return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7); }
 DEVICE vf vf_load8(const float *p)             { return vec_widen(*(const vec_f8_unaligned *)p); }
-DEVICE vf vf_load8_f16(const void *p)          { return vec_widen(__builtin_convertvector((vec_h8)*(const vec_h8_unaligned *)p, vec_f8)); }
 DEVICE void vf_store8(float *p, vf x)          { *(vec_f8_unaligned *)p = vec_narrow(x); }
+#ifdef FORGE_SIMD_WASM
+DEVICE vf vf_load8_f16(const void *p)
+{
+    vec_u16 h = { 0 };
+    __builtin_memcpy(&h, p, 16);
+    return vf_from_f16_bits(__builtin_convertvector(h, vi));
+}
+DEVICE void vf_store8_f16(void *p, vf x)
+{
+    const vec_u16 h = __builtin_convertvector(vf_to_f16_bits(x), vec_u16);
+    __builtin_memcpy(p, &h, 16);
+}
+#else
+typedef _Float16 vec_h8  __attribute__((vector_size(16)));
+typedef _Float16 vec_h8_unaligned __attribute__((vector_size(16), aligned(1), may_alias));
+DEVICE vf vf_load8_f16(const void *p)          { return vec_widen(__builtin_convertvector((vec_h8)*(const vec_h8_unaligned *)p, vec_f8)); }
 DEVICE void vf_store8_f16(void *p, vf x)       { *(vec_h8_unaligned *)p = __builtin_convertvector(vec_narrow(x), vec_h8); }
+#endif
 DEVICE vf vf_pairs8(const float *p)
 {
     const vec_f8 x = *(const vec_f8_unaligned *)p;

@@ -21,6 +21,7 @@
 #include "compiler/base/profile.h"
 #include "compiler/front/reference.h"
 #include "compiler/build/spawn.h"
+#include "compiler/product/web.h"
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -295,7 +296,9 @@ static bool build_program(struct built *b, struct entry *e, const char *target, 
 
 static void drop_program(struct built *b)
 {
-    unlink(b->path);
+    const char **names = test.target->web ? web_names(b->arena, b->path) : NULL;
+    for (size_t i = 0; names && names[i]; i++) unlink(arena_printf(b->arena, "%s/%s", b->path, names[i]));
+    if (unlink(b->path)) rmdir(b->path);
     unlink(b->entry->long_one.path);
     arena_destroy(b->arena);
 }
@@ -305,7 +308,7 @@ static const char *const *with_program(const struct built *b, const char *const 
     const char **argv = arena_array(b->arena, const char *, 40);
     size_t n = 0;
     for (size_t i = 0; test.emulator[i]; i++) argv[n++] = test.emulator[i];
-    argv[n++] = b->path;
+    argv[n++] = test.target->web ? web_program(b->arena, b->path) : b->path;
     for (; *arguments; arguments++) argv[n++] = *arguments;
     return argv;
 }
@@ -597,6 +600,14 @@ static bool can_run(const char *target)
     const char *why = profile_unsupported_here(a, p);
     if (!why) return true;
     struct utsname here;
+    if (p->web) {
+        const char *argv[] = { "node", "--version", NULL };
+        struct spawn_job job = { .argv = argv };
+        spawn_run(a, &(struct spawn_options){ .jobs = 1 }, &job, 1);
+        if (job.status != 0) printf("skipped: %s runs in node, which is not here\n", target);
+        test.emulator[0] = argv[0];
+        return job.status == 0;
+    }
     if (uname(&here) || strcmp(here.machine, p->elf_machine) == 0) {
         printf("skipped: %s cannot run here: %s\n", target, why);
         return false;
@@ -645,7 +656,7 @@ static void run_target(const cJSON *manifest, const char *target, struct part pa
                 is_new = true;
             }
             if (!is_new || n_models++ % part.n != part.index) continue;
-            const struct ways *ways = test.target->kind == TARGET_GPU ? &on_gpu : &some;
+            const struct ways *ways = test.target->kind == TARGET_GPU || test.target->web ? &on_gpu : &some;      /* one thread */
             if (exact) check_program(e, target, fuse, true, ways);
             if (by_default) check_program(e, target, fuse, false, ways);
         }

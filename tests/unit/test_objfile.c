@@ -64,7 +64,7 @@ static struct bytes compile(struct scratch *s, const char *target, const char *n
                              { .name = "two.c", .source = replaced(a, two, name), .kind = CC_LIBRARY_KERNELS, .profile = p } };
     cc_compile(a, tc, jobs, COUNT_OF(jobs));
     const struct link_object objects[] = { { "one.o", jobs[0].object }, { "two.o", jobs[1].object } };
-    return link_relocatable(a, tc, objects, COUNT_OF(objects));
+    return link_relocatable(a, tc, p, objects, COUNT_OF(objects));
 }
 
 static const struct objfile_data data_of[] = { { "test_words", ".rodata.test_words", sizeof words, 64, words },

@@ -72,8 +72,9 @@ static void bare_targets(void **state)
         assert_string_equal(p->simd->name, rows[i].simd);
         assert_string_equal(p->cflags[0], rows[i].flag);
         assert_null(p->features[0]);
-        assert_non_null(strstr(profile_unsupported_here(a, p), "bare metal"));
-        assert_non_null(strstr(profile_no_executable(a, p), rows[i].name));
+        assert_non_null(strstr(profile_unsupported_here(a, p), p->web ? "WebAssembly" : "bare metal"));
+        if (p->web) assert_null(profile_no_executable(a, p));                    /* a folder stands for it */
+        else assert_non_null(strstr(profile_no_executable(a, p), rows[i].name));
     }
     const struct profile *linux_one = profile_load(a, "aarch64", NULL);
     assert_false(linux_one->bare);
@@ -235,7 +236,11 @@ static void bad_files(void **state)
         { "inherits: x86-64-v3\nsystem: none\n", "" },
         { "inherits: x86-64-v3\nsystem: windows\n", "known: linux, none" },
         { "inherits: cpu\nmachine: riscv32\nsystem: none\nsimd: c\n", "" },
-        { "inherits: cpu\nmachine: mips\n", "known: x86_64, aarch64, riscv64, riscv32, arm, host" },
+        { "inherits: cpu\nmachine: x86_64\nsystem: web\nsimd: c\npiece: {value: 1, unit: MiB, source: x}\n",
+          ":3:9: system: web and machine: wasm32 belong together" },
+        { "inherits: wasm32\nsystem: none\n", "belong together" },
+        { "inherits: wasm32\npiece: {value: 1, unit: KiB, source: x}\n", ":2:8: a piece of weights has 4 KiB to 1 GiB" },
+        { "inherits: cpu\nmachine: mips\n", "known: x86_64, aarch64, riscv64, riscv32, arm, wasm32, host" },
         { "inherits: gfx1151\nsystem: none\n", ":2:1: " },
         { "inherits: gfx1151\ntiles: {gemv_rows: 4}\n", "" },
         { "inherits: gfx11\n", "no tiles: gemv_threads" },

@@ -1,0 +1,389 @@
+/* web.c -- the module is linked in memory, the folder written beside its place under another name and renamed. */
+#include "web.h"
+#include "compiler/base/resource.h"
+#include "compiler/build/link.h"
+#include "compiler/source/program.h"
+#include "header.h"
+#include "library_sizes.h"
+#include "runtime/model/state.h"
+#include "wasm.h"
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sha2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DATA_ALIGN = 64, STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
+enum { PIECES_REMEMBERED = 96 };  /* that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
+static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
+
+static const char *const files[] = { "model.wasm", "model.js", "model.d.ts", "run.js", "package.json" };
+enum { FILE_WASM, FILE_JS, FILE_TYPES, FILE_RUN, FILE_PACKAGE };
+
+/* What stands of a file in model.js. */
+struct web_file { const char *name; uint64_t bytes; char sha256[SHA256_DIGEST_STRING_LENGTH]; };
+
+bool web_wanted(const struct build_options *o, const struct profile *p) { return o->emit == EMIT_EXE && p->web; }
+
+void web_check(const struct build_options *o, const struct profile *p)
+{
+    const char *wrong = o->n_targets > 1 ? "takes one target" : o->is_static ? "has no use for --static"
+        : o->has_server ? "has no --server: any server of files serves it"
+        : o->weights == WEIGHTS_NONE ? "has its weights in pieces beside it; --weights none is for objects and programs"
+        : o->plan.max_threads > 1 ? "has one thread: --threads is for programs and libraries" : NULL;
+    if (wrong) die("a folder for pages (%s) %s", p->name, wrong);
+}
+
+const char *web_program(struct arena *a, const char *out) { return arena_printf(a, "%s/%s", out, files[FILE_RUN]); }
+
+/* ---- a folder that is there already ---- */
+
+static bool is_piece(const char *name)
+{
+    const size_t digits = strncmp(name, "weights-", 8) ? 0 : strspn(name + 8, "0123456789");
+    return digits > 0 && strcmp(name + 8 + digits, ".bin") == 0;
+}
+
+static bool is_ours(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(files); i++) if (strcmp(name, files[i]) == 0) return true;
+    return is_piece(name);
+}
+
+const char **web_names(struct arena *a, const char *path)
+{
+    DIR *d = opendir(path);
+    if (!d) return NULL;
+    const char **names = NULL;
+    size_t n = 0, room = 0;
+    for (struct dirent *e; (e = readdir(d)); ) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        arena_room(a, names, n, room);
+        names[n++] = arena_strdup(a, e->d_name);
+    }
+    closedir(d);
+    arena_room(a, names, n, room);
+    names[n] = NULL;
+    return names;
+}
+
+static bool has_mark(struct arena *a, const char *path)
+{
+    if (!file_exists(path)) return false;
+    const struct bytes text = file_read(a, path);
+    return memmem(text.data, text.size, HEADER_MARK, strlen(HEADER_MARK)) != NULL;
+}
+
+/* NULL: it may be replaced. */
+static const char *not_ours(struct arena *a, const char *out)
+{
+    const char **names = web_names(a, out);
+    if (!names) return strerror(errno);
+    if (!names[0]) return NULL;
+    for (size_t i = 0; names[i]; i++)
+        if (!is_ours(names[i])) return arena_printf(a, "it holds %s, which forgec did not write", printable(a, names[i], strlen(names[i])));
+    return has_mark(a, arena_printf(a, "%s/%s", out, files[FILE_JS])) ? NULL : "forgec did not write it";
+}
+
+void web_claim(struct arena *a, const char *out)
+{
+    struct stat st;
+    if (lstat(out, &st)) {
+        if (errno != ENOENT) die("%s: %s; choose another output path", out, strerror(errno));
+        return;
+    }
+    if (!S_ISDIR(st.st_mode)) die("%s: is there and is no folder; choose another output path", out);
+    const char *why = not_ours(a, out);
+    if (why) die("%s: the folder will not be replaced: %s; choose another output path", out, why);
+}
+
+static void remove_files(struct arena *a, const char *folder)
+{
+    const char **names = web_names(a, folder);
+    for (size_t i = 0; names && names[i]; i++) if (is_ours(names[i])) unlink(arena_printf(a, "%s/%s", folder, names[i]));
+    rmdir(folder);
+}
+
+/* ---- writing ---- */
+
+struct folder {
+    struct arena    *arena;
+    const char      *path;                       /* until it is renamed */
+    struct web_file *pieces;
+    size_t           n_pieces, room;
+    struct outfile   piece;                      /* the one being written, while left > 0 */
+    uint64_t         piece_bytes, left, weights_left;      /* most of a piece; left of this one; of all behind it */
+    SHA2_CTX         hash;
+};
+
+static struct outfile file_begin(struct folder *f, const char *name)
+{
+    const char *path = arena_printf(f->arena, "%s/%s", f->path, name);
+    if (f->n_pieces <= PIECES_REMEMBERED) cleanup_unlink_at_exit(path);
+    return outfile_open(f->arena, path, 0666);
+}
+
+static void piece_begin(struct folder *f)
+{
+    arena_room(f->arena, f->pieces, f->n_pieces, f->room);
+    struct web_file *p = &f->pieces[f->n_pieces];
+    f->left = f->weights_left < f->piece_bytes ? f->weights_left : f->piece_bytes;
+    f->weights_left -= f->left;
+    *p = (struct web_file){ .name = arena_printf(f->arena, "weights-%zu.bin", f->n_pieces), .bytes = f->left };
+    f->n_pieces++;
+    f->piece = file_begin(f, p->name);
+    SHA256Init(&f->hash);
+}
+
+/* The image's bytes, as they come. */
+static void piece_take(void *context, const void *data, size_t n)
+{
+    struct folder *f = context;
+    for (const uint8_t *at = data; n > 0;) {
+        if (f->left == 0 && f->weights_left == 0) die("%s: more weights than were announced; this is a mistake in forgec", f->path);
+        if (f->left == 0) piece_begin(f);
+        const size_t now = n < f->left ? n : (size_t)f->left;
+        outfile_write(&f->piece, at, now);
+        SHA256Update(&f->hash, at, now);
+        at += now;
+        n -= now;
+        if ((f->left -= now) > 0) continue;
+        outfile_commit(&f->piece);
+        SHA256End(&f->hash, f->pieces[f->n_pieces - 1].sha256);
+    }
+}
+
+static struct web_file write_file(struct folder *f, const char *name, struct bytes data)
+{
+    struct web_file facts = { .name = name, .bytes = data.size };
+    struct outfile out = file_begin(f, name);
+    outfile_write(&out, data.data, data.size);
+    outfile_commit(&out);
+    SHA256Data(data.data, data.size, facts.sha256);
+    return facts;
+}
+
+/* ---- what model.js is told ---- */
+
+static cJSON *file_json(const struct web_file *file)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "file", file->name);
+    cJSON_AddNumberToObject(o, "bytes", (double)file->bytes);
+    cJSON_AddStringToObject(o, "sha256", file->sha256);
+    return o;
+}
+
+/* Bytes of memory for a text of n bytes: n * each + fixed. */
+static void add_linear(cJSON *o, const char *name, uint64_t each, uint64_t fixed)
+{
+    cJSON *pair = cJSON_AddArrayToObject(o, name);
+    cJSON_AddItemToArray(pair, cJSON_CreateNumber((double)each));
+    cJSON_AddItemToArray(pair, cJSON_CreateNumber((double)fixed));
+}
+
+struct web_sizes { uint64_t workspace, room, total; struct library_sizes host; struct library_text_sizes text; };
+
+/* The memory of a module: the stack, what is linked, weights, instance, logits, tokens, and the room for texts. */
+static struct web_sizes sizes_of(const struct library_input *in)
+{
+    const struct plan *p = in->plan;
+    struct web_sizes s = { .host = library_sizes(p->options.n_ctx, p->arena_bytes, p->state_bytes),
+                           .text = library_text_sizes(in->vocab.data, p->model->n_vocab) };
+    s.workspace = s.host.workspace_bytes + (p->model->pooling ? library_rows_bytes(p->chunk, p->model->n_embd) : 0);
+    s.room = s.host.scratch_fixed + (uint64_t)TEXT_USUAL * (s.host.scratch_per_byte + 8);
+    const uint64_t chat = s.text.chat_fixed + TEXT_USUAL * (s.text.chat_per_byte + 1) + s.text.answer_usual;
+    if (in->chat.data && chat > s.room) s.room = chat;
+    s.total = STACK_BYTES + CODE_MOST + in->vocab.size + in->chat.size + in->grammar.size + in->weights_bytes + s.workspace +
+        s.room + 4 * ((uint64_t)p->model->n_vocab + p->options.n_ctx);
+    return s;
+}
+
+static void check_memory(const struct library_input *in, const struct web_sizes *s)
+{
+    const struct plan *p = in->plan;
+    if (s->total <= MEMORY_MOST) return;
+    const uint32_t fits = state_fits(s->total, p->state_bytes_per_token, p->options.n_ctx, MEMORY_MOST);
+    char remedy[128] = "weights of fewer bits are needed";
+    if (fits > 0)
+        snprintf(remedy, sizeof remedy, "it fits with --ctx %u%s", fits, p->options.kv == KV_TYPE_Q8_0 ? "" : ", of --kv q8_0 with more");
+    const double gib = 1.0 / (1 << 30);
+    die("%s: a module of WebAssembly has 4 GiB of memory at most, this one needs %.1f (weights %.1f, an instance with %u tokens %.1f): %s",
+        p->model->gguf->path, (double)s->total * gib, (double)in->weights_bytes * gib, p->options.n_ctx, (double)s->workspace * gib,
+        remedy);
+}
+
+static const char *facts_text(struct arena *a, const struct library_input *in, const struct web_sizes *s, const struct web_file *module,
+                              const struct folder *f, const char *hash)
+{
+    const struct plan *p = in->plan;
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "name", p->model->name ? p->model->name : "");
+    cJSON_AddStringToObject(o, "target", p->profile->name);
+    cJSON_AddStringToObject(o, "build", hash);
+    cJSON_AddStringToObject(o, "forgec", FORGEC_VERSION);
+    cJSON_AddNumberToObject(o, "nVocab", p->model->n_vocab);
+    cJSON_AddNumberToObject(o, "nCtx", p->options.n_ctx);
+    cJSON_AddNumberToObject(o, "nEmbd", p->model->n_embd);
+    cJSON_AddNumberToObject(o, "chunk", p->chunk);
+    cJSON_AddBoolToObject(o, "embeddings", p->model->pooling != 0);
+    cJSON_AddBoolToObject(o, "hasTokenizer", in->vocab.data != NULL);
+    cJSON_AddBoolToObject(o, "hasChat", in->chat.data != NULL);
+    cJSON_AddBoolToObject(o, "hasGrammar", in->grammar.data != NULL);
+    cJSON_AddNumberToObject(o, "align", s->host.align);
+    cJSON_AddNumberToObject(o, "workspaceBytes", (double)s->workspace);
+    cJSON_AddNumberToObject(o, "roomBytes", (double)s->room);
+    add_linear(o, "encodeBytes", s->host.scratch_per_byte, s->host.scratch_fixed);
+    add_linear(o, "chatBytes", s->text.chat_per_byte, s->text.chat_fixed);
+    cJSON_AddNumberToObject(o, "answerBytes", (double)s->text.answer_usual);
+    cJSON_AddNumberToObject(o, "lexiconBytes", (double)s->text.lexicon);
+    add_linear(o, "grammarBytes", s->text.grammar_per_byte, s->text.grammar_fixed);
+    add_linear(o, "schemaBytes", s->text.schema_per_byte, s->text.schema_fixed);
+    cJSON_AddNumberToObject(o, "maskBytes", (double)s->text.mask_usual);
+    cJSON_AddItemToObject(o, "module", file_json(module));
+    cJSON *weights = cJSON_AddArrayToObject(o, "weights");
+    for (size_t i = 0; i < f->n_pieces; i++) cJSON_AddItemToArray(weights, file_json(&f->pieces[i]));
+    char *printed = cJSON_Print(o);
+    if (!printed) die("out of memory");
+    const char *text = arena_strdup(a, printed);
+    cJSON_free(printed);
+    cJSON_Delete(o);
+    return text;
+}
+
+/* A text of runtime/web with the mark before its first comment, and the facts in the place of the line that asks for them. */
+static struct bytes page_text(struct arena *a, const char *name, const char *facts)
+{
+    const struct bytes file = resource_get(a, NULL, arena_printf(a, "runtime/web/%s", name));
+    struct text t = { .arena = a };
+    const char *line = (const char *)file.data, *const end = line + file.size;
+    bool marked = false;
+    while (line < end) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
+        if (!marked && memcmp(line, "#!", 2)) {
+            text_puts(&t, "// " HEADER_MARK " " FORGEC_VERSION "\n");
+            marked = true;
+        }
+        if (facts && memmem(line, (size_t)(stop - line), "@facts", 6)) text_printf(&t, "const facts = %s;\n", facts);
+        else text_printf(&t, "%.*s\n", (int)(stop - line), line);
+        line = stop + 1;
+    }
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}
+
+/* The folder's name as npm takes it: small letters, digits, '-', '.' and '_', the first of them a letter or digit. */
+static const char *package_name(struct arena *a, const char *out)
+{
+    char *name = arena_strdup(a, path_name(out));
+    for (char *c = name; *c; c++) *c = isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : strchr("._-", *c) ? *c : '-';
+    while (*name && !isalnum((unsigned char)*name)) name++;
+    return *name ? name : "model";
+}
+
+static struct bytes package_text(struct arena *a, const char *out, const struct library_input *in)
+{
+    struct text t = { .arena = a };
+    const char *name = in->plan->model->name && in->plan->model->name[0] ? in->plan->model->name : "A model";
+    cJSON *described = cJSON_CreateString(arena_printf(a, "%s, compiled for WebAssembly", name));
+    char *description = described ? cJSON_PrintUnformatted(described) : NULL;
+    if (!description) die("out of memory");
+    text_printf(&t, "{\n  \"name\": \"%s\",\n  \"version\": \"1.0.0\",\n  \"description\": %s,\n", package_name(a, out), description);
+    text_puts(&t, "  \"type\": \"module\",\n  \"main\": \"./model.js\",\n  \"types\": \"./model.d.ts\",\n"
+                  "  \"exports\": { \".\": { \"types\": \"./model.d.ts\", \"default\": \"./model.js\" }, \"./*\": \"./*\" },\n"
+                  "  \"bin\": \"./run.js\",\n  \"files\": [\"model.wasm\", \"model.js\", \"model.d.ts\", \"run.js\", \"weights-*.bin\"],\n"
+                  "  \"engines\": { \"node\": \">=18\" },\n  \"sideEffects\": false\n}\n");
+    cJSON_free(description);
+    cJSON_Delete(described);
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}
+
+/* ---- the module ---- */
+
+static struct link_object data_object(struct arena *a, const char *symbol, struct bytes data)
+{
+    return (struct link_object){ arena_printf(a, "%s.o", symbol),
+                                 wasm_data_object(a, symbol, arena_printf(a, ".rodata.%s", symbol), DATA_ALIGN, data) };
+}
+
+static struct bytes module_link(struct arena *a, struct toolchain *tc, const struct library_input *in, const char **hash)
+{
+    struct build_options options = *in->options;
+    options.weights = WEIGHTS_EXTERNAL;              /* so that no table refers to an image */
+    struct library_input of = *in;
+    of.options = &options;
+    size_t n;
+    struct cc_job *jobs = library_jobs(a, &of, 1, &n);
+    jobs[n++] = (struct cc_job){ .name = "runtime/web/web.c", .kind = CC_LIBRARY, .profile = in->plan->profile,
+                                 .source = cc_hidden(a, cc_expand(a, "runtime/web/web.c")) };
+    *hash = library_hash(a, tc, &of, jobs, n);
+    cc_compile(a, tc, jobs, n);
+    struct link_object *objects = arena_array(a, struct link_object, n + 3);
+    for (size_t i = 0; i < n; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
+    if (in->vocab.data)   objects[n++] = data_object(a, "forge_vocab", in->vocab);
+    if (in->chat.data)    objects[n++] = data_object(a, "forge_chat", in->chat);
+    if (in->grammar.data) objects[n++] = data_object(a, "forge_grammar", in->grammar);
+    return link_module(a, tc, objects, n, STACK_BYTES);
+}
+
+/* ---- the folder into its place ---- */
+
+static struct folder folder_begin(struct arena *a, const char *out, uint64_t weights_bytes, uint32_t piece_bytes)
+{
+    char *path = arena_printf(a, "%s.tmpXXXXXX", out);
+    if (!mkdtemp(path)) die("%s: cannot make a folder beside it: %s; choose another output path", out, strerror(errno));
+    cleanup_unlink_at_exit(path);                    /* before its files: they go first */
+    const mode_t mask = umask(0);
+    umask(mask);
+    if (chmod(path, 0777 & ~mask)) die("%s: cannot set its permissions: %s", path, strerror(errno));
+    return (struct folder){ .arena = a, .path = path, .weights_left = weights_bytes, .piece_bytes = piece_bytes };
+}
+
+static void folder_forget(struct folder *f)
+{
+    for (size_t i = 0; i < COUNT_OF(files); i++) cleanup_forget(arena_printf(f->arena, "%s/%s", f->path, files[i]));
+    for (size_t i = 0; i < f->n_pieces; i++) cleanup_forget(arena_printf(f->arena, "%s/%s", f->path, f->pieces[i].name));
+    cleanup_forget(f->path);
+}
+
+/* An empty folder is replaced by rename alone; another changes places with the new one, and then goes. */
+static void folder_commit(struct folder *f, const char *out)
+{
+    web_claim(f->arena, out);                        /* again: much time has passed */
+    if (rename(f->path, out) == 0) {
+        folder_forget(f);
+        return;
+    }
+    if (errno != ENOTEMPTY && errno != EEXIST) die("%s: cannot rename the finished folder into place: %s", out, strerror(errno));
+    if (renameat2(AT_FDCWD, f->path, AT_FDCWD, out, RENAME_EXCHANGE))
+        die("%s: cannot put the finished folder into the place of the old one: %s; remove that first", out, strerror(errno));
+    remove_files(f->arena, f->path);
+    folder_forget(f);
+}
+
+void web_build(struct arena *a, struct toolchain *tc, const struct library_input *in, const char *out)
+{
+    const struct build_options *o = in->options;
+    const struct web_sizes sizes = sizes_of(in);
+    check_memory(in, &sizes);
+    const char *hash;
+    const struct bytes module = module_link(a, tc, in, &hash);
+    if (o->cc.spawn.dry_run) return;
+    in->writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    in->writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
+    struct folder f = folder_begin(a, out, in->weights_bytes, in->plan->profile->piece_bytes);
+    struct outfile image = outfile_to(out, piece_take, &f);
+    image_write(&image, in->writer);
+    if (f.left > 0 || f.weights_left > 0) die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", out);
+    const struct web_file facts = write_file(&f, files[FILE_WASM], module);
+    write_file(&f, files[FILE_JS], page_text(a, files[FILE_JS], facts_text(a, in, &sizes, &facts, &f, hash)));
+    write_file(&f, files[FILE_TYPES], page_text(a, files[FILE_TYPES], NULL));
+    write_file(&f, files[FILE_RUN], page_text(a, files[FILE_RUN], NULL));
+    write_file(&f, files[FILE_PACKAGE], package_text(a, out, in));
+    folder_commit(&f, out);
+}

@@ -1,0 +1,139 @@
+// model.d.ts -- the types of model.js.
+
+export type ErrorCode =
+  | 'not_found' | 'http' | 'network' | 'wrong_size' | 'wrong_hash' | 'no_simd' | 'out_of_memory' | 'aborted'   // loading
+  | 'context_full' | 'cannot_rewind' | 'not_finite' | 'busy' | 'closed' | 'bad_argument' | 'wrong_kind'        // steps
+  | 'no_tokenizer' | 'no_template' | 'refused' | 'stuck' | 'no_room' | 'failed';
+
+/** Every failure rejects with one: `code` for programs, `message` one sentence for people. */
+export declare class ModelError extends Error {
+  readonly code: ErrorCode;
+  readonly cause?: unknown;
+}
+
+export interface Progress { loaded: number; total: number; file: string }
+
+export interface LoadOptions {
+  /** Address of the folder; where model.js is unless given. */
+  base?: string | URL;
+  /** In the place of the global fetch. */
+  fetch?: (url: string, init: { signal?: AbortSignal }) => Promise<Response>;
+  onProgress?: (progress: Progress) => void;
+  signal?: AbortSignal;
+}
+
+export interface Sampling {
+  /** 0: always the likeliest token. */
+  temperature?: number;
+  /** 0: all. */
+  topK?: number;
+  /** 0 or 1: all. */
+  topP?: number;
+  minP?: number;
+  /** 0 or 1: none. */
+  repeatPenalty?: number;
+  /** Tokens the penalty looks at, at most 64. */
+  repeatLastN?: number;
+  /** The same seed gives the same text; 0 goes on with the random numbers. */
+  seed?: number;
+}
+
+export interface GenerateOptions extends Sampling {
+  maxTokens?: number;
+  /** Texts that end it, and are left out. */
+  stop?: string | string[];
+  signal?: AbortSignal;
+  /** Told how much of the prompt has been read. */
+  onProgress?: (done: number, total: number) => void;
+  /** Go on where the model would end. */
+  ignoreEnd?: boolean;
+  /** GBNF, which the text satisfies. */
+  grammar?: string;
+  /** JSON schema of the text, which is JSON then. */
+  schema?: object;
+  /** Texts of control tokens in the prompt become those (default: true). */
+  special?: boolean;
+}
+
+export interface Message {
+  role: 'system' | 'user' | 'assistant' | 'tool' | string;
+  content?: string | null;
+  [key: string]: unknown;
+}
+
+/** As OpenAI's chats have it: tools, tool_choice, chat_template_kwargs ...; members that mean nothing are passed over. */
+export interface ChatRequest { messages: Message[]; [key: string]: unknown }
+
+export type ChatEvent =
+  | { type: 'content' | 'reasoning'; text: string }
+  | { type: 'call'; call: number; text: string; id?: string }
+  | { type: 'arguments'; call: number; text: string }
+  | { type: 'call_end'; call: number };
+
+/** Why a text ended: by the model, a stop, maxTokens, or a full context; and how many tokens were drawn. */
+export interface Result { reason: 'end' | 'stop' | 'length' | 'context'; tokens: number }
+
+export interface Info {
+  readonly name: string;
+  readonly target: string;
+  readonly build: string;
+  readonly forgec: string;
+  readonly nVocab: number;
+  readonly nCtx: number;
+  readonly nEmbd: number;
+  /** Tokens of a prompt computed at once. */
+  readonly chunk: number;
+  /** The model gives vectors of texts and writes none. */
+  readonly embeddings: boolean;
+  readonly hasTokenizer: boolean;
+  readonly hasChat: boolean;
+  readonly hasGrammar: boolean;
+  readonly weightsBytes: number;
+  readonly memoryBytes: number;
+  /** What is used where options say nothing. */
+  readonly sampling: Readonly<Required<Omit<Sampling, 'seed'>>>;
+}
+
+export declare class Model {
+  private constructor();
+  readonly info: Info;
+
+  /** Tokens of a text.  bos (default: true): with what begins a text; special: texts of control tokens become those. */
+  encode(text: string, options?: { bos?: boolean; special?: boolean }): number[];
+  /** The text of a token, or of several together. */
+  decode(tokens: number | Iterable<number>): string;
+  /** The bytes of one token, perhaps a part of a character. */
+  pieces(token: number): Uint8Array;
+  readonly bos: number;
+  readonly eos: number;
+  isEnd(token: number): boolean;
+
+  /** Tokens in the context. */
+  readonly nPast: number;
+  readonly tokens: number[];
+  /** A copy of the logits after the last token. */
+  readonly logits: Float32Array;
+  /** Appends tokens. */
+  prefill(tokens: Iterable<number>, options?: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void }): Promise<void>;
+  /** Appends one. */
+  step(token: number, options?: { signal?: AbortSignal }): Promise<void>;
+  /** Appends at most info.chunk tokens and gives the logits after each: [n][nVocab]; of a model of embeddings its rows: [n][nEmbd]. */
+  rows(tokens: Iterable<number>): Promise<Float32Array>;
+  /** The next token, drawn from the logits. */
+  sample(options?: Sampling): number;
+  /** Back to the first n tokens (default: 0). */
+  reset(n?: number): Promise<void>;
+  /** The vector of a text, of a model of embeddings; of length 1 unless asItIs. */
+  embed(input: string | Iterable<number>, options?: { asItIs?: boolean }): Promise<Float32Array>;
+
+  /** Text behind a prompt, or the content of an answer to messages, piece by piece.  What the context has of the prompt stays. */
+  generate(input: string | number[] | Message[] | ChatRequest, options?: GenerateOptions): AsyncGenerator<string, Result, void>;
+  /** The answer to messages as it comes: content, reasoning and calls of tools. */
+  chat(input: Message[] | ChatRequest, options?: GenerateOptions): AsyncGenerator<ChatEvent, Result, void>;
+  /** Tokens behind tokens. */
+  draw(tokens: Iterable<number>, options?: GenerateOptions): AsyncGenerator<number, Result, void>;
+  close(): void;
+}
+
+export declare function load(options?: LoadOptions): Promise<Model>;
+export default load;

@@ -1,0 +1,689 @@
+// model.js -- the model of this folder in a page, a worker or Node: `const model = await load()`.  An ES module without dependencies;
+// model.d.ts has its types.  What computes is an engine (class WasmEngine): another one takes its place by the same methods.
+
+const facts = null; // @facts: what the module was built with, written by forgec
+
+/** Every failure: `code` for programs, `message` one sentence for people. */
+export class ModelError extends Error {
+  constructor(code, message, cause) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'ModelError';
+    this.code = code;
+  }
+}
+
+// enum model_status
+const MORE = 1, OK = 0, NO_ROOM = -8, CANNOT_REWIND = -14, REFUSED = -18, STUCK = -19;
+const statusCodes = {
+  [-1]: 'bad_argument', [-2]: 'out_of_memory', [-3]: 'wrong_hash', [-4]: 'context_full', [-7]: 'no_tokenizer', [NO_ROOM]: 'no_room',
+  [-13]: 'not_finite', [CANNOT_REWIND]: 'cannot_rewind', [-16]: 'wrong_kind', [-17]: 'no_template', [REFUSED]: 'refused', [STUCK]: 'stuck',
+};
+const SPECIAL = 1, ADD_BOS = 2;                                           // flags of encode
+const GRAMMAR = 0, SCHEMA = 1;                                            // enum model_grammar_kind
+const EVENTS = ['content', 'reasoning', 'call', 'arguments', 'call_end']; // enum model_event_kind
+const REFUSAL_BYTES = 308, PIECE_BYTES = 4096, PAGE = 65536;
+
+const up = (n, to) => Math.ceil(n / to) * to;
+const linear = ([each, fixed], n) => each * n + fixed;
+
+// ---- files ----
+
+const isNode = typeof process === 'object' && !!process.versions?.node;
+
+function aborted(signal) {
+  if (signal?.aborted) throw new ModelError('aborted', 'It was aborted.', signal.reason);
+}
+
+/** The bytes of a file on this machine, into `target` from `at` on, or as an array of their own. */
+async function readLocal(url, file, target, at, progress, signal) {
+  const { open } = await import('node:fs/promises');
+  let handle;
+  try {
+    handle = await open(url, 'r');
+  } catch (error) {
+    throw new ModelError(error.code === 'ENOENT' ? 'not_found' : 'network', `${file.file} cannot be opened: ${error.message}.`, error);
+  }
+  try {
+    const { size } = await handle.stat();
+    if (size !== file.bytes) throw wrongSize(file, size);
+    for (let done = 0; done < file.bytes;) {
+      aborted(signal);
+      const { bytesRead } = await handle.read(target, at + done, Math.min(file.bytes - done, 1 << 22), done);
+      if (bytesRead === 0) throw wrongSize(file, done);
+      done += bytesRead;
+      progress(bytesRead);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+function wrongSize(file, size) {
+  return new ModelError('wrong_size', `${file.file} has ${size} bytes and not ${file.bytes}: it is cut short or of another build.`);
+}
+
+async function readRemote(fetcher, url, file, target, at, progress, signal) {
+  let response, done = 0;
+  try {
+    response = await fetcher(url, { signal });
+  } catch (error) {
+    aborted(signal);
+    throw new ModelError('network', `${file.file} cannot be fetched: ${error.message}.`, error);
+  }
+  if (response.status === 404) throw new ModelError('not_found', `${file.file} is not there: ${url} gives status 404.`);
+  if (!response.ok) throw new ModelError('http', `${file.file} cannot be fetched: ${url} gives status ${response.status}.`);
+  const take = (bytes) => {
+    if (done + bytes.length > file.bytes) throw wrongSize(file, `more than ${file.bytes}`);
+    target.set(bytes, at + done);
+    done += bytes.length;
+    progress(bytes.length);
+  };
+  try {
+    if (!response.body) take(new Uint8Array(await response.arrayBuffer()));
+    else {
+      const reader = response.body.getReader();
+      try {
+        for (let part; !(part = await reader.read()).done;) take(part.value);
+      } catch (error) {
+        reader.cancel().catch(() => {});
+        throw error;
+      }
+    }
+  } catch (error) {
+    aborted(signal);
+    if (error instanceof ModelError) throw error;
+    throw new ModelError('network', `${file.file} broke off after ${done} bytes: ${error.message}.`, error);
+  }
+  if (done !== file.bytes) throw wrongSize(file, done);
+}
+
+/** SHA-256 in hex; null where there is none: pages that came neither by https nor from this machine. */
+async function sha256(bytes) {
+  const { subtle } = globalThis.crypto ?? (isNode ? (await import('node:crypto')).webcrypto : {});
+  if (!subtle) return null;
+  return Array.from(new Uint8Array(await subtle.digest('SHA-256', bytes)), (b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+/** Reads files of the folder; false from `get` means that a hash could not be compared. */
+class Files {
+  constructor({ base, fetch: fetcher, signal, onProgress }) {
+    this.base = new URL(base ?? '.', base === undefined ? import.meta.url : globalThis.location?.href ?? import.meta.url);
+    if (!this.base.pathname.endsWith('/')) this.base.pathname += '/';
+    this.fetcher = fetcher;
+    this.signal = signal;
+    this.onProgress = onProgress;
+    this.loaded = 0;
+    this.total = [facts.module, ...facts.weights].reduce((sum, file) => sum + file.bytes, 0);
+  }
+
+  async get(file, target, at) {
+    aborted(this.signal);
+    const url = new URL(file.file, this.base);
+    const progress = (bytes) => {
+      this.loaded += bytes;
+      this.onProgress?.({ loaded: this.loaded, total: this.total, file: file.file });
+    };
+    if (!this.fetcher && url.protocol === 'file:' && isNode) await readLocal(url, file, target, at, progress, this.signal);
+    else await readRemote(this.fetcher ?? globalThis.fetch, url.href, file, target, at, progress, this.signal);
+    const hash = await sha256(target.subarray(at, at + file.bytes));
+    if (hash !== null && hash !== file.sha256)
+      throw new ModelError('wrong_hash', `${file.file} is damaged or of another build: its SHA-256 is not the one of this model.`);
+    return hash !== null;
+  }
+}
+
+// ---- memory ----
+
+/** A module's memory: what lies there for good, then the room for texts, which is taken and given back from its end. */
+class Memory {
+  constructor(memory, from) {
+    this.memory = memory;
+    this.at = from;
+  }
+
+  get u8() { return new Uint8Array(this.memory.buffer); }
+  u32(at) { return new DataView(this.memory.buffer).getUint32(at, true); }
+  i32(at) { return new DataView(this.memory.buffer).getInt32(at, true); }
+  f32(at) { return new DataView(this.memory.buffer).getFloat32(at, true); }
+
+  /** Memory up to `end` is there. */
+  need(end) {
+    const missing = Math.ceil((end - this.memory.buffer.byteLength) / PAGE);
+    if (missing <= 0) return;
+    try {
+      this.memory.grow(missing);
+    } catch (error) {
+      throw new ModelError('out_of_memory', `There is no memory for ${Math.ceil(end / 2 ** 20)} MiB.`, error);
+    }
+  }
+
+  take(bytes) {
+    const at = up(this.at, facts.align);
+    this.need(at + bytes);
+    this.at = at + bytes;
+    return at;
+  }
+
+  put(bytes) {
+    const at = this.take(bytes.length);
+    this.u8.set(bytes, at);
+    return at;
+  }
+
+  /** What `work` takes is given back. */
+  within(work) {
+    const at = this.at;
+    try {
+      return work();
+    } finally {
+      this.at = at;
+    }
+  }
+}
+
+const utf8 = new TextEncoder();
+
+function cString(memory, at) {
+  const bytes = memory.u8;
+  return new TextDecoder().decode(bytes.subarray(at, bytes.indexOf(0, at)));
+}
+
+// ---- the engine ----
+
+/** Steps of the model in WebAssembly.  An engine has `tokens` (those of its context), `logits` (after the last of them), and the methods
+ * prefill, rows, embed, sample, reset and close; all but sample may return promises.  Failures are thrown.  One that computes elsewhere
+ * puts its logits at logitsAt, where the module's sampler and masks look for them. */
+class WasmEngine {
+  constructor(call, memory, check, at) {
+    this.call = call;
+    this.memory = memory;
+    this.check = check;
+    Object.assign(this, at);
+    this.tokens = [];
+    check(call.open(at.workspace, facts.workspaceBytes, at.weights, at.weightsBytes));
+  }
+
+  get logits() { return new Float32Array(this.memory.memory.buffer, this.logitsAt, facts.nVocab); }
+
+  put(tokens) { return this.memory.put(new Uint8Array(Int32Array.from(tokens).buffer)); }
+
+  /** Appends tokens, a chunk of them at a time, between which the page lives on. */
+  async prefill(tokens, pause, onProgress) {
+    for (let i = 0; i < tokens.length; i += facts.chunk) {
+      const chunk = tokens.slice(i, i + facts.chunk), last = i + chunk.length === tokens.length;
+      const status = this.memory.within(() => this.call.prefill(this.workspace, this.put(chunk), chunk.length, last ? this.logitsAt : 0));
+      if (status !== OK) this.tokens.length = this.call.n_past(this.workspace);
+      this.check(status);
+      this.tokens.push(...chunk);
+      onProgress?.(i + chunk.length, tokens.length);
+      if (!last || tokens.length === 1) await pause();
+    }
+  }
+
+  /** The same of at most a chunk, with the logits after each of them, or their rows. */
+  rows(tokens) {
+    return this.memory.within(() => {
+      const columns = facts.embeddings ? facts.nEmbd : facts.nVocab;
+      const at = this.put(tokens), to = this.memory.take(4 * tokens.length * columns);
+      this.check(this.call.rows(this.workspace, at, tokens.length, to));
+      this.tokens.push(...tokens);
+      return new Float32Array(this.memory.memory.buffer, to, tokens.length * columns).slice();
+    });
+  }
+
+  embed(tokens, asItIs) {
+    return this.memory.within(() => {
+      const at = this.put(tokens), to = this.memory.take(4 * facts.nEmbd);
+      this.check(this.call.embed(this.workspace, at, tokens.length, asItIs ? 1 : 0, to));
+      return new Float32Array(this.memory.memory.buffer, to, facts.nEmbd).slice();
+    });
+  }
+
+  /** The next token, drawn from the logits, which it may change. */
+  sample({ temperature, topK, topP, minP, repeatPenalty, repeatLastN }, seed) {
+    return this.check(this.call.sample(this.workspace, this.logitsAt, temperature, topK, topP, minP, repeatPenalty, repeatLastN, seed));
+  }
+
+  /** Back to the first n tokens; false: the model keeps too little of them. */
+  reset(n) {
+    const status = this.call.reset(this.workspace, n);
+    if (status === CANNOT_REWIND) return false;
+    this.check(status);
+    this.tokens.length = n;
+    return true;
+  }
+
+  close() {}
+}
+
+// ---- the model ----
+
+/** Gives the page its turn when the last one is a while ago. */
+function pauser(signal, milliseconds = 12) {
+  let last = performance.now();
+  const turn = globalThis.scheduler?.yield ? () => globalThis.scheduler.yield()
+    : typeof setImmediate === 'function' ? () => new Promise((go) => setImmediate(go))
+    : () => new Promise((go) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => { port1.close(); go(); };
+      port2.postMessage(0);
+    });
+  return async () => {
+    if (performance.now() - last >= milliseconds) {
+      await turn();
+      last = performance.now();
+    }
+    aborted(signal);
+  };
+}
+
+/** Text up to the first of the stops, as early as it is certain. */
+class Stops {
+  constructor(stops) {
+    this.stops = (typeof stops === 'string' ? [stops] : stops ?? []).filter((s) => s.length > 0);
+    this.held = '';
+    this.found = false;
+  }
+
+  take(text) {
+    if (this.found) return '';
+    this.held += text;
+    const places = this.stops.map((stop) => this.held.indexOf(stop)).filter((at) => at >= 0);
+    this.found = places.length > 0;
+    const end = this.found ? Math.min(...places) : this.held.length - this.begun(), out = this.held.slice(0, end);
+    this.held = this.found ? '' : this.held.slice(end);
+    return out;
+  }
+
+  /** How many characters at the end may be the beginning of a stop. */
+  begun() {
+    for (let n = Math.min(this.held.length, Math.max(0, ...this.stops.map((stop) => stop.length - 1))); n > 0; n--)
+      if (this.stops.some((stop) => stop.startsWith(this.held.slice(-n)))) return n;
+    return 0;
+  }
+
+  end() {
+    const out = this.held;
+    this.held = '';
+    return out;
+  }
+}
+
+function number(options, name, otherwise, least, most) {
+  const value = options[name] ?? otherwise;
+  if (typeof value !== 'number' || !(value >= least && value <= most))
+    throw new ModelError('bad_argument', `${name} is ${String(value)} and not a number from ${least} to ${most}.`);
+  return value;
+}
+
+export class Model {
+  #call; #memory; #engine; #check; #tell = null; #busy = false; #closed = false; #lexicon = 0; #defaults;
+
+  /** Use load(). */
+  constructor(parts) {
+    this.#call = parts.call;
+    this.#memory = parts.memory;
+    this.#engine = parts.engine;
+    this.#check = parts.check;
+    parts.hear((...event) => this.#tell?.(...event));
+    const at = this.#call.suggested(), float = (i) => this.#memory.f32(at + 4 * i), whole = (i) => this.#memory.i32(at + 4 * i);
+    const or = (value, otherwise) => (value >= 0 ? Number(value.toPrecision(7)) : otherwise);
+    this.#defaults = { temperature: or(float(0), 0.8), topK: or(whole(4), 40), topP: or(float(1), 0.95), minP: or(float(2), 0.05),
+                       repeatPenalty: or(float(3), 1), repeatLastN: Math.min(or(whole(5), 64), 64) };
+    this.info = Object.freeze({ name: facts.name, target: facts.target, build: facts.build, forgec: facts.forgec, nVocab: facts.nVocab,
+                                nCtx: facts.nCtx, nEmbd: facts.nEmbd, chunk: facts.chunk, embeddings: facts.embeddings,
+                                hasTokenizer: facts.hasTokenizer, hasChat: facts.hasChat, hasGrammar: facts.hasGrammar,
+                                weightsBytes: facts.weights.reduce((sum, file) => sum + file.bytes, 0),
+                                memoryBytes: this.#memory.memory.buffer.byteLength, sampling: Object.freeze({ ...this.#defaults }) });
+  }
+
+  // ---- text ----
+
+  /** Tokens of a text.  bos: with what begins a text where the model wants it; special: texts of control tokens become those. */
+  encode(text, { bos = true, special = false } = {}) {
+    this.#ready(false);
+    const bytes = utf8.encode(text);
+    return this.#memory.within(() => {
+      const from = this.#memory.put(bytes), capacity = bytes.length + 8;
+      const scratchBytes = linear(facts.encodeBytes, bytes.length), scratch = this.#memory.take(scratchBytes);
+      const to = this.#memory.take(4 * capacity);
+      const flags = (bos ? ADD_BOS : 0) | (special ? SPECIAL : 0);
+      const n = this.#check(this.#call.encode(from, bytes.length, flags, to, capacity, scratch, scratchBytes));
+      return Array.from(new Int32Array(this.#memory.memory.buffer, to, n));
+    });
+  }
+
+  /** The bytes of one token, perhaps a part of a character. */
+  pieces(token) {
+    this.#ready(false);
+    return this.#memory.within(() => {
+      for (let capacity = PIECE_BYTES; ;) {
+        const to = this.#memory.take(capacity), n = this.#check(this.#call.decode(token, to, capacity));
+        if (n <= capacity) return this.#memory.u8.slice(to, to + n);
+        capacity = n;
+      }
+    });
+  }
+
+  /** The text of a token, or of several together. */
+  decode(tokens) {
+    const decoder = new TextDecoder();
+    let text = '';
+    for (const token of typeof tokens === 'number' ? [tokens] : tokens) text += decoder.decode(this.pieces(token), { stream: true });
+    return text + decoder.decode();
+  }
+
+  get bos() { return this.#call.bos(); }
+  get eos() { return this.#call.eos(); }
+  isEnd(token) { return this.#call.is_end(token) !== 0; }
+
+  // ---- steps ----
+
+  get nPast() { return this.#engine.tokens.length; }
+  get tokens() { return this.#engine.tokens.slice(); }
+  /** A copy of the logits after the last token. */
+  get logits() { return this.#engine.logits.slice(); }
+
+  /** Appends tokens to the context. */
+  async prefill(tokens, { signal, onProgress } = {}) {
+    return this.#alone(() => this.#append(Array.from(tokens), signal, onProgress));
+  }
+
+  /** Appends one token. */
+  async step(token, options) { return this.prefill([token], options); }
+
+  /** The logits after each of at most info.chunk tokens, which are appended: [n][nVocab]; of a model of embeddings its rows: [n][nEmbd]. */
+  async rows(tokens) { return this.#alone(() => { this.#fits(tokens.length); return this.#engine.rows(Array.from(tokens)); }); }
+
+  /** The next token by the model's sampler, from the logits. */
+  sample(options = {}) {
+    this.#ready(true);
+    return this.#engine.sample(this.#sampling(options), this.#seed(options, 0));
+  }
+
+  /** Back to the first n tokens.  Where the model keeps too little of them it rejects with cannot_rewind; 0 is always possible. */
+  async reset(n = 0) {
+    return this.#alone(async () => {
+      if (!Number.isInteger(n) || n < 0 || n > this.nPast)
+        throw new ModelError('bad_argument', `reset: ${String(n)} is not a number of tokens from 0 to ${this.nPast}.`);
+      if (!await this.#engine.reset(n))
+        throw new ModelError('cannot_rewind', `The model cannot go back to ${n} tokens: reset to 0 and append them again.`);
+    });
+  }
+
+  /** The vector of a text or of tokens, of a model of embeddings. */
+  async embed(input, { asItIs = false } = {}) {
+    return this.#alone(() => {
+      const tokens = typeof input === 'string' ? this.encode(input, { special: true }) : Array.from(input);
+      if (tokens.length > facts.nCtx) throw this.#full(tokens.length, 0);
+      return this.#engine.embed(tokens, asItIs);
+    });
+  }
+
+  // ---- generation ----
+
+  /** Text behind a prompt (a string, or tokens), or the content of an answer to messages, piece by piece. */
+  async *generate(input, options = {}) {
+    const isTokens = ArrayBuffer.isView(input) || (Array.isArray(input) && typeof input[0] !== 'object');
+    const isChat = input !== null && typeof input === 'object' && !isTokens;
+    if (isChat) {
+      const events = this.chat(input, options);
+      try {
+        for (let next; ;) {
+          next = await events.next();
+          if (next.done) return next.value;
+          if (next.value.type === 'content') yield next.value.text;
+        }
+      } finally {
+        await events.return();
+      }
+    }
+    const run = this.#begin(options);
+    try {
+      const prompt = typeof input === 'string' ? this.encode(input, { special: options.special ?? true }) : Array.from(input);
+      const decoder = new TextDecoder(), stops = new Stops(options.stop);
+      const tokens = this.#draw(prompt.length ? prompt : [Math.max(this.bos, 0)], options, run);
+      for (let next; ;) {
+        next = await tokens.next();
+        const text = next.done ? stops.take(decoder.decode()) + stops.end()
+          : stops.take(decoder.decode(this.pieces(next.value), { stream: true }));
+        if (text) yield text;
+        if (next.done) return next.value;
+        if (stops.found) return { reason: 'stop', tokens: run.drawn };
+      }
+    } finally {
+      this.#end(run);
+    }
+  }
+
+  /** The answer to a conversation (messages, or a request with messages, tools ... in OpenAI's form) as events: content, reasoning, and
+   * calls of tools. */
+  async *chat(input, options = {}) {
+    const run = this.#begin(options), events = [], decoders = new Map(), stops = new Stops(options.stop);
+    const push = (kind, call, text, id) => {
+      const type = EVENTS[kind], key = `${type} ${call}`;
+      if (!decoders.has(key)) decoders.set(key, new TextDecoder());
+      let words = text.length ? decoders.get(key).decode(text, { stream: true }) : '';
+      if (type === 'content') words = stops.take(words);
+      if (words || type === 'call' || type === 'call_end')
+        events.push({ type, ...(words && { text: words }), ...(kind >= 2 && { call }), ...(id && { id }) });
+    };
+    try {
+      const { prompt, answer } = this.#render(Array.isArray(input) ? { messages: input } : input);
+      this.#tell = (kind, call, text, n, id, nId) =>
+        push(kind, call, this.#bytes(text, n), nId ? new TextDecoder().decode(this.#bytes(id, nId)) : '');
+      run.inReasoning = () => this.#call.answer_in_reasoning(answer) !== 0;
+      const tokens = this.#draw(prompt, options, run);
+      for (let next, ended = false; ;) {
+        next = await tokens.next();
+        if (next.done) this.#call.answer_end(answer);
+        else ended = this.#check(this.#call.answer_token(answer, next.value)) !== MORE;
+        if (next.done && stops.held) events.push({ type: 'content', text: stops.end() });
+        for (const event of events.splice(0)) yield event;
+        if (next.done) return next.value;
+        if (ended || stops.found) return { reason: ended ? 'end' : 'stop', tokens: run.drawn };
+      }
+    } finally {
+      this.#tell = null;
+      this.#end(run);
+    }
+  }
+
+  /** Nothing can be done with the model any more; its memory is free when nothing refers to it. */
+  close() {
+    this.#engine.close();
+    this.#closed = true;
+  }
+
+  // ---- inside ----
+
+  #ready(alone) {
+    if (this.#closed) throw new ModelError('closed', 'The model was closed.');
+    if (alone && this.#busy) throw new ModelError('busy', 'The model is at work: one text at a time.');
+  }
+
+  async #alone(work) {
+    this.#ready(true);
+    this.#busy = true;
+    try {
+      return await work();
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  #full(wanted, past) {
+    return new ModelError('context_full', `${wanted} tokens do not fit behind ${past}: the context has ${facts.nCtx}.`);
+  }
+
+  #fits(n) {
+    if (n === 0) throw new ModelError('bad_argument', 'There are no tokens to append.');
+    if (n > facts.nCtx - this.nPast) throw this.#full(n, this.nPast);
+  }
+
+  async #append(tokens, signal, onProgress) {
+    this.#fits(tokens.length);
+    await this.#engine.prefill(tokens, pauser(signal), onProgress);
+  }
+
+  #sampling(options) {
+    const d = this.#defaults;
+    return { temperature: number(options, 'temperature', d.temperature, 0, 1e30), topK: number(options, 'topK', d.topK, 0, 2 ** 31 - 1),
+             topP: number(options, 'topP', d.topP, 0, 1), minP: number(options, 'minP', d.minP, 0, 1),
+             repeatPenalty: number(options, 'repeatPenalty', d.repeatPenalty, 0, 1e30),
+             repeatLastN: number(options, 'repeatLastN', d.repeatLastN, 0, 64) };
+  }
+
+  #seed(options, otherwise) { return number(options, 'seed', otherwise, 0, Number.MAX_SAFE_INTEGER); }
+
+  /** A text of its own begins: one at a time, and what it takes of the memory goes with its end. */
+  #begin(options) {
+    this.#ready(true);
+    if (facts.embeddings) throw new ModelError('wrong_kind', 'The model gives vectors of texts (embed), it writes none.');
+    const run = { mark: this.#memory.at, sampling: this.#sampling(options),
+                  seed: this.#seed(options, 1 + Math.floor(Math.random() * 2 ** 52)),
+                  most: number(options, 'maxTokens', Infinity, 0, Infinity), drawn: 0, inReasoning: () => false };
+    this.#busy = true;
+    return run;
+  }
+
+  #end(run) {
+    this.#memory.at = run.mark;
+    this.#busy = false;
+  }
+
+  /** The prompt of a conversation, and where its answer is read. */
+  #render(request) {
+    const text = utf8.encode(JSON.stringify(request)), at = this.#memory.put(text), refusal = this.#memory.take(REFUSAL_BYTES);
+    const now = Math.floor(Date.now() / 1000 - 60 * new Date().getTimezoneOffset());
+    for (let bytes = linear(facts.chatBytes, text.length); ; bytes *= 2) {
+      const mark = this.#memory.at, chat = this.#memory.take(bytes);
+      let status = this.#call.chat_open(chat, bytes, at, text.length, now, refusal);
+      if (status === OK) {
+        const most = this.#call.chat_bytes(chat) + 8, to = this.#memory.take(4 * most), n = this.#call.chat_tokens(chat, to, most);
+        if (n > facts.nCtx) throw this.#full(n, 0);
+        if (n >= 0) {
+          const prompt = Array.from(new Int32Array(this.#memory.memory.buffer, to, n)), answer = this.#memory.take(facts.answerBytes);
+          this.#check(this.#call.answer_open(answer, facts.answerBytes, chat));
+          return { prompt, answer };
+        }
+        status = n;
+      }
+      if (status === REFUSED) throw this.#refused('The chat template does not take the conversation', refusal);
+      if (status !== NO_ROOM || bytes > 2 ** 30) this.#check(status);
+      this.#memory.at = mark;
+    }
+  }
+
+  /** What the module means by an address and a number, which come to JavaScript with a sign. */
+  #bytes(at, n) { return this.#memory.u8.slice(at >>> 0, (at >>> 0) + (n >>> 0)); }
+
+  #refused(what, refusal) {
+    const line = this.#memory.u32(refusal), place = line ? ` (line ${line}, column ${this.#memory.u32(refusal + 4)})` : '';
+    return new ModelError('refused', `${what}${place}: ${cString(this.#memory, refusal + 8)}.`);
+  }
+
+  /** What masks the tokens that may not come: 0, or a mask in the run's memory. */
+  #mask(options) {
+    if (options.grammar === undefined && options.schema === undefined && !facts.hasGrammar) return 0;
+    const memory = this.#memory, call = this.#call, used = memory.take(8), out = memory.take(8), refusal = memory.take(REFUSAL_BYTES);
+    const lexicon = memory.take(facts.lexiconBytes), mask = memory.take(facts.maskBytes);
+    this.#check(call.lexicon_open(lexicon, facts.lexiconBytes, used));
+    let grammar = call.grammar_built_in();
+    if (options.grammar !== undefined || options.schema !== undefined) {
+      const kind = options.grammar !== undefined ? GRAMMAR : SCHEMA;
+      const text = utf8.encode(kind === GRAMMAR ? options.grammar : JSON.stringify(options.schema)), at = memory.put(text);
+      for (let bytes = linear(kind === GRAMMAR ? facts.grammarBytes : facts.schemaBytes, text.length); ; bytes *= 2) {
+        const mark = memory.at, status = call.grammar_open(out, memory.take(bytes), bytes, kind, at, text.length, used, refusal);
+        if (status === REFUSED) throw this.#refused(kind === GRAMMAR ? 'The grammar cannot be' : 'The schema cannot be', refusal);
+        if (status === OK) break;
+        if (status !== NO_ROOM || bytes > 2 ** 30) this.#check(status);
+        memory.at = mark;
+      }
+      grammar = memory.u32(out);
+    }
+    this.#check(call.mask_open(mask, facts.maskBytes, grammar, lexicon));
+    return mask;
+  }
+
+  /** Tokens behind a prompt.  What of it the context has already stays there. */
+  async *#draw(prompt, { signal, onProgress, ignoreEnd = false, grammar, schema }, run) {
+    if (prompt.length > facts.nCtx) throw this.#full(prompt.length, 0);
+    const mask = this.#mask({ grammar, schema }), pause = pauser(signal), past = this.#engine.tokens;
+    let common = 0;
+    while (common < prompt.length - 1 && past[common] === prompt[common]) common++;
+    if (common < past.length && !await this.#engine.reset(common)) await this.#engine.reset(common = 0);
+    await this.#append(prompt.slice(common), signal, onProgress);
+    for (let seed = run.seed; run.drawn < run.most; seed = 0) {
+      const guides = mask !== 0 && !run.inReasoning();
+      if (guides) {
+        const status = this.#call.mask_logits(mask, this.#engine.logitsAt);
+        if (status === STUCK && this.#call.mask_may_end(mask)) return { reason: 'end', tokens: run.drawn };
+        this.#check(status);
+      }
+      const token = this.#engine.sample(run.sampling, seed);
+      if (this.isEnd(token) && !ignoreEnd) return { reason: 'end', tokens: run.drawn };
+      if (guides) this.#check(this.#call.mask_token(mask, token));
+      run.drawn++;
+      yield token;
+      if (run.drawn >= run.most) break;
+      if (this.nPast === facts.nCtx) return { reason: 'context', tokens: run.drawn };
+      await this.#engine.prefill([token], pause);
+    }
+    return { reason: 'length', tokens: run.drawn };
+  }
+
+  /** Tokens behind tokens, as drawn: for those who make text of them elsewhere. */
+  async *draw(prompt, options = {}) {
+    const run = this.#begin(options);
+    try {
+      return yield* this.#draw(Array.from(prompt), options, run);
+    } finally {
+      this.#end(run);
+    }
+  }
+}
+
+// ---- loading ----
+
+// A function that returns a vector: only engines with SIMD take it.
+const simdProbe = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0,
+                                10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
+
+/** Loads the model.  base: the folder's address (default: where this file is); fetch: in the place of the global one; onProgress: is told
+ * {loaded, total, file}; signal: an AbortSignal. */
+export async function load(options = {}) {
+  if (typeof WebAssembly !== 'object' || !WebAssembly.validate(simdProbe))
+    throw new ModelError('no_simd', 'This browser has no WebAssembly with SIMD, which the model needs.');
+  const files = new Files(options);
+  const code = new Uint8Array(facts.module.bytes);
+  await files.get(facts.module, code, 0);
+  let hear = null, exports;
+  try {
+    const imports = { env: { tell: (...event) => hear?.(...event) } };
+    ({ exports } = (await WebAssembly.instantiate(code, imports)).instance);
+  } catch (error) {
+    if (error instanceof RangeError) throw new ModelError('out_of_memory', 'There is no memory for the module.', error);
+    throw new ModelError('no_simd', `The module cannot be compiled here: ${error.message}.`, error);
+  }
+  const memory = new Memory(exports.memory, exports.__heap_base.value);
+  const check = (status) => {
+    if (status >= 0) return status;
+    const text = cString(memory, exports.explain(status));
+    throw new ModelError(statusCodes[status] ?? 'failed', `${text[0].toUpperCase()}${text.slice(1)}.`);
+  };
+  const weightsBytes = facts.weights.reduce((sum, file) => sum + file.bytes, 0);
+  const at = { weightsBytes, weights: memory.take(weightsBytes), workspace: memory.take(facts.workspaceBytes),
+               logitsAt: memory.take(4 * facts.nVocab) };
+  memory.need(memory.at + facts.roomBytes);
+  let hashed = true, to = at.weights;
+  for (const file of facts.weights) {
+    hashed = await files.get(file, memory.u8, to) && hashed;
+    to += file.bytes;
+  }
+  const engine = new WasmEngine(exports, memory, check, at);
+  if (!hashed) check(exports.verify(at.workspace));
+  return new Model({ call: exports, memory, engine, check, hear: (listener) => { hear = listener; } });
+}
+
+export default load;

@@ -1,0 +1,146 @@
+#!/usr/bin/env node
+// run.js -- the model of this folder as a program of Node: `node run.js -p "Once upon a time" -n 100`.
+import { readFileSync, writeSync, openSync } from 'node:fs';
+import { load, ModelError } from './model.js';
+
+const help = `usage: node run.js [options]
+
+  -p TEXT                the prompt                  --chat TEXT       a message; prints the answer
+  -n N                   tokens at most              -s N              seed (0: any)
+      --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --repeat-last-n N
+  -r TEXT                stop before this text       --ignore-eos      go on where the text ends
+      --tokens IDS       ids as the prompt; @FILE    --print-tokens    ids in place of text
+      --logits FILE      logits after every prompt token, float32 [tokens][vocabulary]
+      --rows FILE        of a model of embeddings: its rows, float32 [tokens][numbers]
+  -ub N                  tokens of a step for --logits (default: as many as it takes; 0 and 1: one by one)
+      --bench            tokens in a second: of a prompt (-pp N, default 128), and generated (-n N, default 64)
+  -q                     no closing line             --info            what the model is, as JSON
+`;
+
+function usage(message) {
+  process.stderr.write(`run.js: ${message}; see --help\n`);
+  process.exit(2);
+}
+
+const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '-q': 'quiet', '--info': 'info',
+                '--help': 'help', '-h': 'help' };
+const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
+                '--rows': 'rows', '--target': 'target' };
+const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
+                  '--repeat-penalty': 'repeatPenalty', '--repeat-last-n': 'repeatLastN', '-ub': 'together',
+                  '-pp': 'promptTokens', '-t': 'threads' };
+
+function options(argv) {
+  const o = {};
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i];
+    if (word in flags) o[flags[word]] = true;
+    else if (!(word in words) && !(word in numbers)) usage(`unknown option ${word}`);
+    else if (++i === argv.length) usage(`${word} needs a value`);
+    else if (word in words) o[words[word]] = argv[i];
+    else if (Number.isFinite(o[numbers[word]] = Number(argv[i])) && argv[i].trim()) continue;
+    else usage(`${word}: "${argv[i]}" is no number`);
+  }
+  if (o.seed === 0) delete o.seed;
+  if (o.threads !== undefined && o.threads !== 1) usage('-t: there is one thread');
+  return o;
+}
+
+function idsOf(text) {
+  if (text.startsWith('@')) text = readFileSync(text.slice(1), 'utf8');
+  return text.split(/[\s,]+/).filter(Boolean).map((word) => {
+    if (!/^\d+$/.test(word)) usage(`--tokens: "${word}" is no id`);
+    return Number(word);
+  });
+}
+
+const promptOf = (model, o) => (o.tokens ? idsOf(o.tokens) : model.encode(o.prompt ?? '', { special: true }));
+
+function writeAll(path, parts) {
+  const file = openSync(path, 'w');
+  for (const part of parts) {
+    const bytes = new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
+    for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);
+  }
+}
+
+const stepOf = (model, together = model.info.chunk) => Math.max(1, Math.min(together, model.info.chunk));
+
+/** Logits after each token, or the rows of a model of embeddings, computed in steps of so many. */
+async function rowsOf(model, tokens, together) {
+  const most = stepOf(model, together), parts = [];
+  for (let i = 0; i < tokens.length; i += most) parts.push(await model.rows(tokens.slice(i, i + most)));
+  return parts;
+}
+
+async function rate(n, work) {
+  const start = performance.now();
+  await work();
+  return n / ((performance.now() - start) / 1e3);
+}
+
+/** Medians of seven measurements by turns, and the best of them. */
+async function bench(model, { promptTokens = 128, maxTokens = 64 }) {
+  const tokens = (n) => Array.from({ length: n }, (_, i) => (i * 2654435761) % model.info.nVocab), prompt = [], decode = [];
+  for (let i = 0; i < 8; i++) {
+    await model.reset(0);
+    prompt.push(await rate(promptTokens, () => model.prefill(tokens(promptTokens))));
+    await model.reset(0);
+    await model.step(1);
+    decode.push(await rate(maxTokens, async () => {
+      for (let k = 0; k < maxTokens; k++) await model.step(model.sample({ temperature: 0, repeatPenalty: 0 }));
+    }));
+  }
+  const shown = (list, n) => {
+    const sorted = list.slice(1).sort((a, b) => a - b);
+    return `${sorted[3].toFixed(1)} tok/s (best ${sorted[6].toFixed(1)}, ${n} tokens)`;
+  };
+  process.stdout.write(`prompt ${shown(prompt, promptTokens)}, generation ${shown(decode, maxTokens)}\n`);
+}
+
+async function write(model, o) {
+  const start = performance.now();
+  let result;
+  if (o.printTokens) {
+    const prompt = promptOf(model, o);
+    if (o.together !== undefined) {                       // what is there already is not computed again
+      const most = stepOf(model, o.together);
+      await model.reset(0);
+      for (let i = 0; i + 1 < prompt.length; i += most) await model.prefill(prompt.slice(i, Math.min(i + most, prompt.length - 1)));
+    }
+    const drawn = [], tokens = model.draw(prompt, o);
+    for (let next; ; drawn.push(next.value)) if ((next = await tokens.next()).done) { result = next.value; break; }
+    process.stdout.write(`${drawn.join(' ')}\n`);
+  } else {
+    const input = o.chat !== undefined ? [{ role: 'user', content: o.chat }] : o.tokens ? idsOf(o.tokens) : o.prompt ?? '';
+    const text = model.generate(input, o);
+    for (let next; ;) {
+      if ((next = await text.next()).done) { result = next.value; break; }
+      process.stdout.write(next.value);
+    }
+    process.stdout.write('\n');
+  }
+  const rate = (result.tokens / ((performance.now() - start) / 1e3)).toFixed(1);
+  if (!o.quiet) process.stderr.write(`${result.tokens} tokens (${result.reason}), ${rate} tok/s with the prompt\n`);
+}
+
+const o = options(process.argv.slice(2));
+if (o.help) {
+  process.stdout.write(help);
+  process.exit(0);
+}
+try {
+  const model = await load();
+  if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
+  if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
+  else if (o.bench) await bench(model, o);
+  else if (o.rows) writeAll(o.rows, await rowsOf(model, promptOf(model, o), o.together));
+  else {
+    if (o.logits) writeAll(o.logits, await rowsOf(model, promptOf(model, o), o.together));
+    if (!o.logits || o.maxTokens) await write(model, o);
+  }
+} catch (error) {
+  process.stderr.write(`run.js: ${error.message}\n`);
+  const codes = { context_full: 6, out_of_memory: 5, wrong_hash: 4, wrong_size: 4, not_finite: 4 };
+  process.exitCode = error instanceof ModelError ? codes[error.code] ?? 1 : 1;
+}

@@ -1,0 +1,95 @@
+#!/bin/sh
+# run_web.sh FORGEC DATA STORY MAKE -- folders for pages: what lies in them, what model.js does with good and with spoilt ones (test_web.mjs, in
+# node), wrong outputs, and an object linked into a module of one's own.  DATA: tests/data/golden.  STORY: the storyteller.  MAKE: make_gguf.
+# Skipped (77) without node.
+set -eu
+forgec=$1 golden=$2/q-llama-Q8_0 story=$3 make=$4
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../harness.sh"
+node=$(command -v node || command -v nodejs) || skip "no node"
+
+# stored: of the last check, are its tokens those that are stored?
+ids() { tr -s ' \n' ',' < "$1" | sed 's/,$//'; }
+stored() { [ "$(ids "$tmp/out")" = "$(ids "$golden.greedy")" ] || bad "other tokens than the stored ones"; }
+
+# ---- folders ----
+printf 'inherits: wasm32\npiece: {value: 1, unit: MiB, source: "so that there are several"}\n' > "$tmp/pieces.yaml"
+check "a folder" 0 "$forgec" build "$story" -t "$tmp/pieces.yaml" -q -o "$tmp/story"
+inside=$(ls "$tmp/story" | tr '\n' ' ') pieces=$(printf 'weights-%d.bin ' 0 1 2 3 4 5 6 7)
+[ "$inside" = "model.d.ts model.js model.wasm package.json run.js $pieces" ] || bad "in it are $inside"
+[ "$(wc -c < "$tmp/story/model.wasm")" -lt 2000000 ] || bad "the module is large"
+cp -r "$tmp/story" "$tmp/first"
+check "the same again, in its place" 0 "$forgec" build "$story" -t "$tmp/pieces.yaml" -q --no-cache -o "$tmp/story/"
+diff -r "$tmp/first" "$tmp/story" > "$tmp/out" || bad "the same input gives another folder"
+check "others of that folder" 0 "$forgec" build "$story" -t wasm32 -q -o "$tmp/first"
+[ -f "$tmp/first/weights-0.bin" ] && [ ! -f "$tmp/first/weights-1.bin" ] || bad "pieces of the former folder are left"
+template=$here/../../examples/embed/chat.jinja
+check "a conversation's" 0 "$forgec" build "$golden.gguf" -t wasm32 -q --exact --ctx 256 --chat-template "$template" -o "$tmp/chat"
+ls "$tmp" | grep -q tmp && bad "a temporary folder is left: $(ls "$tmp")"
+
+# ---- wrong outputs ----
+echo text > "$tmp/file"
+mkdir "$tmp/foreign"
+echo text > "$tmp/foreign/index.html"
+refuse "a file is there" 1 "is no folder" "$forgec" build "$story" -t wasm32 -o "$tmp/file"
+refuse "a folder of another's" 1 "holds index.html, which forgec did not write" "$forgec" build "$story" -t wasm32 -o "$tmp/foreign"
+refuse "no folder to write to" 1 "cannot make a folder beside it" "$forgec" build "$story" -t wasm32 -o "$tmp/nowhere/story"
+refuse "no place to write to" 1 "cannot make a folder beside it" "$forgec" build "$story" -t wasm32 -o /proc/story
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir "$tmp/locked"; chmod 500 "$tmp/locked"
+    refuse "a folder nobody may write to" 1 "Permission denied" "$forgec" build "$story" -t wasm32 -o "$tmp/locked/story"
+    chmod 700 "$tmp/locked"
+fi
+# what a disk would say that is full
+refuse "a limit of file sizes" 1 "cannot write" sh -c 'ulimit -f 4000; exec "$@"' sh "$forgec" build "$story" -t wasm32 -q -o "$tmp/new"
+refuse "the same over a folder" 1 "cannot write" sh -c 'ulimit -f 4000; exec "$@"' sh "$forgec" build "$story" -t wasm32 -q -o "$tmp/first"
+[ "$(ls "$tmp/first" | wc -l)" -eq 6 ] || bad "the former folder was changed"
+refuse "standard output" 1 "standard output" "$forgec" build "$story" -t wasm32 -o -
+refuse "several targets" 1 "takes one target" "$forgec" build "$story" -t wasm32,portable -o "$tmp/new"
+refuse "a server" 1 "no --server" "$forgec" build "$story" -t wasm32 --server -o "$tmp/new"
+refuse "no weights" 1 "--weights none" "$forgec" build "$story" -t wasm32 --weights none -o "$tmp/new"
+refuse "threads" 1 "one thread" "$forgec" build "$story" -t wasm32 --threads 2 -o "$tmp/new"
+check "more than 4 GiB" 1 "$forgec" build "$story" -t wasm32 -q --ctx 2000000 -o "$tmp/new"
+err_has "has 4 GiB of memory at most"; err_has "fits with --ctx"
+! ls "$tmp" | grep -q -e '^new' -e tmp || bad "something of a refused folder is there: $(ls "$tmp")"
+
+# ---- model.js, run.js ----
+check "model.js" 0 "$node" "$here/test_web.mjs" "$tmp/story" "$tmp/chat" "$golden"
+cat "$tmp/out"
+check "run.js" 0 "$node" "$tmp/chat/run.js" -q --tokens "@$golden.tokens" --print-tokens -n 48 --temp 0 --repeat-penalty 0 --ignore-eos
+stored
+check "run.js: a wrong option" 2 "$node" "$tmp/chat/run.js" --nonsense
+one_line
+
+# ---- vectors ----
+check "a model of vectors" 0 "$make" --shape golden-bert --type F16 --tokenizer wordpiece -o "$tmp/words.gguf"
+check "its program" 0 "$forgec" build "$tmp/words.gguf" -q --exact -o "$tmp/words-native"
+check "its folder" 0 "$forgec" build "$tmp/words.gguf" -t wasm32 -q --exact -o "$tmp/words"
+check "the program's vector" 0 "$tmp/words-native" -p 'a king and a queen'
+tr -d '[] \n' < "$tmp/out" > "$tmp/vector"
+check "the folder's vector" 0 "$node" --input-type=module -e '
+    const [folder, wanted] = process.argv.slice(1), { load } = await import(`${folder}/model.js`), model = await load();
+    const vector = await model.embed("a king and a queen"), numbers = wanted.split(",").map(Number);
+    const off = Math.max(...numbers.map((x, i) => Math.abs(x - vector[i])));
+    if (vector.length !== numbers.length || !(off < 1e-4)) { console.log(`off by ${off}`); process.exit(1); }' "$tmp/words" "$(cat "$tmp/vector")"
+check "verify, of vectors" 0 "$forgec" verify "$tmp/words.gguf" -t wasm32
+
+# ---- an object in a module of one's own ----
+clang=$(for c in "${FORGEC_CLANG:-clang-19}" clang; do command -v "$c" && break; done || :)
+if [ -n "$clang" ] && "$clang" --target=wasm32 --print-prog-name=wasm-ld | grep -q '^/'; then
+    for kind in obj lib; do
+        case $kind in obj) product=own.o ;; lib) product=libown.a ;; esac
+        check "--emit $kind" 0 "$forgec" build "$golden.gguf" -t wasm32 -q --exact --ctx 256 --emit $kind --prefix own -o "$tmp/$product"
+        check "a module with $product" 0 "$clang" --target=wasm32 -O2 -msimd128 -mbulk-memory -nostdlib -Wl,--no-entry -Wl,--export-dynamic \
+            -I "$tmp" "$here/own.c" "$tmp/$product" -o "$tmp/own.wasm"
+        check "its tokens" 0 "$node" -e 'const { readFileSync } = require("fs"), [path, tokens] = process.argv.slice(1);
+            const { exports } = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(path)));
+            const ids = tokens.trim().split(/[\s,]+/).map(Number);
+            new Int32Array(exports.memory.buffer, exports.room(), ids.length).set(ids);
+            const n = exports.greedy(ids.length, 48);
+            console.log(n < 0 ? n : Array.from(new Int32Array(exports.memory.buffer, exports.room(), n)).join(" "));' \
+            "$tmp/own.wasm" "$(cat "$golden.tokens")"
+        stored
+    done
+else echo "an object in a module: left out, no wasm-ld"; fi
+summary

@@ -1,0 +1,233 @@
+// test_web.mjs STORY CHAT GOLDEN -- folders of the target wasm32 through model.js.  STORY: the storyteller, in pieces of 1 MiB; CHAT: a
+// golden model with a chat template, --exact; GOLDEN: that model's stored tokens, GOLDEN.tokens and GOLDEN.greedy.
+import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+
+const [storyFolder, chatFolder, golden] = process.argv.slice(2);
+const { load, ModelError } = await import(pathToFileURL(`${storyFolder}/model.js`));
+const chatModule = await import(pathToFileURL(`${chatFolder}/model.js`));
+let passed = 0, failed = 0;
+
+async function test(name, work) {
+  try {
+    await work();
+    passed++;
+  } catch (error) {
+    failed++;
+    console.log(`FAILED ${name}: ${error.stack}`);
+  }
+}
+
+function same(got, wanted, what = 'values') {
+  const [a, b] = [JSON.stringify(got), JSON.stringify(wanted)];
+  if (a !== b) throw new Error(`${what} differ: ${a.slice(0, 300)}, wanted ${b.slice(0, 300)}`);
+}
+
+function holds(condition, what) { if (!condition) throw new Error(`not so: ${what}`); }
+
+/** The promise rejects with a ModelError of that code and one sentence that has the text. */
+async function rejects(code, text, promise) {
+  try {
+    await (typeof promise === 'function' ? promise() : promise);
+  } catch (error) {
+    holds(error instanceof ModelError || error instanceof chatModule.ModelError, `a ModelError: ${error.stack}`);
+    same(error.code, code, 'codes');
+    holds(/^[^\n]+\.$/.test(error.message), `one sentence: ${error.message}`);
+    holds(error.message.includes(text), `'${error.message}' has '${text}'`);
+    return;
+  }
+  throw new Error(`nothing was rejected, wanted ${code}`);
+}
+
+async function textOf(generator) {
+  let text = '';
+  for (let next; ; text += next.value) if ((next = await generator.next()).done) return { text, ...next.value };
+}
+
+async function listOf(generator) {
+  const list = [];
+  for (let next; ; list.push(next.value)) if ((next = await generator.next()).done) return { list, ...next.value };
+}
+
+const idsOf = (path) => readFileSync(path, 'utf8').trim().split(/[\s,]+/).map(Number);
+
+// ---- a server of files, some of them spoilt ----
+
+let spoil = () => null, requests = [];
+const server = createServer((request, response) => {
+  const name = request.url.slice(1);
+  requests.push(name);
+  let body = readFileSync(`${storyFolder}/${name}`);
+  const how = spoil(name, body);
+  if (typeof how === 'number') { response.writeHead(how); response.end(); return; }
+  if (how === 'broken') {
+    response.writeHead(200, { 'Content-Length': body.length });
+    response.write(body.subarray(0, 1000), () => response.destroy());
+    return;
+  }
+  if (how) body = how;
+  response.writeHead(200);
+  response.end(body);
+});
+await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
+const base = `http://127.0.0.1:${server.address().port}/`;
+const only = (wanted, change) => (name, body) => (name === wanted ? change(body) : null);
+const flipped = (body) => { const copy = Buffer.from(body); copy[copy.length >> 1] ^= 1; return copy; };
+
+// ---- loading ----
+
+await test('a folder from a server, with progress', async () => {
+  const seen = [];
+  const model = await load({ base, onProgress: (progress) => seen.push(progress) });
+  const last = seen[seen.length - 1];
+  same(last.loaded, last.total, 'bytes');
+  same(seen.every((p, i) => i === 0 || p.loaded > seen[i - 1].loaded), true, 'growing');
+  const pieces = requests.filter((name) => name.startsWith('weights-'));
+  holds(pieces.length > 3, 'several pieces');
+  same(new Set(requests).size, requests.length, 'each file once');
+  same((await textOf(model.generate('Once upon a time', { temperature: 0, maxTokens: 12 }))).tokens, 12);
+  model.close();
+  await rejects('closed', 'closed', model.prefill([1]));
+});
+for (const [name, code, text, change] of [
+  ['weights-1.bin', 'not_found', 'status 404', () => 404],
+  ['weights-1.bin', 'http', 'status 500', () => 500],
+  ['weights-1.bin', 'wrong_size', 'weights-1.bin has', (body) => body.subarray(0, body.length - 1)],
+  ['weights-1.bin', 'wrong_size', 'more than', (body) => Buffer.concat([body, Buffer.from('x')])],
+  ['weights-0.bin', 'wrong_hash', 'weights-0.bin is damaged', flipped],
+  ['weights-2.bin', 'network', 'weights-2.bin broke off', () => 'broken'],
+  ['model.wasm', 'wrong_hash', 'model.wasm is damaged', flipped],
+  ['model.wasm', 'not_found', 'model.wasm is not there', () => 404]])
+  await test(`${name}: ${code}`, async () => {
+    spoil = only(name, change);
+    await rejects(code, text, load({ base }));
+    spoil = () => null;
+  });
+await test('nobody answers', () => rejects('network', 'cannot be fetched', load({ base: 'http://127.0.0.1:9/' })));
+const nowhere = new URL('nowhere/', pathToFileURL(`${storyFolder}/`));
+await test('no such folder', () => rejects('not_found', 'model.wasm', load({ base: nowhere })));
+await test('aborted', async () => {
+  const controller = new AbortController();
+  await rejects('aborted', 'aborted', load({ base, signal: controller.signal, onProgress: () => controller.abort() }));
+});
+await test('a fetch of the caller', async () => {
+  const asked = [];
+  await load({ base, fetch: (url, init) => { asked.push(url); return fetch(url, init); } });
+  holds(asked.every((url) => url.startsWith(base)) && asked.length > 4, 'all files by it');
+});
+await test('no SIMD', async () => {
+  const validate = WebAssembly.validate;
+  WebAssembly.validate = () => false;
+  try { await rejects('no_simd', 'SIMD', load()); } finally { WebAssembly.validate = validate; }
+});
+await test('no memory', async () => {
+  const grow = WebAssembly.Memory.prototype.grow;
+  WebAssembly.Memory.prototype.grow = () => { throw new RangeError('none'); };
+  try { await rejects('out_of_memory', 'MiB', load()); } finally { WebAssembly.Memory.prototype.grow = grow; }
+});
+await test('where pages have no SHA-256, the engine finds damage', async () => {
+  const crypto = Object.getOwnPropertyDescriptor(globalThis, 'crypto');
+  Object.defineProperty(globalThis, 'crypto', { value: {}, configurable: true });
+  try {
+    await load({ base });
+    spoil = only('weights-1.bin', flipped);
+    await rejects('wrong_hash', 'weights', load({ base }));
+  } finally {
+    spoil = () => null;
+    if (crypto) Object.defineProperty(globalThis, 'crypto', crypto); else delete globalThis.crypto;
+  }
+});
+
+// ---- text and steps ----
+
+const story = await load();
+await test('tokens of text and back', () => {
+  const text = 'Once upon a time there was a king; größer, 你好!';
+  same(story.decode(story.encode(text, { bos: false })).trimStart(), text);
+  holds(story.encode('x'.repeat(20000)).length > 1000, 'a long text');
+  holds(story.pieces(story.encode('king', { bos: false })[0]) instanceof Uint8Array, 'bytes');
+  holds(story.isEnd(story.eos) && !story.isEnd(story.encode('king')[1]), 'the end is one');
+});
+await test('prefill and steps give the same', async () => {
+  const tokens = story.encode('There was a king'), n = tokens.length;
+  await story.reset();
+  await story.prefill(tokens);
+  const whole = story.logits;
+  same([story.nPast, whole.length], [n, story.info.nVocab]);
+  await story.reset(n - 1);
+  await story.step(tokens[n - 1]);
+  const one = story.logits, most = whole.reduce((m, x, i) => Math.max(m, Math.abs(x - one[i])), 0);
+  holds(most < 0.5, `logits of both: ${most}`);
+  same(story.sample({ temperature: 0 }), one.indexOf(Math.max(...one)));
+  await rejects('bad_argument', 'reset', story.reset(n + 1));
+  await rejects('bad_argument', 'not valid', story.prefill([story.info.nVocab]));
+  await rejects('bad_argument', 'no tokens', story.prefill([]));
+});
+await test('a full context', async () => {
+  const many = Array.from({ length: story.info.nCtx }, (_, i) => 100 + (i % 50));
+  await story.reset();
+  await rejects('context_full', `the context has ${story.info.nCtx}`, story.prefill([...many, 100]));
+  await story.prefill(many);
+  await rejects('context_full', `behind ${story.info.nCtx}`, story.step(100));
+  await rejects('context_full', 'do not fit', textOf(story.generate([...many, 100])));
+  same((await textOf(story.generate(many.slice(3), { maxTokens: 100, ignoreEnd: true, seed: 1 }))).reason, 'context');
+});
+await test('a seed, stops, lengths', async () => {
+  const draw = (o) => textOf(story.generate('Once upon a time', { maxTokens: 40, ...o }));
+  const first = await draw({ seed: 5 });
+  same(await draw({ seed: 5 }), first, 'texts of a seed');
+  holds((await draw({ seed: 6 })).text !== first.text, 'another seed, another text');
+  const words = (await draw({ temperature: 0 })).text, stop = words.slice(20, 26);
+  const stopped = await draw({ temperature: 0, stop: ['never in it', stop] });
+  same([stopped.text, stopped.reason], [words.slice(0, words.indexOf(stop)), 'stop']);
+  same((await draw({ maxTokens: 0 })).text, '');
+  await rejects('bad_argument', 'temperature is warm', draw({ temperature: 'warm' }));
+});
+await test('one text at a time, and leaving it early', async () => {
+  const text = story.generate('There was', { maxTokens: 20 });
+  await text.next();
+  await rejects('busy', 'at work', story.step(1));
+  await text.return();
+  for await (const piece of story.generate('There was', { maxTokens: 20 })) { holds(piece.length > 0, 'a piece'); break; }
+  await story.reset();
+  const controller = new AbortController();
+  await rejects('aborted', 'aborted', async () => {
+    for await (const _ of story.generate('There was', { signal: controller.signal })) controller.abort();
+  });
+  await story.reset();
+});
+await test('no template', () => rejects('no_template', 'template', textOf(story.generate([{ role: 'user', content: 'Hello' }]))));
+await test('a schema', async () => {
+  const schema = { type: 'object', properties: { mood: { enum: ['merry', 'sad'] }, years: { type: 'integer', minimum: 1, maximum: 99 } },
+                   required: ['mood', 'years'], additionalProperties: false };
+  for (const seed of [1, 2, 3]) {
+    const { text, reason } = await textOf(story.generate('The king: ', { schema, seed, maxTokens: 200 }));
+    const value = JSON.parse(text);
+    holds(reason === 'end' && ['merry', 'sad'].includes(value.mood) && value.years >= 1 && value.years <= 99, text);
+  }
+  await rejects('refused', 'grammar', textOf(story.generate('x', { grammar: 'root ::= missing' })));
+  same((await textOf(story.generate('x', { grammar: 'root ::= "yes" | "yes"', seed: 1 }))).text, 'yes');
+});
+
+// ---- golden tokens, and conversations ----
+
+const chat = await chatModule.load();
+await test('the stored greedy tokens', async () => {
+  const { list } = await listOf(chat.draw(idsOf(`${golden}.tokens`), { temperature: 0, repeatPenalty: 0, maxTokens: 48, ignoreEnd: true }));
+  same(list, idsOf(`${golden}.greedy`).slice(0, 48));
+});
+await test('a conversation', async () => {
+  const messages = [{ role: 'user', content: 'Hello' }], options = { maxTokens: 12, seed: 3, ignoreEnd: true };
+  const { list, reason } = await listOf(chat.chat(messages, options));
+  holds(list.every((event) => event.type === 'content'), 'content only');
+  const content = list.map((event) => event.text).join('');
+  same(await textOf(chat.generate(messages, options)), { text: content, reason, tokens: 12 });
+  same(await textOf(chat.generate({ messages }, options)), { text: content, reason, tokens: 12 });
+  await rejects('refused', 'conversation', textOf(chat.generate({ messages: 'none' })));
+  await rejects('context_full', 'do not fit', textOf(chat.generate([{ role: 'user', content: 'long '.repeat(5000) }])));
+});
+
+server.close();
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);
