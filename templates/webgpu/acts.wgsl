@@ -105,9 +105,11 @@ fn acts_of_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, thread: u32) 
         let top = block_top(bits);
         let to_q = 127.0 / top;
         let q0 = vec4u(norm_quad_q_WEIGHTS(at, weight, quad, cols, f, to_q), norm_quad_q_WEIGHTS(at, weight, quad + 1u, cols, f, to_q),
-                       norm_quad_q_WEIGHTS(at, weight, quad + 2u, cols, f, to_q), norm_quad_q_WEIGHTS(at, weight, quad + 3u, cols, f, to_q));
+                       norm_quad_q_WEIGHTS(at, weight, quad + 2u, cols, f, to_q),
+                       norm_quad_q_WEIGHTS(at, weight, quad + 3u, cols, f, to_q));
         let q1 = vec4u(norm_quad_q_WEIGHTS(at, weight, quad + 4u, cols, f, to_q), norm_quad_q_WEIGHTS(at, weight, quad + 5u, cols, f, to_q),
-                       norm_quad_q_WEIGHTS(at, weight, quad + 6u, cols, f, to_q), norm_quad_q_WEIGHTS(at, weight, quad + 7u, cols, f, to_q));
+                       norm_quad_q_WEIGHTS(at, weight, quad + 6u, cols, f, to_q),
+                       norm_quad_q_WEIGHTS(at, weight, quad + 7u, cols, f, to_q));
         block_put(block, q0, q1, top * (1.0 / 127.0));
     }
     workgroupBarrier();

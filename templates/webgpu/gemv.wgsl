@@ -35,6 +35,7 @@ fn gemv_FORMAT_WEIGHTS(matrix: u32, rows: u32, cols: u32, group: u32, groups: u3
     let each = THREADS / LANES * ROWS;
     for (var first = group * each; first < rows; first += groups * each) {
         var sums: array<f32, ROWS>;
+        for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }      /* SwiftShader keeps the last turn's where only WGSL says it is 0 */
         for (var unit = thread % LANES; unit < units; unit += LANES) {
             let x = acts_at(unit);
             for (var r = 0u; r < ROWS; r++) {
@@ -53,6 +54,7 @@ fn gemvf_FORMAT_WEIGHTS(matrix: u32, rows: u32, cols: u32, group: u32, groups: u
     let each = THREADS / LANES * ROWS;
     for (var first = group * each; first < rows; first += groups * each) {
         var sums: array<f32, ROWS>;
+        for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }      /* SwiftShader keeps the last turn's where only WGSL says it is 0 */
         for (var unit = thread % LANES; unit < units * (64u / UNIT_COLS_FORMAT); unit += LANES) {
             var x: array<vec4f, UNIT_COLS_FORMAT / 4u>;
             for (var i = 0u; i < UNIT_COLS_FORMAT / 4u; i++) { x[i] = acts_floats[UNIT_COLS_FORMAT / 4u * unit + i]; }
