@@ -70,10 +70,10 @@ fn sum_q(q: vec4u) -> u32 {
     let one = 0x01010101u;
     return bitcast<u32>(dot4I8Packed(q.x, one) + dot4I8Packed(q.y, one) + dot4I8Packed(q.z, one) + dot4I8Packed(q.w, one));
 }
-/* Block `block` of 32 columns. */
-fn block_put(block: u32, q0: vec4u, q1: vec4u, d: f32) {
-    acts_q[2u * block] = q0;
-    acts_q[2u * block + 1u] = q1;
+/* The scale and the sums of block `block` of 32 columns, whose int8 this invocation has put. */
+fn block_end(block: u32, d: f32) {
+    let q0 = acts_q[2u * block];
+    let q1 = acts_q[2u * block + 1u];
     acts_d[block / 2u][block % 2u] = d;
     acts_sums[block / 2u][block % 2u] = (sum_q(q0) & 0xffffu) | (sum_q(q1) << 16u);
 }
@@ -85,16 +85,10 @@ fn acts_of_row(at: u32, cols: u32, thread: u32) {
         for (var i = 0u; i < 8u; i++) { bits = max(bits, quad_top(row_quad(at, quad + i, cols))); }
         let top = block_top(bits);
         let to_q = 127.0 / top;
-        let q0 = vec4u(quad_q(row_quad(at, quad, cols), to_q), quad_q(row_quad(at, quad + 1u, cols), to_q),
-                       quad_q(row_quad(at, quad + 2u, cols), to_q), quad_q(row_quad(at, quad + 3u, cols), to_q));
-        let q1 = vec4u(quad_q(row_quad(at, quad + 4u, cols), to_q), quad_q(row_quad(at, quad + 5u, cols), to_q),
-                       quad_q(row_quad(at, quad + 6u, cols), to_q), quad_q(row_quad(at, quad + 7u, cols), to_q));
-        block_put(block, q0, q1, top * (1.0 / 127.0));
+        for (var i = 0u; i < 8u; i++) { acts_q[2u * block + i / 4u][i % 4u] = quad_q(row_quad(at, quad + i, cols), to_q); }
+        block_end(block, top * (1.0 / 127.0));
     }
     workgroupBarrier();
-}
-fn norm_quad_q_WEIGHTS(at: u32, weight: u32, quad: u32, cols: u32, factor: f32, to_q: f32) -> u32 {
-    return quad_q(norm_quad_WEIGHTS(at, weight, quad, cols, factor), to_q);
 }
 fn acts_of_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, thread: u32) {
     let f = row_norm_factor(at, cols, eps, thread);
@@ -104,13 +98,10 @@ fn acts_of_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, thread: u32) 
         for (var i = 0u; i < 8u; i++) { bits = max(bits, quad_top(norm_quad_WEIGHTS(at, weight, quad + i, cols, f))); }
         let top = block_top(bits);
         let to_q = 127.0 / top;
-        let q0 = vec4u(norm_quad_q_WEIGHTS(at, weight, quad, cols, f, to_q), norm_quad_q_WEIGHTS(at, weight, quad + 1u, cols, f, to_q),
-                       norm_quad_q_WEIGHTS(at, weight, quad + 2u, cols, f, to_q),
-                       norm_quad_q_WEIGHTS(at, weight, quad + 3u, cols, f, to_q));
-        let q1 = vec4u(norm_quad_q_WEIGHTS(at, weight, quad + 4u, cols, f, to_q), norm_quad_q_WEIGHTS(at, weight, quad + 5u, cols, f, to_q),
-                       norm_quad_q_WEIGHTS(at, weight, quad + 6u, cols, f, to_q),
-                       norm_quad_q_WEIGHTS(at, weight, quad + 7u, cols, f, to_q));
-        block_put(block, q0, q1, top * (1.0 / 127.0));
+        for (var i = 0u; i < 8u; i++) {
+            acts_q[2u * block + i / 4u][i % 4u] = quad_q(norm_quad_WEIGHTS(at, weight, quad + i, cols, f), to_q);
+        }
+        block_end(block, top * (1.0 / 127.0));
     }
     workgroupBarrier();
 }

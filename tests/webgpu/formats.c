@@ -1,6 +1,7 @@
 /* formats.c -- the weight formats of WGSL: packs rows of every format from random blocks, as tests/kernel/formats.c does, and writes into
  * the working directory, for run.mjs, modules, what they read and what should come out:
- *   formats.json         of each format: places, columns of a unit, and its cases with their first place, or of a matrix times a row their first sum
+ *   formats.json         of each format: places, columns of a unit, its cases with their first place, and those of
+ *                        whole rows with their first sum
  *   NAME.wgsl            formats.wgsl with what it uses of the templates
  *   NAME.gemv.wgsl       gemv.wgsl with the same
  *   NAME.weights         packed matrices, a piece of 0xff between them
@@ -134,7 +135,7 @@ static void gemv_add(const struct matrix *m, uint32_t base, uint64_t number)
              sizeof(uint32_t[7]));
     if (norm) pile_add(on.arena, &on.weights, weight, m->cols * sizeof *weight);
     pile_add(on.arena, &on.arena_rows, row, m->cols * sizeof *row);
-    pile_add(on.arena, &on.arena_rows, (const uint32_t[3]){ 0x7f000000, 0x7f000000, 0x7f000000 }, sizeof(uint32_t[3]));   /* not the row's */
+    pile_add(on.arena, &on.arena_rows, (const uint32_t[3]){ 0x7f000000, 0x7f000000, 0x7f000000 }, sizeof(uint32_t[3]));
     for (uint32_t r = 0; r < ROWS; r++) {
         const struct dot want = dot_ref(m->weights + (uint64_t)r * m->cols, m->sizes + (uint64_t)r * m->cols, x, m->cols);
         double unseen = 2 * units * tiny_product;
@@ -170,8 +171,8 @@ static void pile_write(const char *kind, const struct pile *p)
 }
 static void module_add(struct wgsl *w, const char *folder, const char *name)
 {
-    const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" },
-                                       { "UNITSMOST", arena_printf(on.arena, "%uu", (on.format->coding ? COLS_MOST : FLOAT_COLS_MOST) / 64) } };
+    const char *units = arena_printf(on.arena, "%uu", (on.format->coding ? COLS_MOST : FLOAT_COLS_MOST) / 64);
+    const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" }, { "UNITSMOST", units } };
     const char *file = arena_printf(on.arena, "%s/%s", folder, name);
     const struct bytes kernels = file_read(on.arena, file);
     wgsl_add(w, arena_printf(on.arena, "templates/webgpu/formats/%s.wgsl", on.format->file), words, COUNT_OF(words));

@@ -81,9 +81,11 @@ for (const { format, places, unit_cols, floats, cases, sums, matvecs } of JSON.p
     const weights = input('weights'), at = input('places'), acts = input('acts'), rows = input('matvecs'), arena = input('arena');
     const eachPlace = [Math.ceil(places / 64)];
     for (const [what, module, entry, groups, inputs, output, n, each, of] of [
-        ['product', units, floats ? 'products_of_floats' : 'products_of_acts', eachPlace, [[0, weights], [1, at], [floats ? 3 : 2, acts]], 4, places, 1, cases],
+        ['product', units, floats ? 'products_of_floats' : 'products_of_acts', eachPlace,
+            [[0, weights], [1, at], [floats ? 3 : 2, acts]], 4, places, 1, cases],
         ['value', units, 'values', eachPlace, [[0, weights], [1, at]], 5, places * unit_cols, unit_cols, cases],
-        ['sum', gemv, floats ? 'gemv_of_floats' : 'gemv_of_acts', [matvecs.length, 2], [[0, weights], [1, rows], [2, arena]], 3, sums, 1, matvecs]]) {
+        ['sum', gemv, floats ? 'gemv_of_floats' : 'gemv_of_acts', [matvecs.length, 2],
+            [[0, weights], [1, rows], [2, arena]], 3, sums, 1, matvecs]]) {
         kernels++;
         try {
             const r = await run(module, entry, inputs, output, n, groups);
