@@ -52,10 +52,11 @@ fn norm_quad_WEIGHTS(at: u32, weight: u32, quad: u32, cols: u32, factor: f32) ->
 }
 
 /* ---- int8 ---- */
-/* Of a unit: columns 16i .. 16i+15 in piece 4 unit + i; the scales of its two blocks; sums of 16 columns' int8, two signed in a word. */
+/* Of a unit: columns 16i .. 16i+15 in piece 4 unit + i; of a block: its scale, and the sums of 16 columns' int8, two signed in a word.
+ * No vectors, whose parts would be of two invocations: WGSL lets a write to one touch the others. */
 var<workgroup> acts_q: array<vec4u, 4u * ACTS_UNITS>;
-var<workgroup> acts_d: array<vec2f, ACTS_UNITS>;
-var<workgroup> acts_sums: array<vec2u, ACTS_UNITS>;
+var<workgroup> acts_d: array<f32, 2u * ACTS_UNITS>;
+var<workgroup> acts_sums: array<u32, 2u * ACTS_UNITS>;
 
 /* The largest size in four columns as bits, whose order is the floats': a NaN is above all of them. */
 fn quad_top(v: vec4f) -> u32 {
@@ -74,8 +75,8 @@ fn sum_q(q: vec4u) -> u32 {
 fn block_end(block: u32, d: f32) {
     let q0 = acts_q[2u * block];
     let q1 = acts_q[2u * block + 1u];
-    acts_d[block / 2u][block % 2u] = d;
-    acts_sums[block / 2u][block % 2u] = (sum_q(q0) & 0xffffu) | (sum_q(q1) << 16u);
+    acts_d[block] = d;
+    acts_sums[block] = (sum_q(q0) & 0xffffu) | (sum_q(q1) << 16u);
 }
 /* d = max|x| / 127. */
 fn acts_of_row(at: u32, cols: u32, thread: u32) {
@@ -107,8 +108,8 @@ fn acts_of_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, thread: u32) 
 }
 /* A unit of what was put. */
 fn acts_at(unit: u32) -> acts_unit {
-    let d = acts_d[unit];
-    let sums = bitcast<vec2i>(acts_sums[unit]);
+    let d = vec2f(acts_d[2u * unit], acts_d[2u * unit + 1u]);
+    let sums = bitcast<vec2i>(vec2u(acts_sums[2u * unit], acts_sums[2u * unit + 1u]));
     let even = vec2f((sums << vec2u(16u)) >> vec2u(16u));
     let odd = vec2f(sums >> vec2u(16u));
     return acts_unit(acts_q[4u * unit], acts_q[4u * unit + 1u], acts_q[4u * unit + 2u], acts_q[4u * unit + 3u],

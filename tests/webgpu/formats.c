@@ -135,7 +135,7 @@ static void gemv_add(const struct matrix *m, uint32_t base, uint64_t number)
              sizeof(uint32_t[7]));
     if (norm) pile_add(on.arena, &on.weights, weight, m->cols * sizeof *weight);
     pile_add(on.arena, &on.arena_rows, row, m->cols * sizeof *row);
-    pile_add(on.arena, &on.arena_rows, (const uint32_t[3]){ 0x7f000000, 0x7f000000, 0x7f000000 }, sizeof(uint32_t[3]));
+    pile_add(on.arena, &on.arena_rows, (const uint32_t[3]){ 0x7fc00000, 0x7fc00000, 0x7fc00000 }, sizeof(uint32_t[3]));
     for (uint32_t r = 0; r < ROWS; r++) {
         const struct dot want = dot_ref(m->weights + (uint64_t)r * m->cols, m->sizes + (uint64_t)r * m->cols, x, m->cols);
         double unseen = 2 * units * tiny_product;
