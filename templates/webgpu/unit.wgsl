@@ -3,7 +3,8 @@
  *
  * Texts of templates/webgpu are WGSL, whose items compiler/web/wgsl.h picks by name.  In names WEIGHTS stands for a binding,
  *     var<storage, read> WEIGHTS: array<vec4u>;
- * FORMAT for a format.  Nothing here needs a feature: no f16, no subgroups, no pointers, and nothing is indexed at run time but storage.
+ * FORMAT for a format.  Nothing here needs a feature: no f16, no subgroups, no pointers, and in what formats do only storage is indexed at
+ * run time.
  *
  * What formats/NAME.wgsl has.  row: the piece of 16 bytes of WEIGHTS where a packed row begins; unit, units: which one, of how many
  * units of 64 columns (of floats: which piece, still of how many units of 64):

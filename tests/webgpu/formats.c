@@ -1,18 +1,24 @@
 /* formats.c -- the weight formats of WGSL: packs rows of every format from random blocks, as tests/kernel/formats.c does, and writes into
  * the working directory, for run.mjs, modules, what they read and what should come out:
- *   formats.json         of each format: places, columns of a unit, and its cases with their first place
+ *   formats.json         of each format: places, columns of a unit, its cases with their first place, and those of
+ *                        whole rows with their first sum
  *   NAME.wgsl            formats.wgsl with what it uses of the templates
+ *   NAME.gemv.wgsl       gemv.wgsl with the same
  *   NAME.weights         packed matrices, a piece of 0xff between them
  *   NAME.places          u32 [places][4], as of formats.wgsl
  *   NAME.acts            struct acts_unit [places], or f32 [places][columns of a unit] where weights are floats
  *   NAME.product         f64 [places][2]: the product, and how far it may be off
- *   NAME.value           f64 [places][columns of a unit][2]: the same of weights */
+ *   NAME.value           f64 [places][columns of a unit][2]: the same of weights
+ *   NAME.matvecs         struct matvec of gemv.wgsl
+ *   NAME.arena           the rows
+ *   NAME.sum             f64 [matvecs][ROWS][2]: the same of products with a whole row */
 #include "tests/kernel/blocks.h"
 #include "compiler/base/base.h"
 #include "compiler/web/wgsl.h"
 #include <stdio.h>
 
-enum { ROWS = 3, PIECE = 16, SMALL_COLS = 512 };
+/* FLOAT_COLS_MOST: of a row as floats that fits into 16,384 bytes of workgroup memory, with what sums take. */
+enum { ROWS = 11, UNIT_ROWS = 3, PIECE = 16, SMALL_COLS = 512, COLS_MOST = 4352, FLOAT_COLS_MOST = 3840 };
 
 /* As in unit.wgsl, with the bytes of q0 .. q3. */
 struct acts_unit { int8_t q[64]; float scale[4], sum16[4]; };
@@ -35,9 +41,9 @@ static void pair_add(struct arena *a, struct pile *p, double want, double bound)
 static struct of_format {
     struct arena        *arena;
     const struct format *format;
-    uint32_t             unit_cols, n_places;
-    struct pile          weights, places, acts, product, value;
-    struct text          cases;
+    uint32_t             unit_cols, n_places, n_sums;
+    struct pile          weights, places, acts, product, value, matvecs, arena_rows, sum;
+    struct text          cases, matvec_cases;
 } on;
 
 /* ---- activations ---- */
@@ -96,6 +102,51 @@ static void unit_add(const struct matrix *m, uint32_t base, uint32_t row, uint32
     pair_add(on.arena, &on.product, want.sum, 1e-6 * want.size + unseen);
 }
 
+/* ---- a matrix times a row ---- */
+/* A row of the arena, x what the product should see of it.  Before int8 it is d (q + e), with a column of q = +-127 in each block and e
+ * below a half, so that d and q are known; a norm's weights are a power of two for a block, with any signs, and keep that. */
+static void row_fill(float *row, float *weight, double *x, uint32_t cols, bool norm)
+{
+    double squares = 0;
+    for (uint32_t col = 0; col < cols; col += 32) {
+        const float d = fabsf(random_between(-6, 2));
+        const uint32_t there = cols - col < 32 ? cols - col : 32, top = random_below(there), zero = !random_below(8);
+        const int power = (int)random_below(7) - 3;
+        for (uint32_t i = col; i < col + there; i++) {
+            const int q = zero ? 0 : i == col + top ? (random_below(2) ? -127 : 127) : (int)random_below(253) - 126;
+            const float e = zero || i == col + top ? 0 : 0.4f * random_sign() * random_f32();
+            weight[i] = norm ? random_sign() * ldexpf(1, power) : 1;
+            row[i] = d * ((float)q + e);
+            x[i] = on.format->coding ? (double)d * q : (double)row[i];
+            squares += (double)row[i] * (double)row[i];
+        }
+    }
+    const double factor = norm ? 1 / sqrt(squares / cols + 1e-5) : 1;
+    for (uint32_t i = 0; i < cols; i++) x[i] *= factor * (double)weight[i];
+}
+static void gemv_add(const struct matrix *m, uint32_t base, uint64_t number)
+{
+    static float row[COLS_MOST], weight[COLS_MOST];
+    static double x[COLS_MOST];
+    const uint32_t norm = number % 2, groups = 1 + number / 2 % 2, units = (m->cols + 63) / 64;
+    const uint32_t norm_at = norm ? (uint32_t)(on.weights.n / PIECE) : ~0u;
+    row_fill(row, weight, x, m->cols, norm);
+    pile_add(on.arena, &on.matvecs, (const uint32_t[7]){ base, norm_at, (uint32_t)(on.arena_rows.n / 4), on.n_sums, ROWS, m->cols, groups },
+             sizeof(uint32_t[7]));
+    if (norm) pile_add(on.arena, &on.weights, weight, m->cols * sizeof *weight);
+    pile_add(on.arena, &on.arena_rows, row, m->cols * sizeof *row);
+    pile_add(on.arena, &on.arena_rows, (const uint32_t[3]){ 0x7fc00000, 0x7fc00000, 0x7fc00000 }, sizeof(uint32_t[3]));
+    for (uint32_t r = 0; r < ROWS; r++) {
+        const struct dot want = dot_ref(m->weights + (uint64_t)r * m->cols, m->sizes + (uint64_t)r * m->cols, x, m->cols);
+        double unseen = 2 * units * tiny_product;
+        for (uint32_t i = 0; i < m->cols; i++) unseen += tiny_weight * fabs(x[i]);
+        pair_add(on.arena, &on.sum, want.sum, 4e-6 * want.size + unseen);
+    }
+    text_printf(&on.matvec_cases, "%s[%u, \"case %llu: %s, groups %u, %u columns\"]", on.n_sums ? ", " : "", on.n_sums,
+                (unsigned long long)number, norm ? "norm" : "row", groups, m->cols);
+    on.n_sums += ROWS;
+}
+
 static void case_add(uint64_t number, uint32_t cols, enum codes codes)
 {
     static const uint8_t gap[PIECE] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255 };
@@ -106,8 +157,9 @@ static void case_add(uint64_t number, uint32_t cols, enum codes codes)
                 codes_name(codes), cols);
     pile_add(on.arena, &on.weights, m.packed->bytes, m.packed->size);
     pile_add(on.arena, &on.weights, gap, sizeof gap);
-    for (uint32_t row = 0; row < ROWS; row++)
+    for (uint32_t row = 0; row < UNIT_ROWS; row++)
         for (uint32_t unit = 0; unit < steps; unit++) unit_add(&m, base, row, unit);
+    if (on.format->coding || cols <= FLOAT_COLS_MOST) gemv_add(&m, base, number);
     matrix_free(&m);
     rooms_free();
 }
@@ -117,18 +169,31 @@ static void pile_write(const char *kind, const struct pile *p)
 {
     file_write(on.arena, arena_printf(on.arena, "%s.%s", on.format->file, kind), (struct bytes){ p->bytes, p->n });
 }
-static void module_write(const char *file)
+static void module_add(struct wgsl *w, const char *folder, const char *name)
 {
-    const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" } };
+    const char *units = arena_printf(on.arena, "%uu", (on.format->coding ? COLS_MOST : FLOAT_COLS_MOST) / 64);
+    const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" }, { "UNITSMOST", units } };
+    const char *file = arena_printf(on.arena, "%s/%s", folder, name);
     const struct bytes kernels = file_read(on.arena, file);
-    struct wgsl *w = wgsl_new(on.arena, getenv("TEMPLATES"));
-    struct text t = { .arena = on.arena };
     wgsl_add(w, arena_printf(on.arena, "templates/webgpu/formats/%s.wgsl", on.format->file), words, COUNT_OF(words));
     wgsl_add_text(w, file, arena_strndup(on.arena, (const char *)kernels.data, kernels.size), words, COUNT_OF(words));
-    wgsl_want(w, on.format->coding ? "products_of_acts" : "products_of_floats");
-    wgsl_want(w, "values");
+}
+static void module_write(const char *kind, struct wgsl *w)
+{
+    struct text t = { .arena = on.arena };
     wgsl_write(w, &t);
-    file_write(on.arena, arena_printf(on.arena, "%s.wgsl", on.format->file), bytes_of(text_str(&t)));
+    file_write(on.arena, arena_printf(on.arena, "%s%s.wgsl", on.format->file, kind), bytes_of(text_str(&t)));
+}
+static void modules_write(const char *folder)
+{
+    struct wgsl *formats = wgsl_new(on.arena, getenv("TEMPLATES")), *gemv = wgsl_new(on.arena, getenv("TEMPLATES"));
+    module_add(formats, folder, "formats.wgsl");
+    wgsl_want(formats, on.format->coding ? "products_of_acts" : "products_of_floats");
+    wgsl_want(formats, "values");
+    module_write("", formats);
+    module_add(gemv, folder, "gemv.wgsl");
+    wgsl_want(gemv, on.format->coding ? "gemv_of_acts" : "gemv_of_floats");
+    module_write(".gemv", gemv);
 }
 
 /* Cases are numbered as case_begin() counts them. */
@@ -138,12 +203,12 @@ void test_webgpu_formats(void)
     struct arena *a = arena_create();
     struct text list = { .arena = a };
     uint64_t number = 0;
-    const char *file = getenv("KERNELS");
-    if (!file) die("KERNELS: the path of formats.wgsl");
+    const char *folder = getenv("KERNELS");
+    if (!folder) die("KERNELS: the folder of formats.wgsl and gemv.wgsl");
     for (uint32_t f = 0; f < FORMAT_COUNT; f++) {
         const struct format *format = &format_table[f];
         on = (struct of_format){ .arena = a, .format = format, .unit_cols = format->coding ? 64 : PIECE / format->block_bytes };
-        on.cases.arena = a;
+        on.cases.arena = on.matvec_cases.arena = a;
         for (uint32_t i = 0; i < COUNT_OF(cols); i++)
             for (uint32_t codes = cols[i] > SMALL_COLS ? CODES_ANY : 0; codes <= CODES_ANY; codes++) {
                 if (cols[i] % format->block_weights || !format_wanted(format->file)) continue;
@@ -151,15 +216,18 @@ void test_webgpu_formats(void)
                 if (case_begin()) case_add(number, cols[i], (enum codes)codes);
             }
         if (!on.n_places) continue;
-        module_write(file);
+        modules_write(folder);
         pile_write("weights", &on.weights);
         pile_write("places", &on.places);
         pile_write("acts", &on.acts);
         pile_write("product", &on.product);
         pile_write("value", &on.value);
-        text_printf(&list, "%s{ \"format\": \"%s\", \"places\": %u, \"unit_cols\": %u, \"floats\": %s,\n  \"cases\": [%s] }",
-                    list.size ? ",\n" : "[", format->file, on.n_places, on.unit_cols, format->coding ? "false" : "true",
-                    text_str(&on.cases));
+        pile_write("matvecs", &on.matvecs);
+        pile_write("arena", &on.arena_rows);
+        pile_write("sum", &on.sum);
+        text_printf(&list, "%s{ \"format\": \"%s\", \"places\": %u, \"unit_cols\": %u, \"floats\": %s,\n  \"cases\": [%s],\n"
+                    "  \"sums\": %u, \"matvecs\": [%s] }", list.size ? ",\n" : "[", format->file, on.n_places, on.unit_cols,
+                    format->coding ? "false" : "true", text_str(&on.cases), on.n_sums, text_str(&on.matvec_cases));
     }
     text_puts(&list, "]\n");
     file_write(a, "formats.json", bytes_of(text_str(&list)));

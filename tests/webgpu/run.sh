@@ -22,5 +22,5 @@ work=${KEEP:-$tmp/work}
 mkdir -p "$work" && cd "$work" || exit 1
 ln -sfn "$modules" node_modules
 cp "$here/run.mjs" .
-KERNELS=$here/formats.wgsl "$program" --seed 1 "$@" || exit 1
+KERNELS=$here "$program" --seed 1 "$@" || exit 1
 if [ -n "${DENO-}" ]; then "$DENO" run -A --unstable-webgpu run.mjs; else "$node" run.mjs; fi
