@@ -286,7 +286,8 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
         fprintf(stderr, "%s, target %s, ", p->model_name, p->target);
         if (engine.device_name) fprintf(stderr, "%s, ", engine.device_name);
         else fprintf(stderr, "%u threads, ", n_threads);
-        if (engine.places) fprintf(stderr, "%u node%s of memory, ", engine.places->numa.n, engine.places->numa.n == 1 ? "" : "s");
+        const uint32_t nodes = engine.places ? engine.places->numa.n : 0;
+        if (nodes > 0) fprintf(stderr, "%u node%s of memory, ", nodes, nodes == 1 ? "" : "s");
         fprintf(stderr, "context %u", engine.n_ctx);
         if (p->embedding) fprintf(stderr, "\n");
     }

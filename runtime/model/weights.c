@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "runtime/app/ending.h"
-#include "runtime/device/memory.h"
 #include "hashes.h"
 #include "runtime/run/sample.h"
 
@@ -198,65 +197,20 @@ static void fill_noise(void *context, uint32_t thread, uint32_t n_threads)
     }
 }
 
-/* Room for the weights in large pages. */
-static enum forge_status map_large(void **out, struct forge_engine *e, const char *what, struct forge_error *error)
+static enum forge_status map_noise(struct forge_engine *e, struct forge_error *error)
 {
     const size_t bytes = (size_t)e->program->weights_bytes;
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    *out = NULL;
-    if (base == MAP_FAILED) return error_set(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for %s", (double)bytes / 1048576, what);
+    if (base == MAP_FAILED)
+        return error_set(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for random weights", (double)bytes / 1048576);
     madvise(base, bytes, MADV_HUGEPAGE);
-    *out = base;
-    return FORGE_OK;
-}
-
-static void take_mapped(struct forge_engine *e, void *base)
-{
-    e->mapped = base;
-    e->mapped_bytes = (size_t)e->program->weights_bytes;
-    e->weights = base;
-}
-
-static enum forge_status map_noise(struct forge_engine *e, struct forge_error *error)
-{
-    void *base;
-    TRY(map_large(&base, e, "random weights", error));
     uint8_t noise[WEIGHTS_NOISE_BYTES];
     weights_noise(noise);
-    struct fill fill = { base, (size_t)e->program->weights_bytes, noise };
+    struct fill fill = { base, bytes, noise };
     pool_run(e->pool, fill_noise, &fill);
-    take_mapped(e, base);
-    return FORGE_OK;
-}
-
-/* ---- a copy in large pages ---- */
-
-struct copy { uint8_t *to; const uint8_t *from; uint64_t bytes; };
-
-static void copy_part(void *context, uint32_t thread, uint32_t n_threads)
-{
-    const struct copy *c = context;
-    const uint64_t from = c->bytes * thread / n_threads, to = c->bytes * (thread + 1) / n_threads;
-    memcpy(c->to + from, c->from + from, (size_t)(to - from));
-}
-
-/* Only what is read from memory gains, and the pages of the file stay in memory beside the copy as long as nobody else wants them. */
-static bool copy_pays(const struct forge_program *p)
-{
-    enum { FROM_BYTES = 64 << 20 };
-    const uint64_t room = memory_room(""), beside = p->state_bytes + p->arena_bytes;
-    return p->weights_bytes >= FROM_BYTES && room >= beside && p->weights_bytes <= (room - beside) / 4 * 3 && memory_has_large_pages("");
-}
-
-/* The weights that are there, in the place of their mapping. */
-static enum forge_status copy_weights(struct forge_engine *e, struct forge_error *error)
-{
-    void *base;
-    TRY(map_large(&base, e, "a copy of the weights (--pages file does without)", error));
-    struct copy copy = { base, e->weights, e->program->weights_bytes };
-    pool_run(e->pool, copy_part, &copy);
-    weights_unmap(e);
-    take_mapped(e, base);
+    e->mapped = base;
+    e->mapped_bytes = bytes;
+    e->weights = base;
     return FORGE_OK;
 }
 
@@ -313,7 +267,7 @@ static enum forge_status open_inside(struct forge_engine *e, bool verify, struct
     return verify_image(e->program, e->weights, e->pool, path, at, error);
 }
 
-static enum forge_status open_mapped(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
+enum forge_status weights_open(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
     char path[PATH_BYTES];
     if (source->random) return map_noise(e, error);
@@ -322,16 +276,6 @@ static enum forge_status open_mapped(struct forge_engine *e, const struct forge_
     TRY(map_file(e, path, error));
     return source->verify ? verify_image(e->program, e->weights, e->pool, path, IMAGE_OFFSET + e->program->weights_offset, error)
         : FORGE_OK;
-}
-
-enum forge_status weights_open(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
-{
-    TRY(open_mapped(e, source, error));
-    const bool large = source->random || source->numa != NUMA_NONE;      /* in large pages already, or soon */
-    const bool asked = source->pages == PAGES_LARGE;
-    if (large || (!asked && (source->pages == PAGES_FILE || !copy_pays(e->program)))) return FORGE_OK;
-    const enum forge_status status = copy_weights(e, error);
-    return asked ? status : FORGE_OK;            /* else they stay where they are */
 }
 
 void weights_unmap(struct forge_engine *e)
@@ -347,7 +291,7 @@ enum forge_status weights_verify(const struct forge_program *p, const struct for
 {
     struct forge_engine e = { .program = p, .pool = pool };
     const struct forge_weights_source files = { .path = source->path, .verify = true };
-    const enum forge_status status = open_mapped(&e, &files, error);
+    const enum forge_status status = weights_open(&e, &files, error);
     weights_unmap(&e);
     return status;
 }

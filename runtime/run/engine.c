@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/device/cpu_features.h"
+#include "runtime/device/memory.h"
 #include "finite.h"
 #include "runtime/device/gpu.h"
 #include "runtime/model/cost.h"
@@ -86,7 +87,7 @@ static enum forge_status map_memory(uint8_t **out, uint64_t bytes, const char *w
     return FORGE_OK;
 }
 
-/* ---- nodes of memory ---- */
+/* ---- where weights lie ---- */
 
 static void stay(void *context, uint32_t thread, uint32_t n_threads)
 {
@@ -116,6 +117,14 @@ static void copy_weights(void *context, uint32_t thread, uint32_t n_threads)
     memcpy((uint8_t *)e->places->copies[mine] + from, e->weights + from, (size_t)(to - from));
 }
 
+/* Makes the copies, for which there is memory, and reads the weights in them from then on. */
+static void read_copies(struct forge_engine *e)
+{
+    pool_run(e->pool, copy_weights, e);
+    weights_unmap(e);
+    e->weights = e->places->copies[0];
+}
+
 static enum forge_status place_weights(struct forge_engine *e, enum forge_numa how, struct forge_error *error)
 {
     struct places *places = e->places;
@@ -127,9 +136,31 @@ static enum forge_status place_weights(struct forge_engine *e, enum forge_numa h
                          n, n == 1 ? "y" : "ies", (double)bytes / 1048576, n == 1 ? "does" : "do", (double)there / 1048576);
     for (places->n_copies = 0; places->n_copies < n; places->n_copies++)
         TRY(numa_map(&places->copies[places->n_copies], (size_t)bytes, numa, n > 1 ? places->n_copies : numa->n, "the weights", error));
-    pool_run(e->pool, copy_weights, e);
-    weights_unmap(e);
-    e->weights = places->copies[0];
+    read_copies(e);
+    return FORGE_OK;
+}
+
+/* Only what is read from memory gains by large pages, and those of the file stay beside the copy as long as nobody else wants them. */
+static bool copy_pays(const struct forge_program *p)
+{
+    enum { FROM_BYTES = 64 << 20 };
+    const uint64_t room = memory_room(""), beside = p->state_bytes + p->arena_bytes;
+    return p->weights_bytes >= FROM_BYTES && room >= beside && p->weights_bytes <= (room - beside) / 4 * 3 && memory_has_large_pages("");
+}
+
+static enum forge_status enlarge_pages(struct forge_engine *e, enum forge_pages pages, struct forge_error *error)
+{
+    uint8_t *copy;
+    if (pages == PAGES_FILE || (pages == PAGES_AUTO && !copy_pays(e->program))) return FORGE_OK;
+    const enum forge_status status = map_memory(&copy, e->program->weights_bytes, "copy of the weights (--pages file does without)", error);
+    if (status != FORGE_OK) return pages == PAGES_LARGE ? status : FORGE_OK;
+    e->places = calloc(1, sizeof *e->places);
+    if (!e->places) {
+        munmap(copy, (size_t)e->program->weights_bytes);
+        return error_set(error, FORGE_NO_MEMORY, "out of memory for a copy of the weights");
+    }
+    e->places->copies[e->places->n_copies++] = copy;
+    read_copies(e);
     return FORGE_OK;
 }
 
@@ -164,7 +195,8 @@ static enum forge_status open_cpu(struct forge_engine *e, const struct forge_wei
     TRY(map_memory(&e->arena, e->arena_bytes, "activations", error));
     TRY(map_memory(&e->state, e->n_sequences * e->state_stride, "state", error));
     TRY(weights_open(e, source, error));
-    return source->numa == NUMA_NONE ? FORGE_OK : place_weights(e, source->numa, error);
+    if (source->numa != NUMA_NONE) return place_weights(e, source->numa, error);
+    return source->random ? FORGE_OK : enlarge_pages(e, source->pages, error);
 }
 
 static enum forge_status open_gpu(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)

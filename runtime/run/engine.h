@@ -25,9 +25,9 @@ struct forge_weights_source {
 /* Where the launches of CPU steps leave their times, in ns: of every thread, at work and from then on until the next launch begins. */
 struct forge_clocks { uint64_t *work, *wait; uint32_t n_launches; };       /* [threads][n_launches] */
 
-/* Where --numa put threads and weights. */
+/* Where --numa put threads and weights, or where these are in large pages. */
 struct places {
-    struct numa numa;
+    struct numa numa;            /* n 0: threads run where the kernel puts them */
     void    *copies[NUMA_MOST_NODES];    /* [n_copies] of the weights, that of each node, or one for all */
     uint32_t n_copies;
 };
@@ -38,7 +38,7 @@ struct forge_engine {
     struct gpu *gpu;             /* that GPU, the engine's own (gpu_state.h) */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
-    struct places *places;       /* NULL: threads run and weights lie where the kernel puts them */
+    struct places *places;       /* NULL: the same of the weights, which are in the file's pages */
     uint8_t  *arena;             /* anonymous mapping, arena_bytes: program->arena_bytes for each column of a step */
     uint8_t  *state;             /* the same, state_stride for each sequence */
     uint64_t  arena_bytes, state_stride;
