@@ -353,8 +353,6 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     for (uint32_t i = 0; i < n; i++)
         if (targets[i].plan->gpu)
             objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
-    writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
     const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
                                       .has_server = o->has_server, .weights_bytes = o->weights == WEIGHTS_EMBED ? weights_bytes : 0 };
     struct outset set = { .n = 0 };
@@ -545,7 +543,8 @@ const char *build(struct arena *a, const struct build_options *o)
         grammar = grammar_build(a, o->grammar_path, o->schema_path, vocab);
     }
     since = build_seconds();
-    struct image_writer writer = { .arena = a };
+    struct image_writer writer = { .arena = a, .jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
+                                   .progress = !o->quiet && !o->cc.spawn.verbose && isatty(2) };
     const uint64_t weights_bytes = place_images(a, &writer, targets, n);
     const char *model_hash = gguf_hash(a, file), *weights_hash = images_hash(a, &writer, model_hash);
     step(o, "hash", since);

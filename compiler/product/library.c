@@ -138,8 +138,7 @@ static struct object library_object(struct arena *a, const struct library_input 
     return (struct object){ .head = file.head, .file_bytes = file.file_bytes };
 }
 
-/* Of WebAssembly, data are objects like others, which are joined with them; the weights are one byte among them until the end, the last. */
-static size_t wasm_data(struct arena *a, const struct library_input *in, struct link_object *objects)
+size_t library_wasm_data(struct arena *a, const struct library_input *in, struct link_object *objects)
 {
     static const uint8_t placeholder[1];
     const struct { const char *symbol; struct bytes data; } all[] = {
@@ -217,15 +216,13 @@ const char *library_build(struct arena *a, struct toolchain *tc, const struct li
     const struct bytes text = emit_header(a, &facts);
     cc_compile(a, tc, jobs, n);
     const bool web = in->plan->profile->web;
-    struct link_object *objects = arena_array(a, struct link_object, n + 4);
+    struct link_object *objects = arena_array(a, struct link_object, n + LIBRARY_DATA_MOST);
     for (size_t i = 0; i < n; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
-    if (web) n += wasm_data(a, in, objects + n);
+    if (web) n += library_wasm_data(a, in, objects + n);
     const struct bytes joined = link_relocatable(a, tc, in->plan->profile, objects, n);
     if (o->cc.spawn.dry_run) return header;
     const struct object object = web ? wasm_library(a, in, joined) : library_object(a, in, joined);
 
-    in->writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    in->writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
     struct outset set = { .n = 0 };
     write_product(a, tc, in, &object, &set, out);
     write_text(a, &set, header, text);

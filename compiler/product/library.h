@@ -24,6 +24,11 @@ struct library_input {
 struct cc_job *library_jobs(struct arena *a, const struct library_input *in, size_t extra, size_t *n);
 /* Of everything that decides what a library of these jobs computes and how its state looks: hex. */
 const char *library_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs, size_t n);
+/* Of WebAssembly, data are objects like others, which are joined with them: appends those of the tables, LIBRARY_DATA_MOST at most, and
+ * returns how many.  Embedded weights are one byte, the last, until the object is written. */
+enum { LIBRARY_DATA_MOST = 4 };
+struct link_object;
+size_t library_wasm_data(struct arena *a, const struct library_input *in, struct link_object *objects);
 /* Whether the product is one of these. */
 bool library_wanted(const struct build_options *o);
 /* Dies when the options or the target cannot be those of a library. */

@@ -6,7 +6,6 @@
 #include "header.h"
 #include "library_sizes.h"
 #include "runtime/model/state.h"
-#include "wasm.h"
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -19,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DATA_ALIGN = 64, STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
+enum { STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
 enum { PIECES_REMEMBERED = 96 };  /* that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
 static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
@@ -305,12 +304,6 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
 
 /* ---- the module ---- */
 
-static struct link_object data_object(struct arena *a, const char *symbol, struct bytes data)
-{
-    return (struct link_object){ arena_printf(a, "%s.o", symbol),
-                                 wasm_data_object(a, symbol, arena_printf(a, ".rodata.%s", symbol), DATA_ALIGN, data) };
-}
-
 static struct bytes module_link(struct arena *a, struct toolchain *tc, const struct library_input *in, const char **hash)
 {
     struct build_options options = *in->options;
@@ -323,11 +316,9 @@ static struct bytes module_link(struct arena *a, struct toolchain *tc, const str
                                  .source = cc_hidden(a, cc_expand(a, "runtime/web/web.c")) };
     *hash = library_hash(a, tc, &of, jobs, n);
     cc_compile(a, tc, jobs, n);
-    struct link_object *objects = arena_array(a, struct link_object, n + 3);
+    struct link_object *objects = arena_array(a, struct link_object, n + LIBRARY_DATA_MOST);
     for (size_t i = 0; i < n; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
-    if (in->vocab.data)   objects[n++] = data_object(a, "forge_vocab", in->vocab);
-    if (in->chat.data)    objects[n++] = data_object(a, "forge_chat", in->chat);
-    if (in->grammar.data) objects[n++] = data_object(a, "forge_grammar", in->grammar);
+    n += library_wasm_data(a, &of, objects + n);
     return link_module(a, tc, objects, n, STACK_BYTES);
 }
 
@@ -374,8 +365,6 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
     const char *hash;
     const struct bytes module = module_link(a, tc, in, &hash);
     if (o->cc.spawn.dry_run) return;
-    in->writer->jobs = o->cc.spawn.jobs ? o->cc.spawn.jobs : (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    in->writer->progress = !o->quiet && !o->cc.spawn.verbose && isatty(2);
     struct folder f = folder_begin(a, out, in->weights_bytes, in->plan->profile->piece_bytes);
     struct outfile image = outfile_to(out, piece_take, &f);
     image_write(&image, in->writer);

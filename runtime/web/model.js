@@ -317,7 +317,7 @@ function number(options, name, otherwise, least, most) {
 }
 
 export class Model {
-  #call; #memory; #engine; #check; #tell = null; #busy = false; #closed = false; #lexicon = 0; #defaults;
+  #call; #memory; #engine; #check; #tell = null; #busy = false; #closed = false; #defaults;
 
   /** Use load(). */
   constructor(parts) {

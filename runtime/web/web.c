@@ -8,6 +8,19 @@
 __attribute__((import_module("env"), import_name("tell")))
 void web_tell(uint32_t kind, uint32_t call, const char *text, uint32_t n, const char *id, uint32_t n_id);
 
+/* ---- what model.js has as numbers ---- */
+
+_Static_assert(sizeof(struct model_refusal) == 308 && offsetof(struct model_refusal, text) == 8, "REFUSAL_BYTES; line, column, text");
+_Static_assert(offsetof(struct forge_sampling, repeat_penalty) == 12 && offsetof(struct forge_sampling, top_k) == 16 &&
+               offsetof(struct forge_sampling, repeat_last_n) == 20, "the defaults of class Model");
+_Static_assert(MODEL_MORE == 1 && MODEL_BAD_ARGUMENT == -1 && MODEL_BAD_WORKSPACE == -2 && MODEL_BAD_WEIGHTS == -3 &&
+               MODEL_CONTEXT_FULL == -4 && MODEL_NO_TOKENIZER == -7 && MODEL_NO_ROOM == -8 && MODEL_NOT_FINITE == -13 &&
+               MODEL_CANNOT_REWIND == -14 && MODEL_WRONG_KIND == -16 && MODEL_NO_TEMPLATE == -17 && MODEL_REFUSED == -18 &&
+               MODEL_STUCK == -19, "statusCodes");
+_Static_assert(MODEL_SPECIAL == 1 && MODEL_ADD_BOS == 2 && MODEL_GRAMMAR_GBNF == 0 && MODEL_GRAMMAR_SCHEMA == 1, "flags and kinds");
+_Static_assert(MODEL_ANSWER_CONTENT == 0 && MODEL_ANSWER_REASONING == 1 && MODEL_ANSWER_CALL == 2 && MODEL_ANSWER_ARGUMENTS == 3 &&
+               MODEL_ANSWER_CALL_END == 4, "EVENTS");
+
 /* ---- what clang calls: instructions of their own ---- */
 
 void *memcpy(void *to, const void *from, size_t n)  { return __builtin_memcpy(to, from, n); }
