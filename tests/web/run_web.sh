@@ -1,5 +1,5 @@
 #!/bin/sh
-# run_web.sh FORGEC DATA STORY MAKE -- folders for pages: what lies in them, what model.js does with good and with spoilt ones (test_web.mjs, in
+# run_web.sh FORGEC DATA STORY MAKE [CHROMIUM] -- folders for pages: what lies in them, what model.js does with good and with spoilt ones (test_web.mjs, in
 # node), wrong outputs, and an object linked into a module of one's own.  DATA: tests/data/golden.  STORY: the storyteller.  MAKE: make_gguf.
 # Skipped (77) without node.
 set -eu
@@ -60,6 +60,12 @@ check "run.js" 0 "$node" "$tmp/chat/run.js" -q --tokens "@$golden.tokens" --prin
 stored
 check "run.js: a wrong option" 2 "$node" "$tmp/chat/run.js" --nonsense
 one_line
+
+# ---- a browser ----
+if [ -n "${5-}" ] && HOME=$tmp timeout 60 "$5" --headless --no-sandbox --disable-gpu --dump-dom about:blank > "$tmp/out" 2> "$tmp/err"; then
+    mkdir "$tmp/chromium"
+    check "a page" 0 timeout 120 "$node" "$here/test_browser.mjs" "$tmp/chat" "$golden" "$5" "$tmp/chromium"
+else echo "a page: left out, no chromium that starts"; fi
 
 # ---- vectors ----
 check "a model of vectors" 0 "$make" --shape golden-bert --type F16 --tokenizer wordpiece -o "$tmp/words.gguf"

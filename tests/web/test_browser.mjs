@@ -1,0 +1,37 @@
+// test_browser.mjs FOLDER GOLDEN CHROMIUM KEEP -- the folder of a golden model, --exact, in a page of headless Chromium: GOLDEN.greedy behind
+// GOLDEN.tokens, and what a page says of a piece that is not there.  KEEP: a folder for what chromium keeps.
+import { createServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { browse } from '../server/clients/browser.mjs';
+
+const [folder, golden, chromium, keep] = process.argv.slice(2);
+const idsOf = (path) => readFileSync(path, 'utf8').trim().split(/[\s,]+/).map(Number);
+const types = { js: 'text/javascript', wasm: 'application/wasm', bin: 'application/octet-stream' };
+let missing = null;
+const server = createServer((request, response) => {
+  const name = request.url.slice(1), type = types[name.split('.').pop()];
+  if (name === '') response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><title>a page</title>');
+  else if (!type || name === missing) response.writeHead(404).end();
+  else response.writeHead(200, { 'Content-Type': type }).end(readFileSync(`${folder}/${name}`));
+});
+await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
+const page = await browse(chromium, keep);
+try {
+  await page.send('Page.navigate', { url: `http://127.0.0.1:${server.address().port}/` });
+  await page.until('document.title === "a page"');
+  const greedy = idsOf(`${golden}.greedy`), options = { maxTokens: greedy.length, temperature: 0, repeatPenalty: 0, ignoreEnd: true };
+  const drawn = await page.run(`(async () => {
+    const { load } = await import('./model.js'), model = await load(), tokens = [];
+    for await (const token of model.draw(${JSON.stringify(idsOf(`${golden}.tokens`))}, ${JSON.stringify(options)})) tokens.push(token);
+    return tokens;
+  })()`);
+  assert.deepEqual(drawn, greedy);
+  missing = 'weights-0.bin';
+  const code = await page.run(`import('./model.js').then(({ load }) => load({ fetch: (url) => fetch(url, { cache: 'reload' }) }))
+    .then(() => 'loaded', (error) => error.code)`);
+  assert.equal(code, 'not_found');
+} finally {
+  await page.close();
+  server.close();
+}
