@@ -2,25 +2,11 @@
  * products of neighbours in 32 bits, where nothing saturates.  Engines make vpmovsxbw and vpmaddwd of it, or sxtl, smull and addp. */
 #ifndef FORGE_DOT_H
 #define FORGE_DOT_H
-#include "vec.h"
-#include <wasm_simd128.h>
+#include "quarters.h"
 
 #define DOT_FLIP 0
 #define DOT_RUN(bits) 8
 
-typedef int32_t vec_quarter __attribute__((vector_size(16)));
-DEVICE v128_t vi_quarter(vi v, const uint32_t i)
-{
-    return i == 0 ? (v128_t)__builtin_shufflevector(v, v, 0, 1, 2, 3)   : i == 1 ? (v128_t)__builtin_shufflevector(v, v, 4, 5, 6, 7)
-         : i == 2 ? (v128_t)__builtin_shufflevector(v, v, 8, 9, 10, 11) : (v128_t)__builtin_shufflevector(v, v, 12, 13, 14, 15);
-}
-DEVICE vi vi_quarters(const v128_t q[4])
-{
-    typedef int32_t vec_half __attribute__((vector_size(32)));
-    const vec_half low  = __builtin_shufflevector((vec_quarter)q[0], (vec_quarter)q[1], 0, 1, 2, 3, 4, 5, 6, 7);
-    const vec_half high = __builtin_shufflevector((vec_quarter)q[2], (vec_quarter)q[3], 0, 1, 2, 3, 4, 5, 6, 7);
-    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
 /* Contract: dot_c.h.  A row's four products are in two neighbours of `low` or `high`, which come together at the end. */
 DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, const uint32_t bits)
 {
@@ -35,13 +21,13 @@ DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, co
         }
         sum[i] = wasm_i32x4_add(wasm_i32x4_shuffle(low, high, 0, 2, 4, 6), wasm_i32x4_shuffle(low, high, 1, 3, 5, 7));
     }
-    return vi_add(acc, vi_quarters(sum));
+    return vi_add(acc, vi_quarters(sum[0], sum[1], sum[2], sum[3]));
 }
 DEVICE vi bytes_lookup(const int8_t *table, vi index)
 {
     const v128_t t = wasm_v128_load(table);
     v128_t r[4];
     UNROLL for (uint32_t i = 0; i < 4; i++) r[i] = wasm_i8x16_swizzle(t, vi_quarter(index, i));
-    return vi_quarters(r);
+    return vi_quarters(r[0], r[1], r[2], r[3]);
 }
 #endif

@@ -1,23 +1,30 @@
-/* quarters.h -- vectors of vec.h and the four registers of NEON they are. */
+/* quarters.h -- vectors of vec.h and the four registers of 128 bits they are, of NEON or of WebAssembly. */
 #ifndef FORGE_QUARTERS_H
 #define FORGE_QUARTERS_H
 #include "vec.h"
+#ifdef FORGE_SIMD_WASM
+#include <wasm_simd128.h>
+typedef v128_t quarter;
+#else
 #include <arm_neon.h>
+typedef int32x4_t quarter;
+#endif
 
 typedef int32_t vec_quarter __attribute__((vector_size(16)));
-DEVICE int32x4_t vi_quarter(vi v, const uint32_t i)
+DEVICE quarter vi_quarter(vi v, const uint32_t i)
 {
-    return i == 0 ? (int32x4_t)__builtin_shufflevector(v, v, 0, 1, 2, 3)   : i == 1 ? (int32x4_t)__builtin_shufflevector(v, v, 4, 5, 6, 7)
-         : i == 2 ? (int32x4_t)__builtin_shufflevector(v, v, 8, 9, 10, 11)
-         :          (int32x4_t)__builtin_shufflevector(v, v, 12, 13, 14, 15);
+    return i == 0 ? (quarter)__builtin_shufflevector(v, v, 0, 1, 2, 3)   : i == 1 ? (quarter)__builtin_shufflevector(v, v, 4, 5, 6, 7)
+         : i == 2 ? (quarter)__builtin_shufflevector(v, v, 8, 9, 10, 11)
+         :          (quarter)__builtin_shufflevector(v, v, 12, 13, 14, 15);
 }
-DEVICE vi vi_quarters(int32x4_t a, int32x4_t b, int32x4_t c, int32x4_t d)
+DEVICE vi vi_quarters(quarter a, quarter b, quarter c, quarter d)
 {
     typedef int32_t vec_half __attribute__((vector_size(32)));
     const vec_half low  = __builtin_shufflevector((vec_quarter)a, (vec_quarter)b, 0, 1, 2, 3, 4, 5, 6, 7);
     const vec_half high = __builtin_shufflevector((vec_quarter)c, (vec_quarter)d, 0, 1, 2, 3, 4, 5, 6, 7);
     return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
+#ifndef FORGE_SIMD_WASM
 DEVICE float32x4_t vf_quarter(vf v, const uint32_t i) { return vreinterpretq_f32_s32(vi_quarter((vi)v, i)); }
 DEVICE vf vf_quarters(float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t d)
 {
@@ -33,4 +40,5 @@ DEVICE vf vf_of_pairs(const float32x4_t *sum, const uint32_t stride, const uint3
     }
     return vf_quarters(four[0], four[1], four[2], four[3]);
 }
+#endif
 #endif
