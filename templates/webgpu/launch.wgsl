@@ -1,0 +1,17 @@
+/* launch.wgsl -- what a kernel has at hand.  The module declares, of these, what it uses; each is binding of group 0:
+ *     0   var<storage, read_write> arena: array<u32>;      values and scratch; f32 by bitcast
+ *     1   var<storage, read_write> state: array<u32>;      from where the launch's state begins
+ *     2   var<uniform> step: forge_step;                   of the step at hand; the kernel that draws a token writes the next one
+ *     3   var<uniform> launch: forge_launch;               where in `vectors` its weights begin
+ *     4   var<storage, read> vectors: array<vec4u>;        f32 weights of vectors, tables of rotations
+ *     5   var<storage, read_write> text: array<u32>;       [n_ctx] tokens of the sequence by position
+ *     6   var<storage, read> m0: array<vec4u>;             a matrix, packed rows one behind the other; 7 m1, ..
+ * A position is a token's place in the text.  Token t of a step, t < n_tokens, has position n_past + t.  Kernels behind the last state
+ * work only on tokens with logits: these are the last n_logits of the step. */
+
+struct forge_step { n_tokens: u32, n_past: u32, n_logits: u32, n_drawn: u32 }
+/* Weight i begins at piece at[i / 4][i % 4] of vectors; where a matrix is bound in parts of its rows, first and n are those of this part. */
+struct forge_launch { at: array<vec4u, 4>, first: u32, n: u32, spare: vec2u }
+
+/* The first token that kernels behind the last state work on. */
+fn forge_first(of: forge_step) -> u32 { return of.n_tokens - of.n_logits; }
