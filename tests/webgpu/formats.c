@@ -105,8 +105,9 @@ static void unit_add(const struct matrix *m, uint32_t base, uint32_t row, uint32
 }
 
 /* ---- a matrix times a row ---- */
-/* A row of the arena; what the product should see of it in int8, if weights are no floats, and in floats.  Before int8 it is d (q + e), with a column of q = +-127 in each block and e
- * below a half, so that d and q are known; a norm's weights are a power of two for a block, with any signs, and keep that. */
+/* A row of the arena; x, floats: what the product should see of it, in int8 unless weights are floats, and in floats.  Before int8 it is
+ * d (q + e), with a column of q = +-127 in each block and e below a half, so that d and q are known; a norm's weights are a power of two for
+ * a block, with any signs, and keep that. */
 static void row_fill(float *row, float *weight, double *x, double *floats, uint32_t cols, bool norm)
 {
     double squares = 0;

@@ -1,5 +1,5 @@
-/* gemv.wgsl -- the kernels that run.mjs runs for a format: a workgroup, or two, for each matrix times a row.  Its results: formats.c.  Sinks: row, pair.
- * As a pair: the upper rows with the lower ones, of an odd number both have the one in the middle. */
+/* gemv.wgsl -- the kernels that run.mjs runs for a format: a workgroup, or two, for each matrix times a row.  Its results: formats.c.
+ * As a pair: the upper rows with the lower ones, of an odd number both have the one in the middle.  Sinks: row, pair. */
 
 const THREADS = 64u;
 const LANES = 16u;
