@@ -44,7 +44,10 @@ fn log1p_f32(e: f32) -> f32 {
     return 2.0 * s + 2.0 * s * q * p;
 }
 fn softplus_f32(x: f32) -> f32 { return max(x, 0.0) + log1p_f32(exp_below_f32(x)); }
-fn relu_sqr_f32(x: f32) -> f32 { return select(0.0, x * x, x > 0.0); }
+fn relu_sqr_f32(x: f32) -> f32 {
+    let u = max(x, 0.0);
+    return u * u;
+}
 fn tanh_f32(x: f32) -> f32 {
     let u = clamp(x, -16.0, 16.0);
     let square = u * u;
