@@ -121,11 +121,13 @@ fn recur_rows_SINK(q: u32, k: u32, v: u32, decay: u32, beta: u32, of: recur, n_t
         let q_at = q + t * of.q_stride + other * of.head_dim + p;
         let k_at = k + t * of.k_stride + other * of.head_dim + p;
         let g_at = decay + t * of.g_stride + select(head, head * of.head_dim + p, of.by_row != 0u);
+        var g = exp2(1.44269504 * arena_f32(g_at));
         var mine = recur_sums(vec4f(0.0), vec4f(0.0), 0.0);
         for (var i = 0u; i < RECUR_ROWS; i++) {
             let k_i = arena_f32(k_at + i * RECUR_PARTS);
             let q_i = arena_f32(q_at + i * RECUR_PARTS);
-            S[i] *= exp2(1.44269504 * arena_f32(g_at + select(0u, i * RECUR_PARTS, of.by_row != 0u)));
+            if (of.by_row != 0u && i > 0u) { g = exp2(1.44269504 * arena_f32(g_at + i * RECUR_PARTS)); }
+            S[i] *= g;
             mine.held += S[i] * k_i;
             mine.read += S[i] * q_i;
             mine.kq += k_i * q_i;
