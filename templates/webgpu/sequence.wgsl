@@ -101,16 +101,16 @@ fn recur_sum(mine: recur_sums, thread: u32) -> recur_sums {
  * All tokens of the step.  q, k, v, decay, beta: words where the rows of token 0 begin; value_dim: a multiple of 4.  The state: S of every
  * head, [heads][value_dim / 4][head_dim][4].  Workgroups: heads value_dim / 4 RECUR_PARTS invocations' worth.  Workgroup memory: 48 THREADS
  * bytes.  Called by all invocations of the group, in uniform control flow. */
-fn recur_rows_SINK(q: u32, k: u32, v: u32, decay: u32, beta: u32, of: recur, n_tokens: u32, group: u32, thread: u32) {
-    let quads = of.value_dim / 4u;
+fn recur_rows_SINK(q: u32, k: u32, v: u32, decay: u32, beta: u32, shape: recur, n_tokens: u32, group: u32, thread: u32) {
+    let quads = shape.value_dim / 4u;
     let item = (group * THREADS + thread) / RECUR_PARTS;
-    let live = item < of.heads * quads;
+    let live = item < shape.heads * quads;
     let at = select(0u, item, live);
     let p = thread % RECUR_PARTS;
     let head = at / quads;
     let column = at % quads * 4u;
-    let other = select(head / (of.heads / of.qk_heads), head % of.qk_heads, of.modulo != 0u);
-    let place = 4u * (at * of.head_dim + p);
+    let other = select(head / (shape.heads / shape.qk_heads), head % shape.qk_heads, shape.modulo != 0u);
+    let place = 4u * (at * shape.head_dim + p);
     var S: array<vec4f, RECUR_ROWS>;
     for (var i = 0u; i < RECUR_ROWS; i++) {
         S[i] = vec4f(0.0);
@@ -118,28 +118,28 @@ fn recur_rows_SINK(q: u32, k: u32, v: u32, decay: u32, beta: u32, of: recur, n_t
         if (step.n_past != 0u) { S[i] = vec4f(state_f32(word), state_f32(word + 1u), state_f32(word + 2u), state_f32(word + 3u)); }
     }
     for (var t = 0u; t < n_tokens; t++) {
-        let q_at = q + t * of.q_stride + other * of.head_dim + p;
-        let k_at = k + t * of.k_stride + other * of.head_dim + p;
-        let g_at = decay + t * of.g_stride + select(head, head * of.head_dim + p, of.by_row != 0u);
+        let q_at = q + t * shape.q_stride + other * shape.head_dim + p;
+        let k_at = k + t * shape.k_stride + other * shape.head_dim + p;
+        let g_at = decay + t * shape.g_stride + select(head, head * shape.head_dim + p, shape.by_row != 0u);
         var g = exp2(1.44269504 * arena_f32(g_at));
         var mine = recur_sums(vec4f(0.0), vec4f(0.0), 0.0);
         for (var i = 0u; i < RECUR_ROWS; i++) {
             let k_i = arena_f32(k_at + i * RECUR_PARTS);
             let q_i = arena_f32(q_at + i * RECUR_PARTS);
-            if (of.by_row != 0u && i > 0u) { g = exp2(1.44269504 * arena_f32(g_at + i * RECUR_PARTS)); }
+            if (shape.by_row != 0u && i > 0u) { g = exp2(1.44269504 * arena_f32(g_at + i * RECUR_PARTS)); }
             S[i] *= g;
             mine.held += S[i] * k_i;
             mine.read += S[i] * q_i;
             mine.kq += k_i * q_i;
         }
         let sums = recur_sum(mine, thread);
-        let v_at = v + t * of.v_stride + head * of.value_dim + column;
-        let held = select(vec4f(0.0), sums.held, of.delta != 0u);
+        let v_at = v + t * shape.v_stride + head * shape.value_dim + column;
+        let held = select(vec4f(0.0), sums.held, shape.delta != 0u);
         let d = (vec4f(arena_f32(v_at), arena_f32(v_at + 1u), arena_f32(v_at + 2u), arena_f32(v_at + 3u)) - held) *
-                arena_f32(beta + t * of.b_stride + head);
+                arena_f32(beta + t * shape.b_stride + head);
         for (var i = 0u; i < RECUR_ROWS; i++) { S[i] += d * arena_f32(k_at + i * RECUR_PARTS); }
         let y = sums.read + d * sums.kq;
-        for (var c = p; live && c < 4u; c += RECUR_PARTS) { sink_SINK(t, head * of.value_dim + column + c, y[c]); }
+        for (var c = p; live && c < 4u; c += RECUR_PARTS) { sink_SINK(t, head * shape.value_dim + column + c, y[c]); }
     }
     for (var i = 0u; live && i < RECUR_ROWS; i++) {
         let word = place + 4u * i * RECUR_PARTS;

@@ -169,5 +169,5 @@ fn picked_sum(x: u32, choice: u32, r: u32, rows: u32, used: u32) -> f32 {
     for (var k = 0u; k < used; k++) { sum += arena_f32(choice + k) * arena_f32(x + k * rows + r); }
     return sum;
 }
-/* What belongs to row r of the rows of expert `id`: in rows `stride` floats apart, from piece `of` of vectors on. */
-fn picked_row(of: u32, id: u32, r: u32, stride: u32) -> f32 { return vector_f32(of, id * stride + r); }
+/* What belongs to row r of the rows of expert `id`: in rows `stride` floats apart, from piece `rows` of vectors on. */
+fn picked_row(rows: u32, id: u32, r: u32, stride: u32) -> f32 { return vector_f32(rows, id * stride + r); }
