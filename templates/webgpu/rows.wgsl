@@ -1,0 +1,165 @@
+/* rows.wgsl -- what is done with rows of a token, other than products: rows of the embedding table, norms, norms of heads, and rotary
+ * position embedding.  (Zhang & Sennrich 2019, arXiv:1910.07467; Ba et al. 2016, arXiv:1607.06450; Su et al. 2021, arXiv:2104.09864)
+ *
+ * The module has
+ *     var<storage, read_write> arena: array<u32>;
+ *     var<storage, read> vectors: array<vec4u>;
+ *     const THREADS                                of a workgroup, a power of two
+ *     fn sink_SINK(t: u32, r: u32, y: f32)         gets column r of token t's row, where SINK is in a function's name
+ * Workgroup memory: 4 THREADS bytes, of those that end with a sum over the group.
+ *
+ * out, x: words of the arena where rows begin, [cols] f32; out may be x.  weight: the piece of vectors where [cols] f32 begin, or
+ * NO_VECTOR for ones.  group, groups: which workgroup, of how many; thread: local_invocation_index.  Norms are called by all invocations of
+ * the group, in uniform control flow. */
+// include templates/webgpu/acts.wgsl
+
+const NO_VECTOR = 0xffffffffu;
+
+/* Number n of a vector; numbers 2n and 2n + 1. */
+fn vector_f32(at: u32, n: u32) -> f32 { return bitcast<f32>(vectors[at + n / 4u][n % 4u]); }
+fn vector_pair(at: u32, n: u32) -> vec2f {
+    let piece = bitcast<vec4f>(vectors[at + n / 2u]);
+    return select(piece.xy, piece.zw, n % 2u == 1u);
+}
+fn weight_quad(weight: u32, quad: u32) -> vec4f {
+    if (weight == NO_VECTOR) { return vec4f(1.0); }
+    return bitcast<vec4f>(vectors[weight + quad]);
+}
+fn arena_put(at: u32, y: f32) { arena[at] = bitcast<u32>(y); }
+/* Columns 4 quad .. of a row, as far as it goes. */
+fn row_quad_put(out: u32, quad: u32, v: vec4f, cols: u32) {
+    let col = 4u * quad;
+    if (col < cols) { arena_put(out + col, v.x); }
+    if (col + 1u < cols) { arena_put(out + col + 1u, v.y); }
+    if (col + 2u < cols) { arena_put(out + col + 2u, v.z); }
+    if (col + 3u < cols) { arena_put(out + col + 3u, v.w); }
+}
+
+/* ---- embedding ---- */
+/* Row `row` of the packed rows of cols weights that begin at piece `matrix` of WEIGHTS. */
+fn embed_row_FORMAT_WEIGHTS(out: u32, matrix: u32, row: u32, cols: u32, group: u32, groups: u32, thread: u32) {
+    let units = (cols + 63u) / 64u;
+    let at = matrix + row * row_pieces_FORMAT(units);
+    let parts = UNIT_COLS_FORMAT / PART_COLS_FORMAT;
+    for (var i = group * THREADS + thread; i * PART_COLS_FORMAT < cols; i += groups * THREADS) {
+        let unit = i / parts;
+        var w = values_FORMAT(load_FORMAT_WEIGHTS(at, unit, units), unit, i % parts);
+        for (var k = 0u; k < PART_COLS_FORMAT / 4u; k++) { row_quad_put(out, i * (PART_COLS_FORMAT / 4u) + k, w[k], cols); }
+    }
+}
+
+/* ---- norms ---- */
+/* x / sqrt(mean(x^2) + eps) * weight. */
+fn norm_row(out: u32, x: u32, weight: u32, cols: u32, eps: f32, thread: u32) {
+    let factor = row_norm_factor(x, cols, eps, thread);
+    for (var quad = thread; 4u * quad < cols; quad += THREADS) {
+        row_quad_put(out, quad, row_quad(x, quad, cols) * factor * weight_quad(weight, quad), cols);
+    }
+}
+/* (x - mean) / sqrt(variance + eps) * weight. */
+fn layernorm_row(out: u32, x: u32, weight: u32, cols: u32, eps: f32, thread: u32) {
+    var sum = 0.0;
+    for (var quad = thread; 4u * quad < cols; quad += THREADS) { sum += dot(row_quad(x, quad, cols), vec4f(1.0)); }
+    let mean = group_sum(sum, thread) / f32(cols);
+    var squares = 0.0;
+    for (var quad = thread; 4u * quad < cols; quad += THREADS) {
+        let col = 4u * quad;
+        let v = select(vec4f(0.0), row_quad(x, quad, cols) - mean, vec4u(col, col + 1u, col + 2u, col + 3u) < vec4u(cols));
+        squares += dot(v, v);
+    }
+    let factor = inverseSqrt(group_sum(squares, thread) / f32(cols) + eps);
+    for (var quad = thread; 4u * quad < cols; quad += THREADS) {
+        row_quad_put(out, quad, (row_quad(x, quad, cols) - mean) * factor * weight_quad(weight, quad), cols);
+    }
+}
+
+/* ---- heads ---- */
+/* What a head is divided by: the root of its mean square, its length, at least eps, or, less its mean, its deviation. */
+const HEADS_RMS = 0u;
+const HEADS_UNIT = 1u;
+const HEADS_CENTERED = 2u;
+
+struct head_moments { mean: f32, factor: f32 }
+
+/* first: the head's first column. */
+fn head_moments_of(x: u32, first: u32, how: u32, eps: f32, head_dim: u32, thread: u32) -> head_moments {
+    var mean = 0.0;
+    if (how == HEADS_CENTERED) {
+        for (var c = thread; c < head_dim; c += THREADS) { mean += arena_f32(x + first + c); }
+        mean = group_sum(mean, thread) / f32(head_dim);
+    }
+    var squares = 0.0;
+    for (var c = thread; c < head_dim; c += THREADS) {
+        let v = arena_f32(x + first + c) - mean;
+        squares += v * v;
+    }
+    let sum = group_sum(squares, thread);
+    if (how == HEADS_UNIT) { return head_moments(mean, 1.0 / max(sqrt(sum), eps)); }
+    return head_moments(mean, inverseSqrt(sum / f32(head_dim) + eps));
+}
+fn head_weight(weight: u32, whole: u32, first: u32, c: u32) -> f32 {
+    if (weight == NO_VECTOR) { return 1.0; }
+    return vector_f32(weight, select(c, first + c, whole != 0u));
+}
+/* Head `head` of x by this workgroup, times weight: a head's or, with whole 1, all heads'.  how, head: uniform. */
+fn heads_normed_SINK(t: u32, x: u32, weight: u32, whole: u32, how: u32, eps: f32, head_dim: u32, head: u32, thread: u32) {
+    let first = head * head_dim;
+    let m = head_moments_of(x, first, how, eps, head_dim, thread);
+    for (var c = thread; c < head_dim; c += THREADS) {
+        sink_SINK(t, first + c, (arena_f32(x + first + c) - m.mean) * m.factor * head_weight(weight, whole, first, c));
+    }
+}
+/* RMS norm of a head, and nothing more. */
+fn headnorm_row(out: u32, x: u32, weight: u32, eps: f32, head_dim: u32, head: u32, thread: u32) {
+    let first = head * head_dim;
+    let m = head_moments_of(x, first, HEADS_RMS, eps, head_dim, thread);
+    for (var c = thread; c < head_dim; c += THREADS) {
+        arena_put(out + first + c, arena_f32(x + first + c) * m.factor * head_weight(weight, 0u, first, c));
+    }
+}
+
+/* ---- rotation ---- */
+/* Tables, pieces of vectors where they begin: high [..][n_rot/2][2] cos, sin of position block * k times the attention factor, low
+ * [block][n_rot/2][2] of position k; the rotation of a position is the complex product of a row of each.  neox 1: pairs (i, i + n_rot/2),
+ * else (2i, 2i + 1), of the n_rot columns of a head from `first` on; the others stay. */
+fn rotation(high: u32, low: u32, position: u32, n_rot: u32, block: u32, pair: u32) -> vec2f {
+    let h = vector_pair(high, position / block * (n_rot / 2u) + pair);
+    let l = vector_pair(low, position % block * (n_rot / 2u) + pair);
+    return vec2f(h.x * l.x - h.y * l.y, h.y * l.x + h.x * l.y);
+}
+/* Column r of heads of x, rotated. */
+fn rotated_f32(x: u32, r: u32, high: u32, low: u32, position: u32, n_rot: u32, neox: u32, block: u32, head_dim: u32, first: u32) -> f32 {
+    let col = r % head_dim;
+    let half = n_rot / 2u;
+    if (col < first || col - first >= n_rot) { return arena_f32(x + r); }
+    let at = col - first;
+    let second = select(at % 2u == 1u, at >= half, neox != 0u);
+    let apart = select(1u, half, neox != 0u);
+    let turn = rotation(high, low, position, n_rot, block, select(at / 2u, at % half, neox != 0u));
+    let mine = arena_f32(x + r);
+    let its = arena_f32(x + select(r + apart, r - apart, second));
+    return select(mine * turn.x - its * turn.y, its * turn.y + mine * turn.x, second);
+}
+/* All heads of a row, an invocation a pair of columns, so that out may be x.  head_dim, n_rot and first: even. */
+fn rope_row(out: u32, x: u32, high: u32, low: u32, position: u32, n_rot: u32, neox: u32, block: u32, heads: u32, head_dim: u32, first: u32,
+            group: u32, groups: u32, thread: u32) {
+    let pairs = head_dim / 2u;
+    for (var i = group * THREADS + thread; i < heads * pairs; i += groups * THREADS) {
+        let pair = i % pairs;
+        let head = i / pairs * head_dim;
+        if (pair < n_rot / 2u) {
+            let a = head + first + select(2u * pair, pair, neox != 0u);
+            let b = a + select(1u, n_rot / 2u, neox != 0u);
+            let turn = rotation(high, low, position, n_rot, block, pair);
+            let va = arena_f32(x + a);
+            let vb = arena_f32(x + b);
+            arena_put(out + a, va * turn.x - vb * turn.y);
+            arena_put(out + b, va * turn.y + vb * turn.x);
+        } else if (out != x) {
+            let c = 2u * pair - n_rot;           /* of those that stay */
+            let a = head + select(c, c + n_rot, c >= first);
+            arena[out + a] = arena[x + a];
+            arena[out + a + 1u] = arena[x + a + 1u];
+        }
+    }
+}
