@@ -102,7 +102,7 @@ fn dot_floats_FORMAT(u: unit_FORMAT, unit: u32) -> f32 {
     for (var part = 0u; part < UNIT_COLS_FORMAT / PART_COLS_FORMAT; part++) {
         let at = (unit * UNIT_COLS_FORMAT + part * PART_COLS_FORMAT) / 4u;
         var w = values_FORMAT(u, unit, part);
-        for (var i = 0u; i < PART_COLS_FORMAT / 4u; i++) { sum += dot(w[i], acts_floats[at + i]); }
+        for (var i = 0u; i < PART_COLS_FORMAT / 4u; i++) { sum += dot(w[i], floats_at(at + i)); }
     }
     return sum;
 }
