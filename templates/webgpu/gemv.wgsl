@@ -7,6 +7,8 @@
  *     const LANES, ROWS                            LANES: a power of two, at most THREADS
  *     fn store_SINK(row: u32, y: f32)              called once for a row, by one invocation
  *     fn store_SINK(row: u32, gate: f32, up: f32)  instead, of a pair: the products with WEIGHTS and with PAIR
+ *     fn floats_at(quad: u32) -> vec4f             of rows in floats: columns 4 quad .., zeros beyond the row; acts_floats[quad], or
+ *                                                  where that has no room, of the arena
  * Workgroup memory: 4 ROWS THREADS bytes, 8 for a pair, beside the row's.
  *
  * gemv reads a row in int8; gemvf one in floats, of any format.

@@ -39,6 +39,8 @@ fn floats_begin(m: matvec, thread: u32) {
 /* Where the lower rows begin. */
 fn lower_FORMAT(m: matvec) -> u32 { return m.matrix + m.rows / 2u * row_pieces_FORMAT((m.cols + 63u) / 64u); }
 
+fn floats_at(quad: u32) -> vec4f { return acts_floats[quad]; }
+
 @compute @workgroup_size(THREADS)
 fn gemv_of_acts(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let m = matvecs[id.x];
