@@ -1,0 +1,203 @@
+/* attention_chunk.wgsl -- attention of the tokens of a step over the cache, with a streaming softmax, in f32.
+ * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135; Dao 2023, arXiv:2307.08691)
+ *
+ * A workgroup takes one KV head and CHUNK_ROWS rows, which are (token, query head) with heads varying fastest, so that K and V are read once
+ * for all heads that share them; of the positions it takes CHUNK_POSITIONS at a time.  An invocation has 4 rows.  Of the scores it has 4
+ * neighbouring positions, in registers, while 16 columns at a time of q and K pass through workgroup memory, turned so that four rows or
+ * positions are one load; of the sums it has every lanes-th run of 4 columns.
+ *
+ * The module has what attention.wgsl asks for, without HEADS, and
+ *     const CHUNK_ROWS                             64, or 32 for heads of more than 128 dimensions, which have more sums
+ *     const THREADS                                128
+ * which makes 32 or 64 positions.  Words: KV (kv.wgsl).  Workgroup memory: 14,848 bytes. */
+// include templates/webgpu/attention.wgsl
+
+const CHUNK_POSITIONS = 16u * THREADS / CHUNK_ROWS;
+const CHUNK_LANES = CHUNK_POSITIONS / 4u;        /* invocations that share rows */
+const CHUNK_COLS = 16u;
+/* In pieces of 4: one more than there are lets neighbours write to other banks. */
+const CHUNK_Q_STRIDE = CHUNK_ROWS / 4u + 1u;
+const CHUNK_K_STRIDE = CHUNK_POSITIONS / 4u + 1u;
+const CHUNK_PIECES = CHUNK_COLS * (CHUNK_Q_STRIDE + CHUNK_K_STRIDE);
+/* Positions of V at a time: as many as have room where q and K were. */
+const CHUNK_VALUES = select(select(select(4u, 8u, 2u * HEAD_DIM <= CHUNK_PIECES), 16u, 4u * HEAD_DIM <= CHUNK_PIECES), 32u,
+                            8u * HEAD_DIM <= CHUNK_PIECES);
+const CHUNK_QUADS = (HEAD_DIM / 4u + CHUNK_LANES - 1u) / CHUNK_LANES;            /* of sums, of each of 4 rows */
+
+/* Column c of q, rows 4i .. 4i+3, at c CHUNK_Q_STRIDE + i; behind all of it the same of K with positions.  Or maxima, or totals, of the
+ * lanes.  Or V, [position][HEAD_DIM / 4]. */
+var<workgroup> chunk_tile: array<vec4f, CHUNK_PIECES>;
+/* Weights of position p, rows 4i .. 4i+3, at p CHUNK_ROWS / 4 + i. */
+var<workgroup> chunk_weights: array<vec4f, CHUNK_POSITIONS * CHUNK_ROWS / 4u>;
+
+/* q, out: the words where the rows of the step's token 0 begin, strides in words.  n_tokens: of the step; first: the first token whose row
+ * is wanted.  causal: token t sees positions up to its own, else all of the step's.  tile: of CHUNK_ROWS rows, the first are the latest
+ * tokens', which attend most; tiles: chunk_tiles(). */
+struct chunk { q: u32, q_stride: u32, out: u32, out_stride: u32, n_past: u32, n_tokens: u32, first: u32, causal: bool }
+
+/* Workgroups of a KV head. */
+fn chunk_tiles(c: chunk, group: u32) -> u32 { return ((c.n_tokens - c.first) * group + CHUNK_ROWS - 1u) / CHUNK_ROWS; }
+
+/* The token of a row, its head of those of the KV head; where there is none, the last. */
+fn chunk_token(c: chunk, group: u32, row: u32) -> u32 { return c.first + min(row / group, c.n_tokens - c.first - 1u); }
+fn chunk_last(c: chunk, token: u32) -> u32 { return c.n_past + select(c.n_tokens - 1u, token, c.causal); }
+
+fn chunk_put(at: u32, x0: vec4f, x1: vec4f, x2: vec4f, x3: vec4f, stride: u32) {
+    for (var i = 0u; i < 4u; i++) { chunk_tile[at + i * stride] = vec4f(x0[i], x1[i], x2[i], x3[i]); }
+}
+fn chunk_q(c: chunk, of_all: attention, kv_head: u32, group: u32, row: u32, column: u32) -> vec4f {
+    let head = kv_head * group + row % group;
+    let at = c.q + chunk_token(c, group, row) * c.q_stride + head * HEAD_DIM + column;
+    return of_all.scale * vec4f(arena_f32(at), arena_f32(at + 1u), arena_f32(at + 2u), arena_f32(at + 3u));
+}
+/* Columns column .. of all rows and of positions start .. into the tile, 4 x 4 an item; columns beyond the head are 0. */
+fn chunk_put_q_k_KV(c: chunk, of_all: attention, k: kv_plane, kv_head: u32, group: u32, first_row: u32, start: u32, end: u32, column: u32,
+                    thread: u32) {
+    const quads = CHUNK_COLS / 4u;
+    for (var item = thread; item < quads * (CHUNK_ROWS + CHUNK_POSITIONS) / 4u; item += THREADS) {
+        let at = column + item % quads * 4u;
+        let i = item / quads;
+        var x: array<vec4f, 4>;
+        for (var n = 0u; n < 4u; n++) {
+            x[n] = vec4f(0.0);
+            if (at < HEAD_DIM) {
+                if (i < CHUNK_ROWS / 4u) { x[n] = chunk_q(c, of_all, kv_head, group, first_row + 4u * i + n, at); }
+                else {
+                    let position = min(start + 4u * (i - CHUNK_ROWS / 4u) + n, end - 1u);
+                    x[n] = kv_load_KV(k, kv_head, kv_row(position, of_all.ring), at);
+                }
+            }
+        }
+        let c4 = item % quads * 4u;
+        if (i < CHUNK_ROWS / 4u) { chunk_put(c4 * CHUNK_Q_STRIDE + i, x[0], x[1], x[2], x[3], CHUNK_Q_STRIDE); }
+        else {
+            chunk_put(CHUNK_COLS * CHUNK_Q_STRIDE + c4 * CHUNK_K_STRIDE + i - CHUNK_ROWS / 4u, x[0], x[1], x[2], x[3], CHUNK_K_STRIDE);
+        }
+    }
+}
+fn chunk_put_v_KV(of_all: attention, v: kv_plane, kv_head: u32, start: u32, end: u32, thread: u32) {
+    for (var item = thread; item < CHUNK_VALUES * (HEAD_DIM / 4u); item += THREADS) {
+        let position = min(start + item / (HEAD_DIM / 4u), end - 1u);
+        chunk_tile[item] = kv_load_KV(v, kv_head, kv_row(position, of_all.ring), item % (HEAD_DIM / 4u) * 4u);
+    }
+}
+
+fn attention_chunk_KV(c: chunk, of_all: attention, k: kv_plane, v: kv_plane, kv_head: u32, tile: u32, thread: u32) {
+    let group = of_all.n_head / k.heads;
+    let rows = (c.n_tokens - c.first) * group;
+    let tiles = chunk_tiles(c, group);
+    if (tile >= tiles) { return; }
+    let first_row = (tiles - 1u - tile) * CHUNK_ROWS;
+    let y = thread / CHUNK_LANES;                /* rows 4y .. 4y+3 */
+    let lane = thread % CHUNK_LANES;
+    let begin = kv_window_begin(c.n_past + chunk_token(c, group, first_row), of_all.window);
+    let end = chunk_last(c, chunk_token(c, group, first_row + CHUNK_ROWS - 1u)) + 1u;
+    /* The positions that each of the rows sees. */
+    var last: vec4u;
+    var window: vec4u;
+    for (var r = 0u; r < 4u; r++) {
+        let token = chunk_token(c, group, first_row + 4u * y + r);
+        last[r] = chunk_last(c, token);
+        window[r] = kv_window_begin(c.n_past + token, of_all.window);
+    }
+
+    var top = vec4f(NO_SCORE);
+    var total = vec4f(0.0);                      /* of this invocation's positions */
+    var sums: array<vec4f, 4u * CHUNK_QUADS>;
+    for (var i = 0u; i < 4u * CHUNK_QUADS; i++) { sums[i] = vec4f(0.0); }
+    for (var start = begin; start < end; start += CHUNK_POSITIONS) {
+        var s0 = vec4f(0.0);                     /* of position 4 lane, of the rows; and so on */
+        var s1 = vec4f(0.0);
+        var s2 = vec4f(0.0);
+        var s3 = vec4f(0.0);
+        for (var column = 0u; column < HEAD_DIM; column += CHUNK_COLS) {
+            chunk_put_q_k_KV(c, of_all, k, kv_head, group, first_row, start, end, column, thread);
+            workgroupBarrier();
+            for (var i = 0u; i < CHUNK_COLS; i++) {
+                let a = chunk_tile[i * CHUNK_Q_STRIDE + y];
+                let b = chunk_tile[CHUNK_COLS * CHUNK_Q_STRIDE + i * CHUNK_K_STRIDE + lane];
+                s0 += a * b.x;
+                s1 += a * b.y;
+                s2 += a * b.z;
+                s3 += a * b.w;
+            }
+            workgroupBarrier();
+        }
+        s0 = chunk_scores(s0, of_all.cap, start + 4u * lane, window, last);
+        s1 = chunk_scores(s1, of_all.cap, start + 4u * lane + 1u, window, last);
+        s2 = chunk_scores(s2, of_all.cap, start + 4u * lane + 2u, window, last);
+        s3 = chunk_scores(s3, of_all.cap, start + 4u * lane + 3u, window, last);
+        chunk_tile[thread] = max(max(s0, s1), max(s2, s3));
+        workgroupBarrier();
+        var most = top;
+        for (var i = 0u; i < CHUNK_LANES; i++) { most = max(most, chunk_tile[y * CHUNK_LANES + i]); }
+        let factor = exp2(top - most);
+        top = most;
+        let w0 = chunk_weight(s0, most);
+        let w1 = chunk_weight(s1, most);
+        let w2 = chunk_weight(s2, most);
+        let w3 = chunk_weight(s3, most);
+        total = total * factor + ((w0 + w1) + (w2 + w3));
+        let at = 4u * lane * (CHUNK_ROWS / 4u) + y;
+        chunk_weights[at] = w0;
+        chunk_weights[at + CHUNK_ROWS / 4u] = w1;
+        chunk_weights[at + CHUNK_ROWS / 2u] = w2;
+        chunk_weights[at + 3u * (CHUNK_ROWS / 4u)] = w3;
+        for (var j = 0u; j < CHUNK_QUADS; j++) {
+            sums[4u * j] *= factor.x;
+            sums[4u * j + 1u] *= factor.y;
+            sums[4u * j + 2u] *= factor.z;
+            sums[4u * j + 3u] *= factor.w;
+        }
+        workgroupBarrier();                      /* all have read the maxima */
+        for (var p = 0u; p < CHUNK_POSITIONS && start + p < end; p += CHUNK_VALUES) {
+            chunk_put_v_KV(of_all, v, kv_head, start + p, end, thread);
+            workgroupBarrier();
+            for (var i = 0u; i < CHUNK_VALUES; i++) {
+                let w = chunk_weights[(p + i) * (CHUNK_ROWS / 4u) + y];
+                for (var j = 0u; j < CHUNK_QUADS; j++) {
+                    let x = chunk_tile[i * (HEAD_DIM / 4u) + min(lane + j * CHUNK_LANES, HEAD_DIM / 4u - 1u)];
+                    sums[4u * j] += w.x * x;
+                    sums[4u * j + 1u] += w.y * x;
+                    sums[4u * j + 2u] += w.z * x;
+                    sums[4u * j + 3u] += w.w * x;
+                }
+            }
+            workgroupBarrier();
+        }
+    }
+
+    chunk_tile[thread] = total;
+    workgroupBarrier();
+    total = vec4f(0.0);
+    for (var i = 0u; i < CHUNK_LANES; i++) { total += chunk_tile[y * CHUNK_LANES + i]; }
+    for (var r = 0u; r < 4u; r++) {
+        let row = first_row + 4u * y + r;
+        if (row < rows) {
+            let head = kv_head * group + row % group;
+            let factor = 1.0 / (total[r] + chunk_sink(of_all, head, top[r]));
+            let out = c.out + chunk_token(c, group, row) * c.out_stride + head * HEAD_DIM;
+            for (var j = 0u; j < CHUNK_QUADS; j++) {
+                let column = 4u * (lane + j * CHUNK_LANES);
+                if (column < HEAD_DIM) {
+                    let x = factor * sums[4u * j + r];
+                    for (var i = 0u; i < 4u; i++) { arena[out + column + i] = bitcast<u32>(x[i]); }
+                }
+            }
+        }
+    }
+}
+/* Four rows' scores at a position, times log2(e). */
+fn chunk_scores(s: vec4f, cap: f32, position: u32, window: vec4u, last: vec4u) -> vec4f {
+    var x = s;
+    if (cap != 0.0) { x = vec4f(score_capped(s.x, cap), score_capped(s.y, cap), score_capped(s.z, cap), score_capped(s.w, cap)); }
+    let at = vec4u(position);
+    return select(vec4f(NO_SCORE), x * LOG2E, (at <= last) & (at >= window));
+}
+/* A row may have seen nothing yet: then its maximum is no score's either. */
+fn chunk_weight(s: vec4f, most: vec4f) -> vec4f { return select(exp2(s - most), vec4f(0.0), s <= vec4f(NO_SCORE)); }
+/* What a head's sink adds to its total. */
+fn chunk_sink(of_all: attention, head: u32, top: f32) -> f32 {
+    if (of_all.sinks == NO_VECTOR) { return 0.0; }
+    return exp2(min(vector_f32(of_all.sinks, head) * LOG2E - top, 100.0));
+}

@@ -1,0 +1,131 @@
+/* heads.wgsl -- what is done with the heads of a token between their projection and attention: RMS norm of a head, rotary position
+ * embedding, and storing k and v; formulas: templates/gpu/rope.h.  (Su et al. 2021, arXiv:2104.09864; Zhang & Sennrich 2019,
+ * arXiv:1910.07467)
+ *
+ * A workgroup has HEADS_EACH heads of a token, THREADS / HEADS_EACH neighbouring invocations one of them.  The module has
+ *     var<storage, read_write> arena: array<u32>;
+ *     var<storage, read> vectors: array<vec4u>;                   where there are norms or rotations
+ *     state                                                       as kv.wgsl says
+ *     const THREADS, HEADS_EACH                                   powers of two
+ *     const HEAD_DIM                                              even, of all heads of a call
+ * Workgroup memory: 4 HEADS_EACH HEAD_DIM + 4 THREADS bytes.  Functions are called by all invocations of a group, in uniform control flow;
+ * group: which workgroup of the token's, thread: local_invocation_index. */
+// include templates/webgpu/acts.wgsl
+// include templates/webgpu/kv.wgsl
+// include templates/webgpu/reduce.wgsl
+
+/* In place of a piece of vectors: there are none. */
+const NO_VECTOR = 0xffffffffu;
+
+/* Item i of the vector that begins at a piece. */
+fn vector_f32(at: u32, i: u32) -> f32 { return bitcast<f32>(vectors[at + i / 4u][i % 4u]); }
+/* Items i, i + 1, i even. */
+fn vector_pair(at: u32, i: u32) -> vec2f {
+    let piece = bitcast<vec4f>(vectors[at + i / 4u]);
+    return select(piece.xy, piece.zw, i % 4u == 2u);
+}
+
+/* The tables: high [..][n_rot/2][2] cos, sin of position block * k times the attention factor, low [block][n_rot/2][2] of position k; the
+ * rotation of a position is the complex product of one row of each.  high, low: the pieces where they begin.
+ * neox: pairs (i, i + n_rot/2), else (2i, 2i + 1); dimensions from n_rot on stay.  n_rot 0: no rotation. */
+struct rotation { high: u32, low: u32, block: u32, n_rot: u32, neox: bool }
+
+/* cos and sin of pair i. */
+fn rotation_of(r: rotation, position: u32, i: u32) -> vec2f {
+    let h = vector_pair(r.high, position / r.block * r.n_rot + 2u * i);
+    let l = vector_pair(r.low, position % r.block * r.n_rot + 2u * i);
+    return vec2f(h.x * l.x - h.y * l.y, h.y * l.x + h.x * l.y);
+}
+/* The two dimensions of pair i. */
+fn pair_dimensions(r: rotation, i: u32) -> vec2u {
+    return select(vec2u(2u * i, 2u * i + 1u), vec2u(i, i + r.n_rot / 2u), r.neox && i < r.n_rot / 2u);
+}
+
+var<workgroup> head_values: array<f32, HEADS_EACH * HEAD_DIM>;
+
+/* What kv.wgsl stores. */
+fn stored(i: u32) -> f32 { return head_values[i]; }
+
+/* The head at word `source` of the arena, normed where norm is a piece, rotated where r.n_rot is not 0, into head_values from `to` on.
+ * there: is there such a head?  Every invocation has pairs of its own. */
+fn head_take(source: u32, there: bool, norm: u32, eps: f32, r: rotation, position: u32, normed: bool, to: u32, thread: u32) {
+    let lanes = THREADS / HEADS_EACH;
+    let lane = thread % lanes;
+    var squares = 0.0;
+    for (var i = lane; there && i < HEAD_DIM / 2u; i += lanes) {
+        let d = pair_dimensions(r, i);
+        let x = vec2f(arena_f32(source + d.x), arena_f32(source + d.y));
+        squares += dot(x, x);
+        head_values[to + d.x] = x.x;
+        head_values[to + d.y] = x.y;
+    }
+    var factor = 1.0;
+    if (normed) { factor = inverseSqrt(lanes_sum(squares, lanes, thread) / f32(HEAD_DIM) + eps); }
+    for (var i = lane; there && i < HEAD_DIM / 2u; i += lanes) {
+        let d = pair_dimensions(r, i);
+        var x = vec2f(head_values[to + d.x], head_values[to + d.y]);
+        if (norm != NO_VECTOR) { x *= factor * vec2f(vector_f32(norm, d.x), vector_f32(norm, d.y)); }
+        if (i < r.n_rot / 2u) {
+            let turn = rotation_of(r, position, i);
+            x = vec2f(x.x * turn.x - x.y * turn.y, x.x * turn.y + x.y * turn.x);
+        }
+        head_values[to + d.x] = x.x;
+        head_values[to + d.y] = x.y;
+    }
+    workgroupBarrier();
+}
+
+/* All heads of one token: q normed and rotated in place, k normed, rotated and stored, v stored.  q, k, v: the words where the token's rows
+ * begin, [n_head][HEAD_DIM], [n_head_kv][HEAD_DIM].  q_norm, k_norm: the pieces of [HEAD_DIM] weights, or NO_VECTOR.
+ * Groups of a token: (n_head + 2 n_head_kv) / HEADS_EACH, rounded up. */
+fn heads_finish_KV_STATE(q: u32, k: u32, v: u32, q_norm: u32, k_norm: u32, eps: f32, r: rotation, k_plane: kv_plane, v_plane: kv_plane,
+                         n_head: u32, position: u32, ring: u32, group: u32, thread: u32) {
+    let n_head_kv = k_plane.heads;
+    let lanes = THREADS / HEADS_EACH;
+    let item = group * HEADS_EACH + thread / lanes;
+    let is_q = item < n_head;
+    let is_k = !is_q && item < n_head + n_head_kv;
+    let is_v = !is_q && !is_k && item < n_head + 2u * n_head_kv;
+    let head = item - select(n_head, n_head + n_head_kv, is_v);
+    let source = select(select(v + head * HEAD_DIM, k + head * HEAD_DIM, is_k), q + item * HEAD_DIM, is_q);
+    var turns = r;
+    turns.n_rot = select(r.n_rot, 0u, is_v);
+    let norm = select(select(NO_VECTOR, k_norm, is_k), q_norm, is_q);
+    let to = thread / lanes * HEAD_DIM;
+    head_take(source, is_q || is_k || is_v, norm, eps, turns, position, q_norm != NO_VECTOR || k_norm != NO_VECTOR, to, thread);
+    if (is_q) {
+        for (var c = thread % lanes; c < HEAD_DIM; c += lanes) { arena[source + c] = bitcast<u32>(head_values[to + c]); }
+    } else if (is_k) {
+        for (var c = 4u * (thread % lanes); c < HEAD_DIM; c += 4u * lanes) {
+            kv_store_KV_STATE(k_plane, head, kv_row(position, ring), c, to);
+        }
+    } else if (is_v) {
+        for (var c = 4u * (thread % lanes); c < HEAD_DIM; c += 4u * lanes) {
+            kv_store_KV_STATE(v_plane, head, kv_row(position, ring), c, to);
+        }
+    }
+}
+/* heads heads of a token normed and rotated in place.  Groups of a token: heads / HEADS_EACH, rounded up. */
+fn heads_turn(x: u32, norm: u32, eps: f32, r: rotation, heads: u32, position: u32, group: u32, thread: u32) {
+    let lanes = THREADS / HEADS_EACH;
+    let item = group * HEADS_EACH + thread / lanes;
+    let to = thread / lanes * HEAD_DIM;
+    head_take(x + item * HEAD_DIM, item < heads, norm, eps, r, position, norm != NO_VECTOR, to, thread);
+    for (var c = thread % lanes; item < heads && c < HEAD_DIM; c += lanes) {
+        arena[x + item * HEAD_DIM + c] = bitcast<u32>(head_values[to + c]);
+    }
+}
+/* The heads of k or v of a token, as they are, into a plane of heads of HEAD_DIM.  Groups of a token: plane.heads / HEADS_EACH, rounded
+ * up. */
+fn heads_store_KV_STATE(x: u32, plane: kv_plane, position: u32, ring: u32, group: u32, thread: u32) {
+    let lanes = THREADS / HEADS_EACH;
+    let item = group * HEADS_EACH + thread / lanes;
+    let to = thread / lanes * HEAD_DIM;
+    for (var c = thread % lanes; item < plane.heads && c < HEAD_DIM; c += lanes) {
+        head_values[to + c] = arena_f32(x + item * HEAD_DIM + c);
+    }
+    workgroupBarrier();
+    for (var c = 4u * (thread % lanes); item < plane.heads && c < HEAD_DIM; c += 4u * lanes) {
+        kv_store_KV_STATE(plane, item, kv_row(position, ring), c, to);
+    }
+}
