@@ -93,7 +93,7 @@ static uint64_t take(struct plan *p, uint64_t bytes)
 uint32_t web_splits(const struct plan *p, const struct node *n)
 {
     enum { POSITIONS = 64 };                 /* of a split at least */
-    const uint32_t groups = n->inputs[1]->heads * ATTENTION_UNITS(n->heads, n->inputs[1]->heads),
+    const uint32_t kv = n->inputs[1]->heads, groups = kv * ATTENTION_CUTS(n->heads, kv, n->attr.head_dim),
                    wanted = (p->profile->gpu.attention_splits + groups - 1) / groups,
                    window = plan_window(p, n), most = ((window ? window : p->options.n_ctx) + POSITIONS - 1) / POSITIONS;
     return wanted < most ? wanted : most;
@@ -110,8 +110,9 @@ static void place_areas(struct plan *p)
         if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
         if (gpu_in_steps(p, n)) scores = larger(scores, 4ull * n->heads * p->chunk * plan_align(p->options.n_ctx, 4));
         else {
-            parts = larger(parts, 4ull * n->heads * web_splits(p, n) * n->attr.head_dim);
-            maxima = larger(maxima, 8ull * n->heads * web_splits(p, n));
+            const uint64_t rows = ATTENTION_ROWS(n->heads, n->inputs[1]->heads, n->attr.head_dim) * web_splits(p, n);
+            parts = larger(parts, 4ull * rows * n->attr.head_dim);
+            maxima = larger(maxima, 8ull * rows);
         }
     }
     p->parts_offset = take(p, parts);
@@ -239,7 +240,7 @@ static void choose_map(const struct chooser *c)
         kernel_does(&d, "%u positions, ring %u, %s", c->plan->options.n_ctx, state_ring(plan_state(c->plan, n)),
                     kv_type_name[c->plan->options.kv]);
         d.launch.state = plan_state(c->plan, n)->offset;
-        d.kernel.grid_x = n->heads;
+        d.kernel.grid_x = (n->heads + HEADS_EACH - 1) / HEADS_EACH;
     }
     if (gpu_map_of(c->group) == MAP_HEADS || n->op == OP_headnorm) d.kernel.grid_x = n->cols / n->attr.head_dim;
     end(c, &d);
@@ -455,7 +456,7 @@ static void choose_heads(const struct chooser *c)
         kernel_does(&d, "heads of %s: %s%s%s", names[i], value_text(c, h[i].raw), norm, h[i].store ? ", into the state" : "");
     }
     kernel_does(&d, "%s", rotation);
-    d.kernel.grid_x = c->group->node->heads + 2 * keys_of(c)->heads;
+    d.kernel.grid_x = (c->group->node->heads + 2 * keys_of(c)->heads + HEADS_EACH - 1) / HEADS_EACH;
     end(c, &d);
 }
 
@@ -463,7 +464,6 @@ static void choose_merge(const struct chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_merge, "attention_merge");
-    does_sinks(c, &d);
     kernel_does(&d, "%u splits at %llu, maxima and totals at %llu -> %s", web_splits(c->plan, n), (ull)c->plan->parts_offset,
                 (ull)c->plan->web->maxima, value_text(c, n));
     d.kernel.grid_tokens = 0;
@@ -477,7 +477,7 @@ static void choose_decode(const struct chooser *c)
     const uint32_t splits = web_splits(c->plan, n);
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_decode, "attention_token");
     does_scores(c, &d);
-    if (splits == 1) does_sinks(c, &d);
+    does_sinks(c, &d);
     kernel_does(&d, "query %s -> %s", value_text(c, query_of(c)), splits == 1 ? value_text(c, n)
                 : arena_printf(c->arena, "parts at %llu, maxima and totals at %llu", (ull)c->plan->parts_offset,
                                (ull)c->plan->web->maxima));
@@ -485,7 +485,9 @@ static void choose_decode(const struct chooser *c)
     d.kernel.grid_tokens = 0;
     d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.attention_threads;
     d.kernel.param[PARAM_SPLITS] = splits;
-    d.kernel.grid_x = keys_of(c)->heads * ATTENTION_UNITS(n->heads, keys_of(c)->heads) * splits;
+    d.kernel.grid_x = keys_of(c)->heads * ATTENTION_CUTS(n->heads, keys_of(c)->heads, n->attr.head_dim) * splits;
+    d.kernel.lds_bytes = ATTENTION_BYTES(ATTENTION_HEADS(n->heads, keys_of(c)->heads, n->attr.head_dim), d.kernel.param[PARAM_THREADS],
+                                         n->attr.head_dim);
     end(c, &d);
     if (splits > 1) choose_merge(c);
 }
@@ -498,9 +500,10 @@ static void choose_chunk(const struct chooser *c)
     does_sinks(c, &d);
     kernel_does(&d, "query %s -> %s", value_text(c, query_of(c)), value_text(c, n));
     plan_count_attention(c->plan, n, ATTENTION_ALL, &d.kernel);
-    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.attention_prefill_threads;
-    d.kernel.param[PARAM_TOKENS] = d.kernel.grid_tokens = CHUNK_TOKENS(n->attr.head_dim);
-    d.kernel.grid_x = n->heads;
+    d.kernel.param[PARAM_THREADS] = CHUNK_THREADS;
+    d.kernel.param[PARAM_TOKENS] = d.kernel.grid_tokens = CHUNK_TOKENS(n->heads, keys_of(c)->heads, n->attr.head_dim);
+    d.kernel.grid_x = keys_of(c)->heads * CHUNK_SHARES(n->heads, keys_of(c)->heads, n->attr.head_dim);
+    d.kernel.lds_bytes = CHUNK_BYTES;
     end(c, &d);
 }
 
@@ -655,6 +658,6 @@ static struct cost_work work(const struct plan *p, const struct kernel *k, uint3
 }
 
 extern const struct machine machine_webgpu;
-const struct machine machine_webgpu = { .name = "WebGPU", .layout = LAYOUT_GPU, .image_align = 256, .state_align = 256, .head_unit = 2,
+const struct machine machine_webgpu = { .name = "WebGPU", .layout = LAYOUT_GPU, .image_align = 256, .state_align = 256, .head_unit = 4,
                                         .head_most = 1024, .choose = choose, .work = work,
                                         .absorbs = { .attention_heads = true, .attention_most = 256, .gates_alike = true } };

@@ -18,7 +18,7 @@ void web_put(struct writer *w, const char *fmt, ...)
 void web_use(struct writer *w, const char *path, struct web_words words)
 {
     const struct wgsl_word all[] = { { "FORMAT", words.format }, { "WEIGHTS", words.weights }, { "PAIR", words.pair },
-                                     { "SINK", words.sink }, { "KV", words.kv } };
+                                     { "SINK", words.sink }, { "KV", words.kv }, { "STATE", words.state } };
     struct wgsl_word given[COUNT_OF(all)];
     uint32_t n = 0;
     for (uint32_t i = 0; i < COUNT_OF(all); i++) if (all[i].stands_for) given[n++] = all[i];
@@ -163,13 +163,13 @@ static void put_does(struct text *out, const char *does)
     for (; *does; does += strcspn(does, "\n"), does += *does == '\n') text_printf(out, "\n * %.*s", (int)strcspn(does, "\n"), does);
 }
 
-static const char *const bindings =
-    "@group(0) @binding(0) var<storage, read_write> arena: array<u32>;\n"
-    "@group(0) @binding(1) var<storage, read_write> state: array<u32>;\n"
-    "@group(0) @binding(2) var<uniform> step: forge_step;\n"
-    "@group(0) @binding(3) var<uniform> launch: forge_launch;\n"
-    "@group(0) @binding(4) var<storage, read> vectors: array<vec4u>;\n"
-    "@group(0) @binding(5) var<storage, read_write> text: array<u32>;\n";
+#define BINDINGS \
+    "@group(0) @binding(0) var<storage, read_write> arena: array<u32>;\n" \
+    "@group(0) @binding(1) var<storage, read_write> state: array<%s>;\n" \
+    "@group(0) @binding(2) var<uniform> step: forge_step;\n" \
+    "@group(0) @binding(3) var<uniform> launch: forge_launch;\n" \
+    "@group(0) @binding(4) var<storage, read> vectors: array<vec4u>;\n" \
+    "@group(0) @binding(5) var<storage, read_write> text: array<u32>;\n"
 
 static const struct launch *first_launch(const struct kernel_list *list, uint32_t kernel)
 {
@@ -192,7 +192,7 @@ const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool d
     web_constant(&w, "THREADS", kernel->param[PARAM_THREADS]);
     put_body(&w, draw);
     struct text module = { .arena = a }, out = { .arena = a };
-    text_puts(&module, bindings);
+    text_printf(&module, BINDINGS, w.atomic_state ? "atomic<u32>" : "u32");
     for (uint32_t i = 0, m = 0; i < w.launch->n_weights; i++)
         if (web_slot(p, w.launch->weights[i]).matrix)
             text_printf(&module, "@group(0) @binding(%u) var<storage, read> m%u: array<vec4u>;\n", 6 + m, m), m++;

@@ -15,13 +15,13 @@ struct writer {
     struct wgsl            *w;               /* the templates that it needs */
     struct text             head, functions, body;      /* constants; functions of its own; lines of main */
     uint32_t                depth;
-    uint32_t                matrices;        /* bindings m0, m1, .. of slots that are matrices: a set */
+    bool                    atomic_state;    /* the state is an array of atomics */
 };
 
 /* One line of main, or of the function that is begun, indented. */
 void web_put(struct writer *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* Items of a template, with FORMAT, WEIGHTS, PAIR, SINK and KV as given; NULL: not that word. */
-struct web_words { const char *format, *weights, *pair, *sink, *kv; };
+/* Items of a template, with FORMAT, WEIGHTS, PAIR, SINK, KV and STATE as given; NULL: not that word. */
+struct web_words { const char *format, *weights, *pair, *sink, *kv, *state; };
 void web_use(struct writer *w, const char *path, struct web_words words);
 /* "const NAME = 5u;" of the module. */
 void web_constant(struct writer *w, const char *name, uint32_t value);
