@@ -140,26 +140,42 @@ fn rotated_f32(x: u32, r: u32, high: u32, low: u32, position: u32, n_rot: u32, n
     let its = arena_f32(x + select(r + apart, r - apart, second));
     return select(mine * turn.x - its * turn.y, its * turn.y + mine * turn.x, second);
 }
+/* The two columns of a head that pair `pair` has: of pairs that do not turn, from n_rot / 2 on, neighbours. */
+fn pair_columns(pair: u32, n_rot: u32, neox: u32, first: u32) -> vec2u {
+    if (pair >= n_rot / 2u) {
+        let c = 2u * pair - n_rot;
+        return vec2u(0u, 1u) + select(c, c + n_rot, c >= first);
+    }
+    if (neox != 0u) { return vec2u(pair, pair + n_rot / 2u) + first; }
+    return vec2u(2u * pair, 2u * pair + 1u) + first;
+}
+fn pair_turned(v: vec2f, high: u32, low: u32, position: u32, n_rot: u32, block: u32, pair: u32) -> vec2f {
+    if (pair >= n_rot / 2u) { return v; }
+    let turn = rotation(high, low, position, n_rot, block, pair);
+    return vec2f(v.x * turn.x - v.y * turn.y, v.x * turn.y + v.y * turn.x);
+}
 /* All heads of a row, an invocation a pair of columns, so that out may be x.  head_dim, n_rot and first: even. */
 fn rope_row(out: u32, x: u32, high: u32, low: u32, position: u32, n_rot: u32, neox: u32, block: u32, heads: u32, head_dim: u32, first: u32,
             group: u32, groups: u32, thread: u32) {
     let pairs = head_dim / 2u;
     for (var i = group * THREADS + thread; i < heads * pairs; i += groups * THREADS) {
-        let pair = i % pairs;
-        let head = i / pairs * head_dim;
-        if (pair < n_rot / 2u) {
-            let a = head + first + select(2u * pair, pair, neox != 0u);
-            let b = a + select(1u, n_rot / 2u, neox != 0u);
-            let turn = rotation(high, low, position, n_rot, block, pair);
-            let va = arena_f32(x + a);
-            let vb = arena_f32(x + b);
-            arena_put(out + a, va * turn.x - vb * turn.y);
-            arena_put(out + b, va * turn.y + vb * turn.x);
-        } else if (out != x) {
-            let c = 2u * pair - n_rot;           /* of those that stay */
-            let a = head + select(c, c + n_rot, c >= first);
-            arena[out + a] = arena[x + a];
-            arena[out + a + 1u] = arena[x + a + 1u];
-        }
+        let c = pair_columns(i % pairs, n_rot, neox, first) + i / pairs * head_dim;
+        let v = pair_turned(vec2f(arena_f32(x + c.x), arena_f32(x + c.y)), high, low, position, n_rot, block, i % pairs);
+        arena_put(out + c.x, v.x);
+        arena_put(out + c.y, v.y);
+    }
+}
+/* A head by this workgroup: RMS norm, where there is a weight, a head's, and rotation. */
+fn head_finish(out: u32, x: u32, weight: u32, eps: f32, high: u32, low: u32, position: u32, n_rot: u32, neox: u32, block: u32,
+               head_dim: u32, first: u32, head: u32, thread: u32) {
+    let at = head * head_dim;
+    var factor = 1.0;
+    if (weight != NO_VECTOR) { factor = head_moments_of(x, at, HEADS_RMS, eps, head_dim, thread).factor; }
+    for (var pair = thread; pair < head_dim / 2u; pair += THREADS) {
+        let c = pair_columns(pair, n_rot, neox, first);
+        let w = vec2f(head_weight(weight, 0u, at, c.x), head_weight(weight, 0u, at, c.y)) * factor;
+        let v = pair_turned(vec2f(arena_f32(x + at + c.x), arena_f32(x + at + c.y)) * w, high, low, position, n_rot, block, pair);
+        arena_put(out + at + c.x, v.x);
+        arena_put(out + at + c.y, v.y);
     }
 }
