@@ -25,7 +25,7 @@ static struct {
     struct text   launches, cases, what;
     uint8_t      *file;
     size_t        file_bytes, file_capacity;
-    uint32_t      n_cases;
+    uint32_t      n_cases, groups_z;
 } on;
 
 /* ---- memory ---- */
@@ -57,6 +57,17 @@ static uint32_t vector_add(const float *x, uint32_t n)
     const uint32_t at = floats_add(&on.vectors, x, n);
     while (on.vectors.n % 4) word_add(&on.vectors, nan_bits);
     return at / 4;
+}
+/* Gives the piece. */
+static uint32_t matrix_add(const struct matrix *m)
+{
+    const uint32_t at = (uint32_t)on.weights.n / 4;
+    for (uint64_t i = 0; i < m->packed->size / 4; i++) {
+        uint32_t word;
+        memcpy(&word, m->packed->bytes + 4 * i, 4);
+        word_add(&on.weights, word);
+    }
+    return at;
 }
 static float *random_new(uint32_t n, float size)
 {
@@ -90,7 +101,8 @@ static size_t file_add(const void *bytes, size_t n)
 static const char *module_write(const char *kernel, const char *more, const struct format *format, uint32_t parts, uint32_t rows)
 {
     const char *name = *more ? arena_printf(on.a, "%s.%s", kernel, more) : kernel;
-    const struct wgsl_word words[] = { { "FORMAT", format->file }, { "WEIGHTS", "w" }, { "SINK", "put" },
+    const struct wgsl_word words[] = { { "FORMAT", format->file }, { "WEIGHTS", "w" }, { "PAIR", "w" },
+                                       { "SINK", strcmp(kernel, "slices2") ? "put" : "both" },
                                        { "PARTCOUNT", arena_printf(on.a, "%uu", parts) }, { "ROWCOUNT", arena_printf(on.a, "%uu", rows) } };
     const char *file = arena_printf(on.a, "%s/rows.wgsl", on.folder);
     const struct bytes text = file_read(on.a, file);
@@ -105,13 +117,15 @@ static const char *module_write(const char *kernel, const char *more, const stru
 }
 static void launch(const char *kernel, uint32_t x, uint32_t y)
 {
-    text_printf(&on.launches, "%s{ \"kernel\": \"%s\", \"groups\": [%u, %u] }", on.launches.size ? ", " : "", kernel, x, y);
+    text_printf(&on.launches, "%s{ \"kernel\": \"%s\", \"groups\": [%u, %u, %u] }", on.launches.size ? ", " : "", kernel, x, y,
+                on.groups_z);
 }
 static bool begin(void)
 {
     on.arena = on.state = on.vectors = on.weights = (struct memory){ 0 };
     on.launches = (struct text){ .arena = on.a };
     on.n_args = 0;
+    on.groups_z = 1;
     memset(on.step, 0, sizeof on.step);
     floats_add(&on.vectors, NULL, 1);
     floats_add(&on.weights, NULL, 1);
@@ -201,17 +215,9 @@ static void embed_add(const struct format *format, uint32_t cols, uint32_t group
     enum { ROWS = 9, TOKENS = 3 };
     if (cols % format->block_weights || !begin()) return;
     const struct matrix m = matrix_new(format, LAYOUT_GPU, ROWS, cols, NUMBERS_F16, CODES_ANY);
-    float packed;
     const uint32_t stride = cols + 5, out = arena_add(NULL, TOKENS * stride), rows = (uint32_t)on.arena.n;
     for (uint32_t t = 0; t < TOKENS; t++) word_add(&on.arena, t ? random_below(ROWS) : ROWS - 1);
-    const uint32_t matrix = (uint32_t)on.weights.n / 4;
-    for (uint64_t i = 0; i < m.packed->size / 4; i++) {
-        memcpy(&packed, m.packed->bytes + 4 * i, 4);
-        uint32_t word;
-        memcpy(&word, &packed, 4);
-        word_add(&on.weights, word);
-    }
-    arg(out), arg(stride), arg(rows), arg(matrix), arg(cols), arg(groups);
+    arg(out), arg(stride), arg(rows), arg(matrix_add(&m)), arg(cols), arg(groups);
     launch(module_write("embed", format->file, format, 1, 1), groups, TOKENS);
     for (uint32_t t = 0; t < TOKENS; t++)
         for (uint32_t c = 0; c < cols; c++) {
@@ -419,38 +425,39 @@ static uint32_t choice_add(float *choice, uint32_t experts, uint32_t used)
     return arena_add(choice, 2 * used);
 }
 enum slices { SHARED, APART, ALL };
-static void slices_add(const struct format *format, uint32_t experts, uint32_t used, uint32_t rows, uint32_t cols, enum slices kind)
+/* pair: with a second stack, times -2. */
+static void slices_add(const struct format *format, uint32_t experts, uint32_t used, uint32_t rows, uint32_t cols, enum slices kind,
+                       bool pair)
 {
     static const char *const names[] = { "shared", "apart", "all" };
     enum { GROUPS = 2 };
     if (!begin()) return;
     const uint32_t n = kind == ALL ? experts : used, pieces = kind == SHARED ? 1 : n;
     const struct matrix m = matrix_new(format, LAYOUT_GPU, experts * rows, cols, NUMBERS_F16, CODES_ANY);
+    const struct matrix up = matrix_new(format, LAYOUT_GPU, experts * rows, cols, NUMBERS_F16, CODES_ANY);
     float *x = random_new(pieces * cols, 1), *choice = random_new(2 * used, 1);
-    double *of = arena_alloc(on.a, cols * sizeof *of);
+    double *row = arena_alloc(on.a, cols * sizeof *row);
     for (uint32_t i = 0; i < pieces * cols; i++)           /* what int8 has in full: d is a power of two for a piece */
         x[i] = ldexpf(i % cols % 32 == 0 ? -127 : (float)((int)random_below(253) - 126), -(int)(i / cols));
-    const uint32_t matrix = (uint32_t)on.weights.n / 4, choice_at = choice_add(choice, experts, used);
-    for (uint64_t i = 0; i < m.packed->size / 4; i++) {
-        uint32_t word;
-        memcpy(&word, m.packed->bytes + 4 * i, 4);
-        word_add(&on.weights, word);
-    }
-    const uint32_t out = arena_add(NULL, n * rows);
-    arg(out), arg(0), arg(choice_at), arg(used), arg(arena_add(x, pieces * cols)), arg(kind == SHARED ? 0 : cols), arg(matrix), arg(rows);
-    arg(cols), arg(GROUPS), arg(kind == ALL);
-    launch(module_write("slices", format->file, format, 1, 1), GROUPS, n);
+    const uint32_t choice_at = choice_add(choice, experts, used), out = arena_add(NULL, n * rows);
+    arg(out), arg(0), arg(choice_at), arg(used), arg(arena_add(x, pieces * cols)), arg(kind == SHARED ? 0 : cols), arg(matrix_add(&m));
+    arg(rows), arg(cols), arg(GROUPS), arg(kind == ALL), arg(random_below(experts + 1)), arg(matrix_add(&up));
+    on.groups_z = 2;
+    launch(module_write(pair ? "slices2" : "slices", format->file, format, 1, 1), GROUPS, n);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t expert = kind == ALL ? k : (uint32_t)choice[used + k];
-        for (uint32_t c = 0; c < cols; c++) of[c] = (double)x[(kind == SHARED ? 0 : k * cols) + c];
+        for (uint32_t c = 0; c < cols; c++) row[c] = (double)x[(kind == SHARED ? 0 : k * cols) + c];
         for (uint32_t r = 0; r < rows; r++) {
-            const uint64_t row = (uint64_t)(expert * rows + r) * cols;
-            const struct dot d = dot_ref(m.weights + row, m.sizes + row, of, cols);
+            const uint64_t first = (uint64_t)(expert * rows + r) * cols;
+            struct dot d = dot_ref(m.weights + first, m.sizes + first, row, cols);
+            const struct dot more = dot_ref(up.weights + first, up.sizes + first, row, cols);
+            if (pair) d.sum -= 2 * more.sum, d.size += 2 * more.size;
             want(&on.arena, out + k * rows + r, d.sum, 1e-6 * d.size + 1e-30);
         }
     }
-    end("%s slices of %s, %u of %u, %u x %u", names[kind], format->file, n, experts, rows, cols);
+    end("%s slices of %s, %u of %u, %u x %u%s", names[kind], format->file, n, experts, rows, cols, pair ? ", pairs" : "");
     matrix_free((struct matrix *)&m);
+    matrix_free((struct matrix *)&up);
 }
 static void picked_add(uint32_t experts, uint32_t used, uint32_t rows, bool of_experts)
 {
@@ -528,10 +535,11 @@ static void slices_cases(void)
         route_add(64, 6, gating, 32, 5, true, false, 1);
     }
     for (uint32_t f = 0; f < COUNT_OF(formats); f++) {
-        for (uint32_t kind = SHARED; kind <= ALL; kind++) slices_add(format_named(formats[f]), 7, 3, 19, 256, (enum slices)kind);
-        slices_add(format_named(formats[f]), 4, 4, 70, 768, APART);
+        for (uint32_t kind = SHARED; kind <= ALL; kind++) slices_add(format_named(formats[f]), 7, 3, 19, 256, (enum slices)kind, false);
+        slices_add(format_named(formats[f]), 4, 4, 70, 768, APART, false);
     }
-    slices_add(format_named("q8_0"), 9, 5, 3, 96, APART);
+    slices_add(format_named("q8_0"), 9, 5, 3, 96, APART, false);
+    slices_add(format_named("q8_0"), 7, 3, 19, 256, SHARED, true);
     for (uint32_t of = 0; of < 2; of++) {
         picked_add(7, 3, 100, of);
         picked_add(40, 32, 5, of);
