@@ -270,30 +270,23 @@ static void heads_add(uint32_t heads, uint32_t head_dim, uint32_t how, uint32_t 
         }
     end("%u heads of %u, %s, weights %u%s", heads, head_dim, names[how], weights, zero ? ", a head of zeros" : "");
 }
-enum ropes { BY_ROW, BY_COLUMN, BY_HEAD };
-static void rope_add(uint32_t heads, uint32_t head_dim, uint32_t n_rot, uint32_t first, bool neox, enum ropes how, bool in_place, bool norm)
+static void rope_add(uint32_t heads, uint32_t head_dim, uint32_t n_rot, uint32_t first, bool neox, bool by_column, bool in_place)
 {
-    static const char *const names[] = { "by row", "by column", "by head" };
     enum { TOKENS = 5, BLOCK = 8, BLOCKS = 4 };
     if (!begin()) return;
     const uint32_t cols = heads * head_dim, stride = cols + 2, half = n_rot / 2;
     float *x = random_new(TOKENS * stride, 3), *high = random_new(BLOCKS * n_rot, 1), *low = random_new(BLOCK * n_rot, 1);
-    float *w = random_new(head_dim, 2), *normed = random_new(head_dim, 1);
     const uint32_t x_at = arena_add(x, TOKENS * stride), out = in_place ? x_at : arena_add(NULL, TOKENS * stride);
     on.step[0] = TOKENS;
     on.step[1] = 14;
     arg(out), arg(stride), arg(x_at), arg(vector_add(high, BLOCKS * n_rot)), arg(vector_add(low, BLOCK * n_rot)), arg(n_rot), arg(neox);
-    arg(BLOCK), arg(heads), arg(head_dim), arg(first), arg(how), arg(norm ? vector_add(w, head_dim) : ~0u), argf(1e-6f);
+    arg(BLOCK), arg(heads), arg(head_dim), arg(first), arg(by_column);
     launch(module_write("ropes", "", any_format(), 1, 1), 2, TOKENS);
     for (uint32_t t = 0; t < TOKENS; t++)
         for (uint32_t h = 0; h < heads; h++) {
             const uint32_t row = t * stride + h * head_dim, position = on.step[1] + t;
             const float *from = x + row;
-            if (norm) {
-                rmsnorm_ref(normed, from, w, head_dim, 1e-6);
-                from = normed;
-            }
-            for (uint32_t c = 0; c < head_dim; c++) want(&on.arena, out + row + c, (double)from[c], norm ? 2e-6 : 0);
+            for (uint32_t c = 0; c < head_dim; c++) want(&on.arena, out + row + c, (double)from[c], 0);
             for (uint32_t i = 0; i < half; i++) {
                 const float *hi = high + position / BLOCK * n_rot + 2 * i, *lo = low + position % BLOCK * n_rot + 2 * i;
                 const double c = (double)hi[0] * (double)lo[0] - (double)hi[1] * (double)lo[1];
@@ -303,8 +296,8 @@ static void rope_add(uint32_t heads, uint32_t head_dim, uint32_t n_rot, uint32_t
                 want(&on.arena, out + row + b, (double)from[a] * s + (double)from[b] * c, 2e-6);
             }
         }
-    end("%u heads of %u, %u columns from %u rotated, %s %s%s%s", heads, head_dim, n_rot, first, neox ? "neox" : "neighbours", names[how],
-        in_place ? ", in place" : "", norm ? ", norm" : "");
+    end("%u heads of %u, %u columns from %u rotated, %s%s%s", heads, head_dim, n_rot, first, neox ? "neox" : "neighbours",
+        by_column ? ", by column" : "", in_place ? ", in place" : "");
 }
 
 /* ---- sequences ---- */
@@ -497,11 +490,11 @@ static void rows_cases(void)
         heads_add(5, 7, how, how == HEADS_ALONE ? 1 : 2, false);
         heads_add(1, 256, how, 0, true);
     }
-    for (uint32_t i = 0; i < 12; i++) {
-        const bool neox = i % 2, in_place = i / 2 % 2 && i / 4 != BY_COLUMN;
-        rope_add(3, 64, 64, 0, neox, (enum ropes)(i / 4), in_place, i / 4 == BY_HEAD);
-        rope_add(5, 22, 10, i / 2 % 2 ? 12 : 4, neox, (enum ropes)(i / 4), in_place, i / 4 == BY_HEAD && neox);
-        rope_add(1, 160, 128, 0, neox, (enum ropes)(i / 4), in_place, false);
+    for (uint32_t i = 0; i < 8; i++) {
+        const bool neox = i % 2, by_column = i / 4, in_place = i / 2 % 2 && !by_column;
+        rope_add(3, 64, 64, 0, neox, by_column, in_place);
+        rope_add(5, 22, 10, i / 2 % 2 ? 12 : 4, neox, by_column, in_place);
+        rope_add(1, 160, 128, 0, neox, by_column, in_place);
     }
 }
 static void sequence_cases(void)

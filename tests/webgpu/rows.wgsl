@@ -67,22 +67,12 @@ fn heads(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thre
     if (arg(5u) == 3u) { headnorm_row(row_at(id.y), x, arg(3u), argf(6u), arg(7u), id.x, thread); }
     else { heads_normed_SINK(id.y, x, arg(3u), arg(4u), arg(5u), argf(6u), arg(7u), id.x, thread); }
 }
-/* 2: x; 3: high; 4: low; 5: n_rot; 6: neox; 7: block; 8: heads; 9: head_dim; 10: first; 11: how; 12: weight; 13: eps. */
-const BY_ROW = 0u;
-const BY_COLUMN = 1u;
-const BY_HEAD = 2u;
+/* 2: x; 3: high; 4: low; 5: n_rot; 6: neox; 7: block; 8: heads; 9: head_dim; 10: first; 11: column by column. */
 @compute @workgroup_size(THREADS)
 fn ropes(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let x = arg(2u) + id.y * arg(1u);
     let position = step.n_past + id.y;
-    if (arg(11u) == BY_HEAD) {
-        for (var head = id.x; head < arg(8u); head += 2u) {
-            head_finish(row_at(id.y), x, arg(12u), argf(13u), arg(3u), arg(4u), position, arg(5u), arg(6u), arg(7u), arg(9u), arg(10u),
-                        head, thread);
-        }
-        return;
-    }
-    if (arg(11u) == BY_ROW) {
+    if (arg(11u) == 0u) {
         rope_row(row_at(id.y), x, arg(3u), arg(4u), position, arg(5u), arg(6u), arg(7u), arg(8u), arg(9u), arg(10u), id.x, 2u, thread);
         return;
     }
