@@ -12,15 +12,9 @@
  * NO_VECTOR for ones.  group, groups: which workgroup, of how many; thread: local_invocation_index.  Norms are called by all invocations of
  * the group, in uniform control flow. */
 // include templates/webgpu/acts.wgsl
+// include templates/webgpu/vectors.wgsl
 
-const NO_VECTOR = 0xffffffffu;
-
-/* Number n of a vector; numbers 2n and 2n + 1. */
-fn vector_f32(at: u32, n: u32) -> f32 { return bitcast<f32>(vectors[at + n / 4u][n % 4u]); }
-fn vector_pair(at: u32, n: u32) -> vec2f {
-    let piece = bitcast<vec4f>(vectors[at + n / 2u]);
-    return select(piece.xy, piece.zw, n % 2u == 1u);
-}
+/* Weights 4 quad ..; ones where there are none. */
 fn weight_quad(weight: u32, quad: u32) -> vec4f {
     if (weight == NO_VECTOR) { return vec4f(1.0); }
     return bitcast<vec4f>(vectors[weight + quad]);
@@ -122,9 +116,9 @@ fn headnorm_row(out: u32, x: u32, weight: u32, eps: f32, head_dim: u32, head: u3
 /* Tables, pieces of vectors where they begin: high [..][n_rot/2][2] cos, sin of position block * k times the attention factor, low
  * [block][n_rot/2][2] of position k; the rotation of a position is the complex product of a row of each.  neox 1: pairs (i, i + n_rot/2),
  * else (2i, 2i + 1), of the n_rot columns of a head from `first` on; the others stay. */
-fn rotation(high: u32, low: u32, position: u32, n_rot: u32, block: u32, pair: u32) -> vec2f {
-    let h = vector_pair(high, position / block * (n_rot / 2u) + pair);
-    let l = vector_pair(low, position % block * (n_rot / 2u) + pair);
+fn rotation_at(high: u32, low: u32, position: u32, n_rot: u32, block: u32, pair: u32) -> vec2f {
+    let h = vector_pair(high, position / block * n_rot + 2u * pair);
+    let l = vector_pair(low, position % block * n_rot + 2u * pair);
     return vec2f(h.x * l.x - h.y * l.y, h.y * l.x + h.x * l.y);
 }
 /* Column r of heads of x, rotated. */
@@ -135,31 +129,33 @@ fn rotated_f32(x: u32, r: u32, high: u32, low: u32, position: u32, n_rot: u32, n
     let at = col - first;
     let second = select(at % 2u == 1u, at >= half, neox != 0u);
     let apart = select(1u, half, neox != 0u);
-    let turn = rotation(high, low, position, n_rot, block, select(at / 2u, at % half, neox != 0u));
+    let turn = rotation_at(high, low, position, n_rot, block, select(at / 2u, at % half, neox != 0u));
     let mine = arena_f32(x + r);
     let its = arena_f32(x + select(r + apart, r - apart, second));
     return select(mine * turn.x - its * turn.y, its * turn.y + mine * turn.x, second);
+}
+/* The two columns of a head that pair `pair` has: of pairs that do not turn, from n_rot / 2 on, neighbours. */
+fn pair_columns(pair: u32, n_rot: u32, neox: u32, first: u32) -> vec2u {
+    if (pair >= n_rot / 2u) {
+        let c = 2u * pair - n_rot;
+        return vec2u(0u, 1u) + select(c, c + n_rot, c >= first);
+    }
+    if (neox != 0u) { return vec2u(pair, pair + n_rot / 2u) + first; }
+    return vec2u(2u * pair, 2u * pair + 1u) + first;
+}
+fn pair_turned(v: vec2f, high: u32, low: u32, position: u32, n_rot: u32, block: u32, pair: u32) -> vec2f {
+    if (pair >= n_rot / 2u) { return v; }
+    let turn = rotation_at(high, low, position, n_rot, block, pair);
+    return vec2f(v.x * turn.x - v.y * turn.y, v.x * turn.y + v.y * turn.x);
 }
 /* All heads of a row, an invocation a pair of columns, so that out may be x.  head_dim, n_rot and first: even. */
 fn rope_row(out: u32, x: u32, high: u32, low: u32, position: u32, n_rot: u32, neox: u32, block: u32, heads: u32, head_dim: u32, first: u32,
             group: u32, groups: u32, thread: u32) {
     let pairs = head_dim / 2u;
     for (var i = group * THREADS + thread; i < heads * pairs; i += groups * THREADS) {
-        let pair = i % pairs;
-        let head = i / pairs * head_dim;
-        if (pair < n_rot / 2u) {
-            let a = head + first + select(2u * pair, pair, neox != 0u);
-            let b = a + select(1u, n_rot / 2u, neox != 0u);
-            let turn = rotation(high, low, position, n_rot, block, pair);
-            let va = arena_f32(x + a);
-            let vb = arena_f32(x + b);
-            arena_put(out + a, va * turn.x - vb * turn.y);
-            arena_put(out + b, va * turn.y + vb * turn.x);
-        } else if (out != x) {
-            let c = 2u * pair - n_rot;           /* of those that stay */
-            let a = head + select(c, c + n_rot, c >= first);
-            arena[out + a] = arena[x + a];
-            arena[out + a + 1u] = arena[x + a + 1u];
-        }
+        let c = pair_columns(i % pairs, n_rot, neox, first) + i / pairs * head_dim;
+        let v = pair_turned(vec2f(arena_f32(x + c.x), arena_f32(x + c.y)), high, low, position, n_rot, block, i % pairs);
+        arena_put(out + c.x, v.x);
+        arena_put(out + c.y, v.y);
     }
 }

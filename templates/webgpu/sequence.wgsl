@@ -38,8 +38,9 @@ fn conv_keep(x: u32, x_stride: u32, cols: u32, n_taps: u32, n_tokens: u32, group
     let c = group * THREADS + thread;
     if (c < cols) { conv_put(x, x_stride, c, cols, n_taps, n_tokens); }
 }
-/* The same column of CONV_TOKENS tokens from CONV_TOKENS tokens_group on.  taps: the piece of vectors where they begin, [n_taps][tap_stride],
- * the last for the token itself.  keep 1: the step is one group of tokens, which leaves the new state, too; else conv_keep does. */
+/* The same column of CONV_TOKENS tokens from CONV_TOKENS tokens_group on.  taps: the piece of vectors where they begin,
+ * [n_taps][tap_stride], the last for the token itself.  keep 1: the step is one group of tokens, which leaves the new state, too; else
+ * conv_keep does. */
 fn conv_rows_SINK(x: u32, x_stride: u32, taps: u32, tap_stride: u32, cols: u32, n_taps: u32, keep: u32, n_tokens: u32, group: u32,
                   tokens_group: u32, thread: u32) {
     let c = group * THREADS + thread;

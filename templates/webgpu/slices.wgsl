@@ -21,6 +21,7 @@
  *     const EXPERTS                                where a router is: experts that it chooses from, at most 1,024 */
 // include templates/webgpu/functions.wgsl
 // include templates/webgpu/rows.wgsl
+// include templates/webgpu/gemv.wgsl
 
 /* ---- which ---- */
 /* The kth expert's number; it is not uniform. */

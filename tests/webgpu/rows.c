@@ -1,8 +1,8 @@
 /* rows.c -- what templates/webgpu has beside products, attention and sampling: writes into the working directory, for rows.mjs,
  *   KERNEL.wgsl          a kernel of rows.wgsl with what it uses of the templates
  *   rows.json            the cases: launches, arguments, and where in rows.bin the rest is
- *   rows.bin             of each case the arena, the state, vectors and weights as words, and of each word of the first two f64 [2]: what it
- *                        should become, and how far off that may be; a bound below 0: it stays
+ *   rows.bin             of each case the arena, the state, vectors and weights as words, and of each word of the first two f64 [2]:
+ *                        what it should become, and how far off that may be; a bound below 0: it stays
  * Between the parts of the arena, and where results will be, are NaN. */
 #include "tests/kernel/blocks.h"
 #include "compiler/base/base.h"
@@ -25,7 +25,7 @@ static struct {
     struct text   launches, cases, what;
     uint8_t      *file;
     size_t        file_bytes, file_capacity;
-    uint32_t      n_cases;
+    uint32_t      n_cases, groups_z;
 } on;
 
 /* ---- memory ---- */
@@ -57,6 +57,17 @@ static uint32_t vector_add(const float *x, uint32_t n)
     const uint32_t at = floats_add(&on.vectors, x, n);
     while (on.vectors.n % 4) word_add(&on.vectors, nan_bits);
     return at / 4;
+}
+/* Gives the piece. */
+static uint32_t matrix_add(const struct matrix *m)
+{
+    const uint32_t at = (uint32_t)on.weights.n / 4;
+    for (uint64_t i = 0; i < m->packed->size / 4; i++) {
+        uint32_t word;
+        memcpy(&word, m->packed->bytes + 4 * i, 4);
+        word_add(&on.weights, word);
+    }
+    return at;
 }
 static float *random_new(uint32_t n, float size)
 {
@@ -90,7 +101,8 @@ static size_t file_add(const void *bytes, size_t n)
 static const char *module_write(const char *kernel, const char *more, const struct format *format, uint32_t parts, uint32_t rows)
 {
     const char *name = *more ? arena_printf(on.a, "%s.%s", kernel, more) : kernel;
-    const struct wgsl_word words[] = { { "FORMAT", format->file }, { "WEIGHTS", "w" }, { "SINK", "put" },
+    const struct wgsl_word words[] = { { "FORMAT", format->file }, { "WEIGHTS", "w" }, { "PAIR", "w" },
+                                       { "SINK", strcmp(kernel, "slices2") ? "put" : "both" },
                                        { "PARTCOUNT", arena_printf(on.a, "%uu", parts) }, { "ROWCOUNT", arena_printf(on.a, "%uu", rows) } };
     const char *file = arena_printf(on.a, "%s/rows.wgsl", on.folder);
     const struct bytes text = file_read(on.a, file);
@@ -105,13 +117,15 @@ static const char *module_write(const char *kernel, const char *more, const stru
 }
 static void launch(const char *kernel, uint32_t x, uint32_t y)
 {
-    text_printf(&on.launches, "%s{ \"kernel\": \"%s\", \"groups\": [%u, %u] }", on.launches.size ? ", " : "", kernel, x, y);
+    text_printf(&on.launches, "%s{ \"kernel\": \"%s\", \"groups\": [%u, %u, %u] }", on.launches.size ? ", " : "", kernel, x, y,
+                on.groups_z);
 }
 static bool begin(void)
 {
     on.arena = on.state = on.vectors = on.weights = (struct memory){ 0 };
     on.launches = (struct text){ .arena = on.a };
     on.n_args = 0;
+    on.groups_z = 1;
     memset(on.step, 0, sizeof on.step);
     floats_add(&on.vectors, NULL, 1);
     floats_add(&on.weights, NULL, 1);
@@ -201,17 +215,9 @@ static void embed_add(const struct format *format, uint32_t cols, uint32_t group
     enum { ROWS = 9, TOKENS = 3 };
     if (cols % format->block_weights || !begin()) return;
     const struct matrix m = matrix_new(format, LAYOUT_GPU, ROWS, cols, NUMBERS_F16, CODES_ANY);
-    float packed;
     const uint32_t stride = cols + 5, out = arena_add(NULL, TOKENS * stride), rows = (uint32_t)on.arena.n;
     for (uint32_t t = 0; t < TOKENS; t++) word_add(&on.arena, t ? random_below(ROWS) : ROWS - 1);
-    const uint32_t matrix = (uint32_t)on.weights.n / 4;
-    for (uint64_t i = 0; i < m.packed->size / 4; i++) {
-        memcpy(&packed, m.packed->bytes + 4 * i, 4);
-        uint32_t word;
-        memcpy(&word, &packed, 4);
-        word_add(&on.weights, word);
-    }
-    arg(out), arg(stride), arg(rows), arg(matrix), arg(cols), arg(groups);
+    arg(out), arg(stride), arg(rows), arg(matrix_add(&m)), arg(cols), arg(groups);
     launch(module_write("embed", format->file, format, 1, 1), groups, TOKENS);
     for (uint32_t t = 0; t < TOKENS; t++)
         for (uint32_t c = 0; c < cols; c++) {
@@ -234,7 +240,8 @@ static void norms_add(uint32_t cols, bool layer, bool weights, bool in_place)
     for (uint32_t t = 0; t < TOKENS; t++) {
         if (layer) layernorm_ref(y, x + t * stride, weights ? w : NULL, NULL, cols, 1e-5);
         else rmsnorm_ref(y, x + t * stride, weights ? w : NULL, cols, 1e-5);
-        for (uint32_t c = 0; c < cols; c++) want(&on.arena, out + t * stride + c, (double)y[c], 2e-6 * fabs((double)y[c]) + (layer ? 4e-6 : 0));
+        for (uint32_t c = 0; c < cols; c++)
+            want(&on.arena, out + t * stride + c, (double)y[c], 6e-7 * fabs((double)y[c]) + (layer ? 1e-6 : 0));
     }
     end("%s norm of %u columns%s%s", layer ? "layer" : "RMS", cols, weights ? "" : ", no weights", in_place ? ", in place" : "");
 }
@@ -258,7 +265,7 @@ static void heads_add(uint32_t heads, uint32_t head_dim, uint32_t how, uint32_t 
             else rmsnorm_ref(y, head, NULL, head_dim, 1e-6);
             for (uint32_t c = 0; c < head_dim; c++) {
                 const double v = (double)y[c] * (weights ? (double)its[c] : 1);
-                want(&on.arena, out + t * stride + h * head_dim + c, v, 2e-6 * fabs(v) + (how == HEADS_CENTERED ? 4e-6 : 1e-30));
+                want(&on.arena, out + t * stride + h * head_dim + c, v, 6e-7 * fabs(v) + (how == HEADS_CENTERED ? 1e-6 : 1e-30));
             }
         }
     end("%u heads of %u, %s, weights %u%s", heads, head_dim, names[how], weights, zero ? ", a head of zeros" : "");
@@ -278,14 +285,15 @@ static void rope_add(uint32_t heads, uint32_t head_dim, uint32_t n_rot, uint32_t
     for (uint32_t t = 0; t < TOKENS; t++)
         for (uint32_t h = 0; h < heads; h++) {
             const uint32_t row = t * stride + h * head_dim, position = on.step[1] + t;
-            for (uint32_t c = 0; c < head_dim && !in_place; c++) want(&on.arena, out + row + c, (double)x[row + c], 0);
+            const float *from = x + row;
+            for (uint32_t c = 0; c < head_dim; c++) want(&on.arena, out + row + c, (double)from[c], 0);
             for (uint32_t i = 0; i < half; i++) {
                 const float *hi = high + position / BLOCK * n_rot + 2 * i, *lo = low + position % BLOCK * n_rot + 2 * i;
                 const double c = (double)hi[0] * (double)lo[0] - (double)hi[1] * (double)lo[1];
                 const double s = (double)hi[1] * (double)lo[0] + (double)hi[0] * (double)lo[1];
-                const uint32_t a = row + first + (neox ? i : 2 * i), b = a + (neox ? half : 1);
-                want(&on.arena, out + a, (double)x[a] * c - (double)x[b] * s, 2e-6);
-                want(&on.arena, out + b, (double)x[a] * s + (double)x[b] * c, 2e-6);
+                const uint32_t a = first + (neox ? i : 2 * i), b = a + (neox ? half : 1);
+                want(&on.arena, out + row + a, (double)from[a] * c - (double)from[b] * s, 2e-6);
+                want(&on.arena, out + row + b, (double)from[a] * s + (double)from[b] * c, 2e-6);
             }
         }
     end("%u heads of %u, %u columns from %u rotated, %s%s%s", heads, head_dim, n_rot, first, neox ? "neox" : "neighbours",
@@ -356,11 +364,11 @@ static void recur_add(const struct recur_case r)
             recur_ref(y, S, q + t * qs + other * r.head_dim, k + t * ks + other * r.head_dim, v + t * vs + h * r.value_dim,
                       g + t * gs + (r.by_row ? h * r.head_dim : h), r.by_row, (double)b[t * bs + h], r.delta, r.head_dim, r.value_dim);
             for (uint32_t c = 0; c < r.value_dim; c++)
-                want(&on.arena, out + t * ys + h * r.value_dim + c, (double)y[c], 2e-6 * fabs((double)y[c]) + 4e-6);
+                want(&on.arena, out + t * ys + h * r.value_dim + c, (double)y[c], 1e-6 * fabs((double)y[c]) + 1e-6);
         }
         for (uint32_t i = 0; i < each; i++) {
             const uint32_t row = i / r.value_dim, col = i % r.value_dim;
-            want(&on.state, h * each + (col / 4 * r.head_dim + row) * 4 + col % 4, S[i], 2e-6 * fabs(S[i]) + 2e-6);
+            want(&on.state, h * each + (col / 4 * r.head_dim + row) * 4 + col % 4, S[i], 1e-6 * fabs(S[i]) + 1e-6);
         }
     }
     end("recurrence of %u heads of %u, %u of q and k of %u, delta %u, modulo %u, by row %u, %u tokens after %u", r.heads, r.value_dim,
@@ -379,14 +387,15 @@ static void logits_fill(float *x, uint32_t n)
         x[j] = swap;
     }
 }
-static void route_add(uint32_t experts, uint32_t used, uint32_t gating, uint32_t groups, uint32_t groups_used, bool bias, bool norm, float by)
+static void route_add(uint32_t experts, uint32_t used, uint32_t gating, uint32_t groups, uint32_t groups_used, bool bias, bool norm,
+                      float by)
 {
     enum { TOKENS = 3 };
     if (!begin()) return;
     const uint32_t stride = 2 * used + 1, x_stride = experts + 1;
     float *x = random_new(TOKENS * x_stride, 1), *added = random_new(experts, 0.2f), *choice = random_new(2 * used, 1);
     for (uint32_t t = 0; t < TOKENS; t++) logits_fill(x + t * x_stride, experts);
-    x[0] = 300;
+    if (gating != 1 || (!bias && groups == 1)) x[0] = 300;         /* shares that f32 has as 0 choose nothing */
     const struct route_ref r = { experts, used, gating, groups, groups_used, norm, (double)by, bias ? added : NULL };
     const uint32_t x_at = arena_add(x, TOKENS * x_stride), out = arena_add(NULL, TOKENS * stride);
     arg(out), arg(stride), arg(x_at), arg(x_stride), arg(bias ? vector_add(added, experts) : ~0u), arg(experts), arg(used), arg(gating);
@@ -409,38 +418,39 @@ static uint32_t choice_add(float *choice, uint32_t experts, uint32_t used)
     return arena_add(choice, 2 * used);
 }
 enum slices { SHARED, APART, ALL };
-static void slices_add(const struct format *format, uint32_t experts, uint32_t used, uint32_t rows, uint32_t cols, enum slices kind)
+/* pair: with a second stack, times -2. */
+static void slices_add(const struct format *format, uint32_t experts, uint32_t used, uint32_t rows, uint32_t cols, enum slices kind,
+                       bool pair)
 {
     static const char *const names[] = { "shared", "apart", "all" };
     enum { GROUPS = 2 };
     if (!begin()) return;
     const uint32_t n = kind == ALL ? experts : used, pieces = kind == SHARED ? 1 : n;
     const struct matrix m = matrix_new(format, LAYOUT_GPU, experts * rows, cols, NUMBERS_F16, CODES_ANY);
+    const struct matrix up = matrix_new(format, LAYOUT_GPU, experts * rows, cols, NUMBERS_F16, CODES_ANY);
     float *x = random_new(pieces * cols, 1), *choice = random_new(2 * used, 1);
-    double *of = arena_alloc(on.a, cols * sizeof *of);
+    double *row = arena_alloc(on.a, cols * sizeof *row);
     for (uint32_t i = 0; i < pieces * cols; i++)           /* what int8 has in full: d is a power of two for a piece */
         x[i] = ldexpf(i % cols % 32 == 0 ? -127 : (float)((int)random_below(253) - 126), -(int)(i / cols));
-    const uint32_t matrix = (uint32_t)on.weights.n / 4, choice_at = choice_add(choice, experts, used);
-    for (uint64_t i = 0; i < m.packed->size / 4; i++) {
-        uint32_t word;
-        memcpy(&word, m.packed->bytes + 4 * i, 4);
-        word_add(&on.weights, word);
-    }
-    const uint32_t out = arena_add(NULL, n * rows);
-    arg(out), arg(0), arg(choice_at), arg(used), arg(arena_add(x, pieces * cols)), arg(kind == SHARED ? 0 : cols), arg(matrix), arg(rows);
-    arg(cols), arg(GROUPS), arg(kind == ALL);
-    launch(module_write("slices", format->file, format, 1, 1), GROUPS, n);
+    const uint32_t choice_at = choice_add(choice, experts, used), out = arena_add(NULL, n * rows);
+    arg(out), arg(0), arg(choice_at), arg(used), arg(arena_add(x, pieces * cols)), arg(kind == SHARED ? 0 : cols), arg(matrix_add(&m));
+    arg(rows), arg(cols), arg(GROUPS), arg(kind == ALL), arg(random_below(experts + 1)), arg(matrix_add(&up));
+    on.groups_z = 2;
+    launch(module_write(pair ? "slices2" : "slices", format->file, format, 1, 1), GROUPS, n);
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t expert = kind == ALL ? k : (uint32_t)choice[used + k];
-        for (uint32_t c = 0; c < cols; c++) of[c] = (double)x[(kind == SHARED ? 0 : k * cols) + c];
+        for (uint32_t c = 0; c < cols; c++) row[c] = (double)x[(kind == SHARED ? 0 : k * cols) + c];
         for (uint32_t r = 0; r < rows; r++) {
-            const uint64_t row = (uint64_t)(expert * rows + r) * cols;
-            const struct dot d = dot_ref(m.weights + row, m.sizes + row, of, cols);
-            want(&on.arena, out + k * rows + r, d.sum, 4e-6 * d.size + 1e-30);
+            const uint64_t first = (uint64_t)(expert * rows + r) * cols;
+            struct dot d = dot_ref(m.weights + first, m.sizes + first, row, cols);
+            const struct dot more = dot_ref(up.weights + first, up.sizes + first, row, cols);
+            if (pair) d.sum -= 2 * more.sum, d.size += 2 * more.size;
+            want(&on.arena, out + k * rows + r, d.sum, 1e-6 * d.size + 1e-30);
         }
     }
-    end("%s slices of %s, %u of %u, %u x %u", names[kind], format->file, n, experts, rows, cols);
+    end("%s slices of %s, %u of %u, %u x %u%s", names[kind], format->file, n, experts, rows, cols, pair ? ", pairs" : "");
     matrix_free((struct matrix *)&m);
+    matrix_free((struct matrix *)&up);
 }
 static void picked_add(uint32_t experts, uint32_t used, uint32_t rows, bool of_experts)
 {
@@ -448,8 +458,8 @@ static void picked_add(uint32_t experts, uint32_t used, uint32_t rows, bool of_e
     const uint32_t stride = rows + 3, n = of_experts ? used * rows : rows;
     float *x = random_new(used * rows, 1), *choice = random_new(2 * used, 1), *of = random_new(experts * stride, 1);
     const uint32_t choice_at = choice_add(choice, experts, used), out = arena_add(NULL, n);
-    arg(out), arg(0), arg(choice_at), arg(used), arg(arena_add(x, used * rows)), arg(rows), arg(vector_add(of, experts * stride)), arg(stride);
-    arg(of_experts);
+    arg(out), arg(0), arg(choice_at), arg(used), arg(arena_add(x, used * rows)), arg(rows), arg(vector_add(of, experts * stride));
+    arg(stride), arg(of_experts);
     launch(module_write("picked", "", any_format(), 1, 1), groups_of(n), 1);
     for (uint32_t i = 0; i < n; i++) {
         double sum = 0, size = 0;
@@ -481,9 +491,10 @@ static void rows_cases(void)
         heads_add(1, 256, how, 0, true);
     }
     for (uint32_t i = 0; i < 8; i++) {
-        const bool neox = i % 2, by_column = i / 2 % 2, in_place = i / 4 && !by_column;
+        const bool neox = i % 2, by_column = i / 4, in_place = i / 2 % 2 && !by_column;
         rope_add(3, 64, 64, 0, neox, by_column, in_place);
-        rope_add(5, 22, 10, i / 4 ? 12 : 4, neox, by_column, in_place);
+        rope_add(5, 22, 10, i / 2 % 2 ? 12 : 4, neox, by_column, in_place);
+        rope_add(1, 160, 128, 0, neox, by_column, in_place);
     }
 }
 static void sequence_cases(void)
@@ -517,10 +528,11 @@ static void slices_cases(void)
         route_add(64, 6, gating, 32, 5, true, false, 1);
     }
     for (uint32_t f = 0; f < COUNT_OF(formats); f++) {
-        for (uint32_t kind = SHARED; kind <= ALL; kind++) slices_add(format_named(formats[f]), 7, 3, 19, 256, (enum slices)kind);
-        slices_add(format_named(formats[f]), 4, 4, 70, 768, APART);
+        for (uint32_t kind = SHARED; kind <= ALL; kind++) slices_add(format_named(formats[f]), 7, 3, 19, 256, (enum slices)kind, false);
+        slices_add(format_named(formats[f]), 4, 4, 70, 768, APART, false);
     }
-    slices_add(format_named("q8_0"), 9, 5, 3, 96, APART);
+    slices_add(format_named("q8_0"), 9, 5, 3, 96, APART, false);
+    slices_add(format_named("q8_0"), 7, 3, 19, 256, SHARED, true);
     for (uint32_t of = 0; of < 2; of++) {
         picked_add(7, 3, 100, of);
         picked_add(40, 32, 5, of);

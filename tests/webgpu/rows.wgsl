@@ -4,7 +4,6 @@
 // include templates/webgpu/rows.wgsl
 // include templates/webgpu/sequence.wgsl
 // include templates/webgpu/slices.wgsl
-// include templates/webgpu/gemv.wgsl
 
 const THREADS = 64u;
 const LANES = 8u;
@@ -25,7 +24,7 @@ fn arg(i: u32) -> u32 { return args[i / 4u][i % 4u]; }
 fn argf(i: u32) -> f32 { return bitcast<f32>(arg(i)); }
 /* Arguments 0, 1: the result's row 0, words from row to row. */
 fn row_at(t: u32) -> u32 { return arg(0u) + t * arg(1u); }
-fn sink_put(t: u32, r: u32, y: f32) { arena_put(row_at(t) + r, y); }
+fn sink_SINK(t: u32, r: u32, y: f32) { arena_put(row_at(t) + r, y); }
 
 /* ---- values ---- */
 fn value_of(which: u32, bits: u32, more: f32) -> f32 {
@@ -66,7 +65,7 @@ fn norms(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thre
 fn heads(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let x = arg(2u) + id.y * arg(1u);
     if (arg(5u) == 3u) { headnorm_row(row_at(id.y), x, arg(3u), argf(6u), arg(7u), id.x, thread); }
-    else { heads_normed_put(id.y, x, arg(3u), arg(4u), arg(5u), argf(6u), arg(7u), id.x, thread); }
+    else { heads_normed_SINK(id.y, x, arg(3u), arg(4u), arg(5u), argf(6u), arg(7u), id.x, thread); }
 }
 /* 2: x; 3: high; 4: low; 5: n_rot; 6: neox; 7: block; 8: heads; 9: head_dim; 10: first; 11: column by column. */
 @compute @workgroup_size(THREADS)
@@ -78,7 +77,7 @@ fn ropes(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thre
         return;
     }
     for (var r = id.x * THREADS + thread; r < arg(8u) * arg(9u); r += 2u * THREADS) {
-        sink_put(id.y, r, rotated_f32(x, r, arg(3u), arg(4u), position, arg(5u), arg(6u), arg(7u), arg(9u), arg(10u)));
+        sink_SINK(id.y, r, rotated_f32(x, r, arg(3u), arg(4u), position, arg(5u), arg(6u), arg(7u), arg(9u), arg(10u)));
     }
 }
 
@@ -86,8 +85,8 @@ fn ropes(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thre
 /* 2: x; 3: its stride; 4: taps; 5: their stride; 6: cols; 7: n_taps, 0: the row before; 8: keep. */
 @compute @workgroup_size(THREADS)
 fn conv(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
-    if (arg(7u) == 0u) { previous_rows_put(arg(2u), arg(3u), arg(6u), arg(8u), step.n_tokens, id.x, id.y, thread); }
-    else { conv_rows_put(arg(2u), arg(3u), arg(4u), arg(5u), arg(6u), arg(7u), arg(8u), step.n_tokens, id.x, id.y, thread); }
+    if (arg(7u) == 0u) { previous_rows_SINK(arg(2u), arg(3u), arg(6u), arg(8u), step.n_tokens, id.x, id.y, thread); }
+    else { conv_rows_SINK(arg(2u), arg(3u), arg(4u), arg(5u), arg(6u), arg(7u), arg(8u), step.n_tokens, id.x, id.y, thread); }
 }
 @compute @workgroup_size(THREADS)
 fn keep(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
@@ -97,7 +96,7 @@ fn keep(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) threa
 @compute @workgroup_size(THREADS)
 fn recurs(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let shape = recur(arg(7u), arg(8u), arg(9u), arg(10u), arg(11u), arg(12u), arg(13u), arg(14u), arg(15u), arg(16u), arg(17u), arg(18u));
-    recur_rows_put(arg(2u), arg(3u), arg(4u), arg(5u), arg(6u), shape, step.n_tokens, id.x, thread);
+    recur_rows_SINK(arg(2u), arg(3u), arg(4u), arg(5u), arg(6u), shape, step.n_tokens, id.x, thread);
 }
 
 /* ---- slices ---- */
@@ -106,16 +105,31 @@ fn recurs(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thr
 fn route(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     route_token(row_at(id.x), arg(2u) + id.x * arg(3u), arg(4u), arg(5u), arg(6u), arg(7u), arg(8u), arg(9u), arg(10u), argf(11u), thread);
 }
-/* 2: choice; 3: used; 4: x; 5: its words from slice to slice; 6: matrix; 7: rows of a slice; 8: cols; 9: groups; 10: all matrices. */
-@compute @workgroup_size(THREADS)
-fn slices(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+/* 2: choice; 3: used; 4: x; 5: its words from slice to slice; 6: matrix; 7: rows of a slice; 8: cols; 9: groups; 10: all matrices; 11:
+ * matrices of the first of two parts of the stack, which are z; 12: the second matrix of a pair. */
+struct slice { at: u32, here: bool }
+fn slice_at(id: vec3u, thread: u32) -> slice {
     var expert = id.y;
     if (arg(10u) == 0u) { expert = slice_expert(arg(2u), arg(3u), id.y, thread); }
     slice_first = id.y * arg(7u);
-    acts_of_row(arg(4u) + id.y * arg(5u), arg(8u), thread);
-    gemv_FORMAT_WEIGHTS(arg(6u) + expert * slice_pieces_FORMAT(arg(7u), arg(8u)), arg(7u), arg(8u), id.x, arg(9u), thread);
+    return slice(expert * slice_pieces_FORMAT(arg(7u), arg(8u)), (expert < arg(11u)) == (id.z == 0u));
 }
-fn store_row(row: u32, y: f32) { arena_put(arg(0u) + slice_first + row, y); }
+@compute @workgroup_size(THREADS)
+fn slices(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    let s = slice_at(id, thread);
+    if (!s.here) { return; }
+    acts_of_row(arg(4u) + id.y * arg(5u), arg(8u), thread);
+    gemv_FORMAT_WEIGHTS_SINK(arg(6u) + s.at, arg(7u), arg(8u), id.x, arg(9u), thread);
+}
+fn store_put(row: u32, y: f32) { arena_put(arg(0u) + slice_first + row, y); }
+@compute @workgroup_size(THREADS)
+fn slices2(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    let s = slice_at(id, thread);
+    if (!s.here) { return; }
+    acts_of_row(arg(4u) + id.y * arg(5u), arg(8u), thread);
+    gemv2_FORMAT_WEIGHTS_WEIGHTS_SINK(arg(6u) + s.at, arg(12u) + s.at, arg(7u), arg(8u), id.x, arg(9u), thread);
+}
+fn store_both(row: u32, gate: f32, up: f32) { arena_put(arg(0u) + slice_first + row, gate - 2.0 * up); }
 /* 2: choice; 3: used; 4: x; 5: rows; 6: what is picked; 7: its stride; 8: picked_row of the experts' rows instead of the sum. */
 @compute @workgroup_size(THREADS)
 fn picked(@builtin(global_invocation_id) id: vec3u) {
