@@ -290,8 +290,8 @@ struct sample_found { bin: u32, rest: vec2u, mass: vec2u }
 var<workgroup> sample_told: sample_found;
 var<workgroup> sample_coarse: array<vec2u, 16>;  /* sums of 16 bins */
 
-/* The highest bin that with those above it has the mass `need`; with a fraction, that part of all mass, at least 1. */
-fn sample_bin(need: vec2u, fraction: u32, thread: u32) -> sample_found {
+/* The highest bin that with those above it has the mass `need`, or, as a share, that fraction of all mass in 2^-32, at least 1. */
+fn sample_bin(need: vec2u, share: bool, fraction: u32, thread: u32) -> sample_found {
     if (thread < 16u) {
         var sum = vec2u(0u);
         for (var bin = 16u * thread; bin < 16u * thread + 16u; bin++) { sum = sample_sum(sum, sample_mass(bin)); }
@@ -300,7 +300,7 @@ fn sample_bin(need: vec2u, fraction: u32, thread: u32) -> sample_found {
     workgroupBarrier();
     if (thread == 0u) {
         var rest = need;
-        if (fraction > 0u) {
+        if (share) {
             var sum = vec2u(0u);
             for (var i = 0u; i < 16u; i++) { sum = sample_sum(sum, sample_coarse[i]); }
             rest = sample_scaled(sum, fraction);
@@ -319,6 +319,7 @@ fn sample_bin(need: vec2u, fraction: u32, thread: u32) -> sample_found {
  * temperature 1, in 2^-32, by radix selection, a byte of the key at a time.  rule: at temperature 1. */
 fn sample_keep(whole: sample_list, scratch: u32, kept: sample_kept, count: u32, fraction: u32, rule: sample_rule, thread: u32) -> sample_kept {
     var list = whole;
+    if (list.kind == SAMPLE_VOCABULARY) { list = sample_spans_above(list.at, scratch, kept.key, thread); }
     var key = 0u;
     var found = sample_found(0u, vec2u(count, 0u), vec2u(0u));
     for (var level = 0u; level < 4u; level++) {
@@ -332,7 +333,7 @@ fn sample_keep(whole: sample_list, scratch: u32, kept: sample_kept, count: u32, 
             if (any(mass != vec2u(0u))) { sample_add((item.x >> shift) & 255u, mass); }
         }
         workgroupBarrier();
-        found = sample_bin(found.rest, select(0u, fraction, level == 0u), thread);
+        found = sample_bin(found.rest, count == 0u && level == 0u, fraction, thread);
         key = (key << 8u) | found.bin;
         if (list.kind == SAMPLE_VOCABULARY && level < 3u) { list = sample_spans_above(list.at, scratch, key << shift, thread); }
     }
@@ -378,7 +379,7 @@ fn sample_locate(list: sample_list, kept: sample_kept, ties: bool, key: u32, at:
             if (level == 0u && !ties) {
                 var sum = vec2u(0u);
                 for (var i = 0u; i < 32u; i++) { sum = sample_sum(sum, sample_mass(i)); }
-                rest = sample_random_below(all);
+                rest = sample_random_below(sum);
             }
             var there = 0u;
             for (; there < 31u && !sample_less(rest, sample_mass(there)); there++) { rest = sample_difference(rest, sample_mass(there)); }
