@@ -62,19 +62,24 @@ static void words_print(struct text *t, const char *name, const uint32_t *words,
     for (uint32_t i = 0; i < n; i++) text_printf(t, "%s%u", i ? ", " : "", words[i]);
     text_puts(t, "]");
 }
-/* As of sampling in sample.wgsl. */
-static void options_print(struct text *t, const char *name, const struct model_sampling *o, uint32_t failed, const uint64_t random[4])
+/* Words of sampling in sample.wgsl. */
+static void options_put(uint32_t words[N_OPTIONS], const struct model_sampling *o)
 {
-    uint32_t words[16] = { 0, (uint32_t)o->top_k, 0, 0, 0, (uint32_t)o->repeat_last_n, failed };
     memcpy(&words[0], &o->temperature, 4);
+    words[1] = (uint32_t)o->top_k;
     memcpy(&words[2], &o->top_p, 4);
     memcpy(&words[3], &o->min_p, 4);
     memcpy(&words[4], &o->repeat_penalty, 4);
-    for (uint32_t i = 0; i < 4; i++) words[8 + 2 * i] = (uint32_t)random[i], words[9 + 2 * i] = (uint32_t)(random[i] >> 32);
-    words_print(t, name, words, 16);
+    words[5] = (uint32_t)o->repeat_last_n;
+}
+static void random_print(struct text *t, const char *name, const uint64_t random[4])
+{
+    uint32_t words[8];
+    for (uint32_t i = 0; i < 4; i++) words[2 * i] = (uint32_t)random[i], words[2 * i + 1] = (uint32_t)(random[i] >> 32);
+    words_print(t, name, words, 8);
 }
 
-/* One of the numbers; of a large vocabulary those in front are asked for more often. */
+/* One of the numbers. */
 #define PICK(...) ((const float[]){ __VA_ARGS__ })[random_below(sizeof((float[]){ __VA_ARGS__ }) / sizeof(float))]
 
 static struct model_sampling options_any(uint32_t n_vocab)
@@ -102,19 +107,24 @@ static void case_add(struct text *list, struct arena *a, uint32_t n_vocab, const
     static const struct forge_program nothing;
     struct forge_program program = nothing;
     struct model m = { .magic = LIBRARY_OPEN, .program = &program, .sequence = &m.first, .first.tokens = tokens };
-    struct model_sampling o = options_any(n_vocab);
-    const uint32_t n_text = random_in(1, TEXT_MOST), n_tokens = random_in(1, n_text), one_kind = random_below(2), bad_at = random_below(3 * DRAWS);
+    const bool one_kind = random_below(2), one_set = !random_below(4);
+    const uint32_t n_text = random_in(1, TEXT_MOST), n_tokens = random_in(1, n_text), bad_at = random_below(3 * DRAWS);
     float *logits = arena_array(a, float, n_vocab);
-    uint32_t kinds[DRAWS], drawn[DRAWS], failed = 0, kind = random_below(N_DRAWABLE);
+    struct model_sampling o = options_any(n_vocab);
+    uint32_t kinds[DRAWS], drawn[DRAWS], options[DRAWS * N_OPTIONS], failed = 0, kind = random_below(N_DRAWABLE);
     program.n_vocab = n_vocab;
     m.first.n_past = n_text;
     xoshiro_seed(m.first.random, number);
     for (uint32_t i = 0; i < n_text; i++) tokens[i] = (int32_t)(i && random_below(3) == 0 ? (uint32_t)tokens[random_below(i)] : random_below(n_vocab));
-    text_printf(list, "{ \"what\": \"case %llu: %s\", \"n_tokens\": %u", (unsigned long long)number, options_text(a, &o), n_tokens);
+    text_printf(list, "{ \"case\": %llu, \"n_tokens\": %u", (unsigned long long)number, n_tokens);
     words_print(list, "text", (const uint32_t *)(const void *)tokens, n_text);
-    options_print(list, "sampling", &o, 0, m.first.random);
+    random_print(list, "random", m.first.random);
+    text_puts(list, ", \"what\": [");
     for (uint32_t i = 0; i < DRAWS; i++) {
         if (!one_kind) kind = random_below(N_DRAWABLE);
+        if (!one_set) o = options_any(n_vocab);
+        options_put(&options[N_OPTIONS * i], &o);
+        text_printf(list, "%s\"%s\"", i ? ", " : "", options_text(a, &o));
         kinds[i] = i == bad_at ? N_DRAWABLE + random_below(N_KINDS - N_DRAWABLE) : kind;
         memcpy(logits, all + (size_t)kinds[i] * n_vocab, n_vocab * sizeof *logits);
         const int32_t token = model_sample(&m, logits, &o);
@@ -123,18 +133,20 @@ static void case_add(struct text *list, struct arena *a, uint32_t n_vocab, const
         drawn[i] = token < 0 ? 0 : (uint32_t)token;
         tokens[m.first.n_past++] = (int32_t)drawn[i];
     }
+    text_puts(list, "]");
+    words_print(list, "options", options, COUNT_OF(options));
     words_print(list, "kinds", kinds, DRAWS);
     words_print(list, "drawn", drawn, DRAWS);
-    options_print(list, "sampling_after", &o, failed, m.first.random);
-    text_printf(list, ", \"hash\": %u }", hash_of(logits, n_vocab));
+    random_print(list, "random_after", m.first.random);
+    text_printf(list, ", \"failed\": %u, \"hash\": %u }", failed, hash_of(logits, n_vocab));
 }
 
 /* ---- vocabularies ---- */
 static const struct vocabulary { uint32_t n_vocab, threads, groups, cases; } vocabularies[] = {
-    { 100, 64, 50, 150 },
-    { 100, 16, 7, 60 },
-    { 32000, 128, 125, 30 },
-    { 151936, 256, 594, 8 },
+    { 100, 32, 50, 16 },
+    { 100, 16, 7, 6 },
+    { 32000, 128, 125, 2 },
+    { 151936, 256, 594, 1 },
 };
 
 static void module_write(struct arena *a, const char *folder, const struct vocabulary *v, uint32_t i)

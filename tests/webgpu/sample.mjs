@@ -6,7 +6,7 @@ import process from 'node:process';
 // Deno has WebGPU, Node a package of it.
 const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
 Object.assign(globalThis, globals);
-const POISON = 0x7fc5a5a5, GUARD = 64, MOST_FAILURES = 5;
+const POISON = 0x7fc5a5a5, GUARD = 64, MOST_FAILURES = 5, N_OPTIONS = 6;
 
 const gpu = create([]);                          // what it made ends with it
 const adapter = await gpu.requestAdapter();
@@ -41,13 +41,15 @@ async function run({ n_vocab, groups, row_at }, [scan, draw], logits, c) {
     const n_ctx = c.text.length + c.drawn.length - 1;
     const arena = bufferOf(guarded([], row_at + n_vocab + 2 * groups), STORAGE | COPY_SRC | COPY_DST);
     const step = bufferOf(new Uint32Array([c.n_tokens, c.text.length - c.n_tokens, 1, 0]), STORAGE | UNIFORM | COPY_SRC);
-    const text = bufferOf(guarded(c.text, n_ctx), STORAGE | COPY_SRC), sampling = bufferOf(guarded(c.sampling, 16), STORAGE | COPY_SRC);
+    const text = bufferOf(guarded(c.text, n_ctx), STORAGE | COPY_SRC), options = bufferOf(new Uint32Array(c.options), COPY_SRC),
+        sampling = bufferOf(guarded([...Array(8).fill(0), ...c.random], 16), STORAGE | COPY_SRC | COPY_DST);
     const entry = (binding, buffer, size) => ({ binding, resource: { buffer, size } });
     const groupOf = (pipeline, ...entries) => device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
     const common = [entry(0, arena), entry(3, text, 4 * n_ctx), entry(4, sampling)];
     const of_scan = groupOf(scan, ...common, entry(1, step)), of_draw = groupOf(draw, ...common, entry(2, step));
     const encoder = device.createCommandEncoder();
-    for (const kind of c.kinds) {
+    for (const [i, kind] of c.kinds.entries()) {
+        encoder.copyBufferToBuffer(options, 4 * N_OPTIONS * i, sampling, 0, 4 * N_OPTIONS);
         encoder.copyBufferToBuffer(logits, 4 * kind * n_vocab, arena, 4 * row_at, 4 * n_vocab);
         const pass = encoder.beginComputePass();
         pass.setPipeline(scan);
@@ -58,17 +60,19 @@ async function run({ n_vocab, groups, row_at }, [scan, draw], logits, c) {
         pass.dispatchWorkgroups(1);
         pass.end();
     }
-    return read(encoder, [arena, step, text, sampling]);
+    const words = await read(encoder, [arena, step, text, sampling]);
+    options.destroy();
+    return words;
 }
 
 // What is wrong, or nothing.
 function compare({ n_vocab, groups, row_at }, c, [arena, step, text, sampling]) {
     const n_text = c.text.length, n = c.drawn.length, wrong = c.drawn.findIndex((token, i) => i < n - 1 && text[n_text + i] !== token);
-    if (wrong >= 0) return `draw ${wrong} of kind ${c.kinds[wrong]} is ${text[n_text + wrong]}, not ${c.drawn[wrong]}`;
+    if (wrong >= 0) return `draw ${wrong} of kind ${c.kinds[wrong]}, ${c.what[wrong]}, is ${text[n_text + wrong]}, not ${c.drawn[wrong]}`;
     if (c.text.some((token, i) => text[i] !== token)) return 'the text has changed';
     if (text.subarray(n_text + n - 1).some(w => w !== POISON)) return 'words behind the text are written';
-    const first = c.sampling_after.findIndex((w, i) => sampling[i] !== w);
-    if (first >= 0) return `word ${first} of sampling is ${sampling[first]}, not ${c.sampling_after[first]}`;
+    if (sampling[6] !== c.failed) return `no token was found in ${sampling[6]}, not ${c.failed}`;
+    if (c.random_after.some((w, i) => sampling[8 + i] !== w)) return 'the random numbers behind the last draw are others';
     if (sampling.subarray(16).some(w => w !== POISON)) return 'words behind sampling are written';
     const last = [1, n_text + n - 1, 1, n];
     if (last.some((w, i) => step[i] !== w)) return `the step is ${[...step]}, not ${last}`;
@@ -93,8 +97,8 @@ for (const [i, vocabulary] of list.entries()) {
         let wrong = compare(vocabulary, c, await run(vocabulary, pipelines, logits, c));
         if (refused) { wrong = refused; refused = ''; }
         tests++;
-        if (process.env.TIMES) console.log(`    ${(performance.now() - begun).toFixed()} ms, ${c.what}`);
-        if (wrong && failures++ < MOST_FAILURES) console.log(`    ${c.what}: ${wrong}`);
+        if (process.env.TIMES) console.log(`    case ${c.case}: ${(performance.now() - begun).toFixed()} ms`);
+        if (wrong && failures++ < MOST_FAILURES) console.log(`    case ${c.case}: ${wrong}`);
     }
     failed += failures;
     logits.destroy();
