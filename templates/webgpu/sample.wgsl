@@ -290,8 +290,8 @@ struct sample_found { bin: u32, rest: vec2u, mass: vec2u }
 var<workgroup> sample_told: sample_found;
 var<workgroup> sample_coarse: array<vec2u, 16>;  /* sums of 16 bins */
 
-/* The highest bin that with those above it has the mass `need`; with a fraction, that part of all mass, at least 1. */
-fn sample_bin(need: vec2u, fraction: u32, thread: u32) -> sample_found {
+/* The highest bin that with those above it has the mass `need`, or, as a share, that fraction of all mass in 2^-32, at least 1. */
+fn sample_bin(need: vec2u, share: bool, fraction: u32, thread: u32) -> sample_found {
     if (thread < 16u) {
         var sum = vec2u(0u);
         for (var bin = 16u * thread; bin < 16u * thread + 16u; bin++) { sum = sample_sum(sum, sample_mass(bin)); }
@@ -300,7 +300,7 @@ fn sample_bin(need: vec2u, fraction: u32, thread: u32) -> sample_found {
     workgroupBarrier();
     if (thread == 0u) {
         var rest = need;
-        if (fraction > 0u) {
+        if (share) {
             var sum = vec2u(0u);
             for (var i = 0u; i < 16u; i++) { sum = sample_sum(sum, sample_coarse[i]); }
             rest = sample_scaled(sum, fraction);
@@ -315,37 +315,32 @@ fn sample_bin(need: vec2u, fraction: u32, thread: u32) -> sample_found {
     return workgroupUniformLoad(&sample_told);
 }
 
-/* The best tokens of what is kept that together have a mass: of a list's `count`, or, where that is 0, the fraction of its weight at
- * temperature 1, in 2^-32, by radix selection, a byte of the key at a time.  rule: at temperature 1. */
-fn sample_keep(whole: sample_list, scratch: u32, kept: sample_kept, count: u32, fraction: u32, rule: sample_rule, thread: u32) -> sample_kept {
+/* The key of the last of the best tokens of what is kept that together have a mass: of a list's `count`, or, where that is 0, the fraction
+ * of its weight at temperature 1, in 2^-32.  By radix selection, a byte of the key at a time.  It comes as bin, with the mass of the tokens
+ * that have it, and what is needed of that.  least: no kept key is below; rule: at temperature 1. */
+fn sample_radix(whole: sample_list, scratch: u32, kept: sample_kept, least: u32, count: u32, fraction: u32, rule: sample_rule,
+                thread: u32) -> sample_found {
     var list = whole;
-    var key = 0u;
     var found = sample_found(0u, vec2u(count, 0u), vec2u(0u));
+    var key = 0u;
     for (var level = 0u; level < 4u; level++) {
         let shift = 24u - 8u * level;
+        let prefix = select(key << ((shift + 8u) % 32u), 0u, level == 0u);
+        if (list.kind == SAMPLE_VOCABULARY) { list = sample_spans_above(list.at, scratch, max(least, prefix), thread); }
         sample_clear(thread);
         for (var i = thread; i < list.n; i += THREADS) {
             let item = sample_item(list, i);
-            if (!sample_keeps(kept, item) || (level > 0u && (item.x >> (shift + 8u)) != key)) { continue; }
+            if (!sample_keeps(kept, item) || (level > 0u && ((item.x ^ prefix) >> ((shift + 8u) % 32u)) != 0u)) { continue; }
             var mass = vec2u(1u, 0u);
             if (count == 0u) { mass = sample_weight(item.x, rule); }
             if (any(mass != vec2u(0u))) { sample_add((item.x >> shift) & 255u, mass); }
         }
         workgroupBarrier();
-        found = sample_bin(found.rest, select(0u, fraction, level == 0u), thread);
+        found = sample_bin(found.rest, count == 0u && level == 0u, fraction, thread);
         key = (key << 8u) | found.bin;
-        if (list.kind == SAMPLE_VOCABULARY && level < 3u) { list = sample_spans_above(list.at, scratch, key << shift, thread); }
     }
-    if (list.kind == SAMPLE_BESTS) { return sample_kept(key, SAMPLE_NONE); }
-    /* All ties weigh the same: the smallest number of them that has what is needed. */
-    var one = vec2u(1u, 0u);
-    if (count == 0u) { one = sample_weight(key, rule); }
-    var fewer = 0u;
-    for (var bit = 1u << 19u; bit > 0u; bit /= 2u) {
-        if (sample_less(sample_times(one, fewer + bit), found.rest)) { fewer += bit; }
-    }
-    if (!sample_less(sample_times(one, fewer + 1u), found.mass)) { return sample_kept(key, select(SAMPLE_NONE, kept.end, key == kept.key)); }
-    return sample_kept(key, 1u + sample_locate(list, kept, true, key, vec2u(fewer, 0u), rule, thread));
+    found.bin = key;
+    return found;
 }
 
 /* ---- places ---- */
@@ -378,7 +373,7 @@ fn sample_locate(list: sample_list, kept: sample_kept, ties: bool, key: u32, at:
             if (level == 0u && !ties) {
                 var sum = vec2u(0u);
                 for (var i = 0u; i < 32u; i++) { sum = sample_sum(sum, sample_mass(i)); }
-                rest = sample_random_below(all);
+                rest = sample_random_below(sum);
             }
             var there = 0u;
             for (; there < 31u && !sample_less(rest, sample_mass(there)); there++) { rest = sample_difference(rest, sample_mass(there)); }
@@ -398,16 +393,9 @@ fn sample_locate(list: sample_list, kept: sample_kept, ties: bool, key: u32, at:
 var<workgroup> sample_unsorted: array<vec2u, SAMPLE_CANDIDATES>;
 var<workgroup> sample_taken: atomic<u32>;
 
-/* The k best tokens are among those that reach the k-th of the spans' best, in practice hardly more: when there is room, they become a
- * list of their own, else the spans stay the list. */
-fn sample_list_of(row: u32, scratch: u32, k: u32, rule: sample_rule, thread: u32) -> sample_list {
-    var bound = 0u;
-    let bounded = k > 0u && k <= min(GROUPS, SAMPLE_CANDIDATES);
-    if (bounded) {
-        bound = sample_keep(sample_list(SAMPLE_BESTS, scratch, GROUPS), scratch, sample_kept(0u, SAMPLE_NONE), k, 0u, rule, thread).key;
-    }
+/* Tokens with a key of at least `bound` as a list of their own; the vocabulary, where there are too many. */
+fn sample_candidates(row: u32, scratch: u32, bound: u32, thread: u32) -> sample_list {
     let spans = sample_spans_above(row, scratch, bound, thread);
-    if (!bounded) { return spans; }
     for (var i = thread; i < spans.n; i += THREADS) {
         let item = sample_item(spans, i);
         if (item.x < bound || item.y == SAMPLE_NONE) { continue; }
@@ -445,22 +433,54 @@ fn sample_min_p_distance(min_p: f32, zero: u32) -> f32 {
 struct sample_options { temperature: u32, top_k: u32, top_p: f32, min_p: f32, zero: u32 }
 var<workgroup> sample_asked: sample_options;
 
-/* scale: log2(e) / temperature. */
+/* One of the tokens that top-k, top-p and min-p leave.  scale: log2(e) / temperature.
+ * The k best are among those that reach the k-th of the spans' best, in practice hardly more: these become candidates, and only their spans
+ * are read, once.  Stages: that bound, top-k, top-p, the draw; a loop, because drivers paste functions where they are called. */
 fn sample_any(row: u32, scratch: u32, o: sample_options, best: f32, scale: f32, thread: u32) -> u32 {
-    let rule = sample_rule(best, SAMPLE_LOG2_E, o.zero);
     let k = select(0u, o.top_k, o.top_k < N_VOCAB);
-    var list = sample_list_of(row, scratch, k, rule, thread);
+    let bounded = k > 0u && k <= min(GROUPS, SAMPLE_CANDIDATES);
+    let top_p = o.top_p > 0.0 && o.top_p < 1.0;
+    var rule = sample_rule(best, SAMPLE_LOG2_E, o.zero);
+    var list = sample_list(select(SAMPLE_VOCABULARY, SAMPLE_BESTS, bounded), select(row, scratch, bounded), GROUPS);
     var kept = sample_kept(0u, SAMPLE_NONE);
-    if (k > 0u) { kept = sample_keep(list, scratch, kept, k, 0u, rule, thread); }
-    if (o.top_p > 0.0 && o.top_p < 1.0) {
-        kept = sample_keep(list, scratch, kept, 0u, u32(o.top_p * 0x1p32f), rule, thread);
+    var bound = 0u;
+    var token = 0u;
+    for (var stage = 0u; stage < 4u; stage++) {
+        if ((stage == 0u && !bounded) || (stage == 1u && k == 0u) || (stage == 2u && !top_p)) { continue; }
+        if (stage == 1u && bounded) { list = sample_candidates(row, scratch, bound, thread); }
+        var key = 0u;
+        var fewer = 0u;
+        if (stage < 3u) {
+            let count = select(0u, k, stage < 2u);
+            let found = sample_radix(list, scratch, kept, max(bound, kept.key), count, u32(o.top_p * 0x1p32f), rule, thread);
+            key = found.bin;
+            if (stage == 0u) {
+                bound = key;
+                continue;
+            }
+            /* All ties weigh the same: the smallest number of them that has what is needed. */
+            var one = vec2u(1u, 0u);
+            if (count == 0u) { one = sample_weight(key, rule); }
+            for (var bit = 1u << 19u; bit > 0u; bit /= 2u) {
+                if (sample_less(sample_times(one, fewer + bit), found.rest)) { fewer += bit; }
+            }
+            if (!sample_less(sample_times(one, fewer + 1u), found.mass)) {
+                kept = sample_kept(key, select(SAMPLE_NONE, kept.end, key == kept.key));
+                continue;
+            }
+        } else {
+            if (o.min_p > 0.0) {
+                let least = sample_key(bitcast<u32>(best - sample_min_p_distance(o.min_p, o.zero)));
+                if (least > kept.key) { kept = sample_kept(least, SAMPLE_NONE); }
+            }
+            rule.scale = scale;
+        }
+        let least = max(max(bound, kept.key), key);
+        if (list.kind == SAMPLE_VOCABULARY) { list = sample_spans_above(row, scratch, least, thread); }
+        token = sample_locate(list, kept, stage < 3u, key, vec2u(fewer, 0u), rule, thread);
+        if (stage < 3u) { kept = sample_kept(key, token + 1u); }
     }
-    if (o.min_p > 0.0) {
-        let key = sample_key(bitcast<u32>(best - sample_min_p_distance(o.min_p, o.zero)));
-        if (key > kept.key) { kept = sample_kept(key, SAMPLE_NONE); }
-    }
-    if (list.kind == SAMPLE_VOCABULARY) { list = sample_spans_above(row, scratch, kept.key, thread); }
-    return sample_locate(list, kept, false, 0u, vec2u(0u), sample_rule(best, scale, o.zero), thread);
+    return token;
 }
 
 /* Behind sample_scan_span of all groups. */
