@@ -541,6 +541,27 @@ static void choose_attention(const struct chooser *c)
 
 /* ---- operations with a state ---- */
 
+static void check_recur(const struct chooser *c, const struct node *n)
+{
+    if (n->attr.value_dim % 4 || n->attr.head_dim > RECUR_ROWS * RECUR_PARTS(n->attr.head_dim))
+        die("%s: %%%s has heads of %u and %u items; the kernels of WebGPU take up to %u of such, and a multiple of 4; target wasm32 takes "
+            "it", c->plan->model->gguf->path, n->name, n->attr.head_dim, n->attr.value_dim, RECUR_ROWS * RECUR_PARTS(n->attr.head_dim));
+}
+
+/* What a convolution leaves, when all tokens of the step have read what was there. */
+static void choose_keep(const struct chooser *c)
+{
+    const struct node *n = c->group->branches[0].chain[0];
+    struct kernel_draft d = begin(c, TEMPLATE_conv_keep, arena_printf(c->arena, "%s_keep", c->group->name));
+    d.launch.name = d.kernel.name;
+    d.launch.state = plan_state(c->plan, n)->offset;
+    kernel_does(&d, "the state, of %llu inputs: %s", n->weight ? (ull)n->weight->cols - 1 : 1, value_text(c, n->inputs[0]));
+    d.kernel.prefill = true;
+    d.kernel.grid_tokens = 0;
+    d.kernel.grid_x = (n->cols + d.kernel.param[PARAM_THREADS] - 1) / d.kernel.param[PARAM_THREADS];
+    end(c, &d);
+}
+
 static void choose_sequence(const struct chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
@@ -558,9 +579,12 @@ static void choose_sequence(const struct chooser *c)
     chain_text(c, &d, &t, b, 1, b->n_chain);
     kernel_does(&d, "%s%s%s: %s%s -> %s", op_info[n->op].name, text_str(&attrs), taps, text_str(&values), text_str(&t),
                 value_text(c, b->result));
-    d.kernel.grid_tokens = 0;                            /* the step's tokens one after the other */
-    d.kernel.grid_x = conv ? (n->cols + threads - 1) / threads : n->heads;
+    d.kernel.prefill = conv && c->prefill;
+    d.kernel.grid_tokens = d.kernel.prefill ? CONV_TOKENS : 0;           /* of a recurrence the step's tokens one after the other */
+    d.kernel.grid_x = conv ? (n->cols + threads - 1) / threads : RECUR_GROUPS(n->heads, n->attr.head_dim, n->attr.value_dim, threads);
+    if (!conv) check_recur(c, n);
     end(c, &d);
+    if (d.kernel.prefill) choose_keep(c);
 }
 
 /* ---- all of them ---- */

@@ -151,6 +151,7 @@ static void put_body(struct writer *w, bool draw)
     case TEMPLATE_weighted_sum:      web_put_attention(w); break;
     case TEMPLATE_route:             web_put_route(w); break;
     case TEMPLATE_conv:
+    case TEMPLATE_conv_keep:
     case TEMPLATE_recur:             web_put_sequence(w); break;
     case TEMPLATE_sample:            put_sample(w, draw); break;
     default: die("kernel %s is none of WebGPU; this is a mistake in forgec, please report it", w->kernel->name);
