@@ -135,5 +135,8 @@ export declare class Model {
   close(): void;
 }
 
+/** What computes the model of this folder. */
+export declare const engine: 'wasm' | 'webgpu';
+
 export declare function load(options?: LoadOptions): Promise<Model>;
 export default load;

@@ -3,6 +3,9 @@
 
 const facts = null; // @facts: what the module was built with, written by forgec
 
+/** What computes: 'wasm' or 'webgpu'. */
+export const engine = facts?.engine;
+
 /** Every failure: `code` for programs, `message` one sentence for people. */
 export class ModelError extends Error {
   constructor(code, message, cause) {
