@@ -8,8 +8,8 @@
  *     state                                                       as kv.wgsl says
  *     const THREADS, HEADS_EACH                                   powers of two
  *     const HEAD_DIM                                              even, of all heads of a call
- * Workgroup memory: 4 HEADS_EACH HEAD_DIM + 4 THREADS bytes.  Functions are called by all invocations of a group, in uniform control flow;
- * group: which workgroup of the token's, thread: local_invocation_index. */
+ * Workgroup memory: 4 HEADS_EACH HEAD_DIM + 4 THREADS bytes.  Functions are called by all invocations of a group, in uniform control flow,
+ * with a barrier between two calls; group: which workgroup of the token's, thread: local_invocation_index. */
 // include templates/webgpu/acts.wgsl
 // include templates/webgpu/kv.wgsl
 // include templates/webgpu/reduce.wgsl
