@@ -37,9 +37,9 @@ async function pipelinesOf(c) {
     if (c.causal) list.push([ways, 'decode', n => [c.n_group * cuts, c.splits, n]]);
     if (c.causal && c.splits > 1) list.push([ways, 'merge', n => [c.n_head, n]]);
     list.push([ways, 'prefill', n => [c.n_group, Math.ceil(n * c.group / c.rows)]]);
-    list.push([ways, 'scores', n => [c.n_head, n, 2]]);
-    if (c.causal) list.push([ways, 'mask', n => [c.n_head, n]]);
-    list.push([ways, 'softmax', n => [c.n_head, n]], [ways, 'weighted', n => [c.n_head, n]]);
+    if (c.apart) list.push([ways, 'scores', n => [c.n_head, n, 2]]);
+    if (c.apart && c.causal) list.push([ways, 'mask', n => [c.n_head, n]]);
+    if (c.apart) list.push([ways, 'softmax', n => [c.n_head, n]], [ways, 'weighted', n => [c.n_head, n]]);
     return Promise.all(list.map(async ([module, entryPoint, grid]) => ({
         grid, entryPoint, pipeline: await device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint } }) })));
 }
@@ -91,7 +91,7 @@ function check(what, got, want, bound, place) {
 }
 function checkOutputs(c, s, arena) {
     const want = new Float64Array(bytesOf(`${s.name}.want`)), floats = new Float32Array(arena.buffer), row = c.n_head * c.head_dim;
-    for (const [what, at] of [...(c.causal ? [['decode', c.out_decode]] : []), ['prefill', c.out_chunk], ['steps', c.out_steps]])
+    for (const [what, at] of [...(c.causal ? [['decode', c.out_decode]] : []), ['prefill', c.out_chunk], ...(c.apart ? [['steps', c.out_steps]] : [])])
         for (let i = 0; i < want.length / 2; i++)
             check(what, floats[at + i], want[2 * i], want[2 * i + 1],
                   () => `${s.what}, token ${Math.floor(i / row)}, head ${Math.floor(i % row / c.head_dim)}, column ${i % c.head_dim}`);
