@@ -446,6 +446,13 @@ static void apply_matrix(struct arena *a, struct profile *p, const struct yaml *
     if (p->matrix_unit == MATRIX_TILES) p->gemm_groups_at = y->at;
 }
 
+static void apply_piece(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    const uint64_t bytes = whole_bytes(a, y);
+    if (bytes < 4096 || bytes > 1u << 30) die_at(y->at, "a piece of weights has 4 KiB to 1 GiB");
+    p->piece_bytes = (uint32_t)bytes;
+}
+
 static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "system", "simd", "matrix", "cache", "piece", NULL };
@@ -459,13 +466,20 @@ static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
         p->simd_at = v->at;
     }
     if ((v = yaml_get(y, "matrix"))) apply_matrix(a, p, v);
-    if ((v = yaml_get(y, "piece"))) {
-        const uint64_t bytes = whole_bytes(a, v);
-        if (bytes < 4096 || bytes > 1u << 30) die_at(v->at, "a piece of weights has 4 KiB to 1 GiB");
-        p->piece_bytes = (uint32_t)bytes;
-    }
+    if ((v = yaml_get(y, "piece"))) apply_piece(a, p, v);
     if ((v = yaml_get(y, "tiles"))) apply_cpu_tiles(p, v);
     if ((v = yaml_get(y, "cache"))) apply_cache(a, p, v);
+}
+
+/* Beside what it inherits of a target for WebAssembly, which computes its texts. */
+static void apply_webgpu(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    static const char *const keys[] = { COMMON_KEYS, "piece", "lds", NULL };
+    yaml_only(y, keys);
+    const struct yaml *v;
+    if ((v = yaml_get(y, "lds")))   p->lds_bytes = whole(a, v, byte_units, 16384, 1 << 20);
+    if ((v = yaml_get(y, "piece"))) apply_piece(a, p, v);
+    if ((v = yaml_get(y, "tiles"))) apply_gpu_tiles(p, v);
 }
 
 static void apply_family(struct arena *a, struct profile *p, const struct yaml *y)
@@ -529,14 +543,19 @@ static void forget_measured(struct prediction *p)
 
 static void apply(struct arena *a, struct profile *p, const struct yaml *y)
 {
-    static const char *const kinds[] = { "cpu", "gpu", NULL };
+    static const char *const kinds[] = { [TARGET_CPU] = "cpu", [TARGET_GPU] = "gpu", [TARGET_WEBGPU] = "webgpu", NULL };
     static const char *const machines[] = { "x86_64", "aarch64", "riscv64", "riscv32", "arm", "wasm32", "host", NULL },
         *const systems[] = { "linux", "none", "web", NULL };
     const struct yaml *v, *system = yaml_get(y, "system");
     if ((v = yaml_get(y, "base")))        yaml_bool(v);          /* profile_names reads it */
     if ((v = yaml_get(y, "kind"))) {
-        const enum target_kind kind = one_of(a, v, kinds) == kinds[1] ? TARGET_GPU : TARGET_CPU;
-        if (kind != p->kind && yaml_get(y, "inherits")) die_at(v->at, "%s inherits a target of the other kind", yaml_string(v));
+        const char *name = one_of(a, v, kinds);
+        enum target_kind kind = TARGET_CPU;
+        while (kinds[kind] != name) kind++;
+        const bool can = kind == TARGET_WEBGPU ? p->web : !yaml_get(y, "inherits");
+        if (kind != p->kind && !can)
+            die_at(v->at, kind == TARGET_WEBGPU ? "%s inherits a target of system: web" : "%s inherits a target of another kind",
+                   yaml_string(v));
         p->kind = kind;
     }
     if ((v = yaml_get(y, "description"))) p->description = line_of(a, v);
@@ -564,8 +583,9 @@ static void apply(struct arena *a, struct profile *p, const struct yaml *y)
         p->bandwidth_gb_s = quantity(a, v, bandwidth_units);
         for (size_t i = 0; i < N_PREDICTIONS; i++) forget_measured(&p->prediction.of[i]);
     }
-    if (p->kind == TARGET_GPU) apply_gpu(a, p, y);
-    else                       apply_cpu(a, p, y);
+    if (p->kind == TARGET_GPU)         apply_gpu(a, p, y);
+    else if (p->kind == TARGET_WEBGPU) apply_webgpu(a, p, y);
+    else                               apply_cpu(a, p, y);
 }
 
 static bool name_is_plain(const char *name)
@@ -627,6 +647,17 @@ static const char *missing_gpu_key(struct arena *a, struct profile *p)
          : !p->activation_digits ? "activation_digits" : !p->load_hint ? "load_hint" : NULL;
 }
 
+static const char *missing_webgpu_tile(struct arena *a, struct profile *p)
+{
+    static const char *const needed[] = { "gemv_threads", "gemv_groups", "gemv_rows", "gemv_lanes", "attention_splits",
+                                          "attention_threads", "gemm_tokens", "gemm_rows", "gemm_threads",
+                                          "stage_threads", "sample_groups", "sample_threads", "prefill_chunk" };
+    for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++)
+        for (size_t k = 0; k < COUNT_OF(needed); k++)
+            if (!strcmp(gpu_tiles[i].name, needed[k]) && !*tile_value(p, &gpu_tiles[i])) return arena_printf(a, "tiles: %s", needed[k]);
+    return NULL;
+}
+
 static const char *missing_key(struct arena *a, struct profile *p)
 {
     if (!p->elf_machine) return "machine";
@@ -634,6 +665,8 @@ static const char *missing_key(struct arena *a, struct profile *p)
     if (!p->page_bytes && !p->bare) return "page";
     if (!p->piece_bytes && p->web) return "piece";
     if (p->kind == TARGET_GPU) return missing_gpu_key(a, p);
+    if (p->kind == TARGET_WEBGPU && !p->lds_bytes) return "lds";
+    if (p->kind == TARGET_WEBGPU) return missing_webgpu_tile(a, p);
     return !p->tile.gemm_tokens ? "tiles: gemm_tokens" : !p->tile.gemm_groups ? "tiles: gemm_groups"
          : !p->tile.prefill_chunk ? "tiles: prefill_chunk" : !p->tile.attention_block ? "tiles: attention_block" : NULL;
 }
@@ -752,6 +785,24 @@ static void check_gpu(struct profile *p)
     if (p->cluster && strcmp(p->api, "cuda")) die("%s: cluster is for the api cuda", p->path);
 }
 
+/* Groups of WebGPU have powers of two; more than 256 threads only where an adapter offers it, so that is the most. */
+static void check_webgpu(const struct profile *p)
+{
+    static const char *const of_threads[] = { "gemv_threads", "attention_threads", "gemm_threads", "stage_threads", "sample_threads" };
+    enum { THREADS_MOST = 256 };
+    for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++)
+        for (size_t k = 0; k < COUNT_OF(of_threads); k++) {
+            uint32_t value;
+            memcpy(&value, (const char *)p + gpu_tiles[i].offset, sizeof value);
+            if (!strcmp(gpu_tiles[i].name, of_threads[k]) && (!is_power(value) || value > THREADS_MOST))
+                die_at(p->gpu_at[i], "%s is %u; groups of WebGPU have a power of two up to %u threads", of_threads[k], value, THREADS_MOST);
+        }
+    const uint32_t lanes = p->gpu.gemv_lanes;
+    if (!is_power(lanes) || lanes > p->gpu.gemv_threads)
+        die_at(*place_of_tile(p, "gemv_lanes"), "gemv_lanes is %u; it must be a power of two up to gemv_threads, %u", lanes,
+               p->gpu.gemv_threads);
+}
+
 static void check_cpu(const struct profile *p)
 {
     if (p->web != !strcmp(p->elf_machine, "wasm32"))
@@ -782,8 +833,9 @@ struct profile *profile_load(struct arena *a, const char *name, const char *dire
     struct profile *p = load(a, name, directory);
     const char     *missing = missing_key(a, p);
     if (missing) die("%s: no %s; only targets that inherit this one and add it can be built for", p->path, missing);
-    if (p->kind == TARGET_GPU) check_gpu(p);
-    else                       check_cpu(p);
+    if (p->kind == TARGET_GPU)         check_gpu(p);
+    else if (p->kind == TARGET_WEBGPU) check_webgpu(p);
+    else                               check_cpu(p);
     return p;
 }
 
@@ -800,9 +852,10 @@ struct profile *profile_load_tuned(struct arena *a, const char *name, const char
     yaml_need(y, "tuned");
     p->path = arena_strdup(a, tuned);                     /* for messages about tiles */
     p->tuned = y;
-    if (tiles && tiles->kind != YAML_NULL && p->kind == TARGET_GPU) apply_gpu_tiles(p, tiles);
+    if (tiles && tiles->kind != YAML_NULL && p->kind != TARGET_CPU) apply_gpu_tiles(p, tiles);
     if (tiles && tiles->kind != YAML_NULL && p->kind == TARGET_CPU) apply_cpu_tiles(p, tiles);
     if (p->kind == TARGET_GPU) check_gpu(p);
+    if (p->kind == TARGET_WEBGPU) check_webgpu(p);
     return p;
 }
 
@@ -884,7 +937,7 @@ static const char *nvidia_unsupported(struct arena *a)
 
 const char *profile_unsupported_here(struct arena *a, const struct profile *p)
 {
-    if (p->web) return "WebAssembly: a page or node runs it";
+    if (p->web) return arena_printf(a, "%s: a page or node runs it", p->kind == TARGET_WEBGPU ? "WebGPU" : "WebAssembly");
     if (p->bare) return "bare metal: forgec makes objects for it";
     if (strcmp(p->elf_machine, profile_host_machine()) != 0)
         return arena_printf(a, "this machine is %s, the target %s", profile_host_machine(), p->elf_machine);

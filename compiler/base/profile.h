@@ -12,7 +12,7 @@ extern const struct simd simd_table[SIMD_COUNT];
 enum matrix_unit { MATRIX_NONE, MATRIX_DOT, MATRIX_TILES, MATRIX_COUNT };
 extern const char *const matrix_unit_name[MATRIX_COUNT];
 
-enum target_kind { TARGET_CPU, TARGET_GPU };
+enum target_kind { TARGET_CPU, TARGET_GPU, TARGET_WEBGPU };
 enum { PROFILE_MAX_FLAGS = 24, PROFILE_MAX_TILES = 24 };
 /* of what is multiplied */
 enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };
@@ -63,7 +63,7 @@ struct profile {
     struct { uint64_t l1d_bytes, l2_bytes, l3_bytes; } cache;
     double bandwidth_gb_s;            /* what reading memory reaches, from the YAML; predictions only; 0 = unknown */
 
-    /* ---- TARGET_GPU from here on ---- */
+    /* ---- TARGET_GPU from here on; of TARGET_WEBGPU, which for its text is a CPU of WebAssembly, lds_bytes and gpu ---- */
     const char *api;                  /* "hip", "cuda"; "host": C for the lanes of tests/lanes */
     const char *arch;                 /* "gfx1151", "sm_90", "simt" */
     uint32_t    family;               /* FAMILY_* (family.h): whose kernels; api host: whose fragments */

@@ -8,6 +8,7 @@
 #include "compiler/cpu/report.h"
 #include "compiler/gpu/choose.h"
 #include "compiler/gpu/emit.h"
+#include "compiler/web/emit.h"
 #include "image.h"
 #include "issues.h"
 #include "compiler/plan/text.h"
@@ -104,6 +105,7 @@ static const struct kernels_kind {
 } kernels_kinds[] = {
     [TARGET_CPU] = { emit_cpu, ".c", CC_KERNELS, CC_LIBRARY_KERNELS },
     [TARGET_GPU] = { emit_gpu, ".hip", CC_DEVICE, CC_DEVICE },
+    [TARGET_WEBGPU] = { emit_web, ".wgsl", CC_LIBRARY, CC_LIBRARY },
 };
 
 static const char *kernels_name(struct arena *a, const struct profile *p)
@@ -236,7 +238,7 @@ static const char *write_plan(struct arena *a, const struct build_options *o, st
     for (uint32_t i = 0; i < n; i++) {
         struct text report = { .arena = a };
         if (targets[i].plan->gpu) put_gpu_plan(a, o, &targets[i], &report);
-        else report_cpu(&report, targets[i].plan);
+        else if (!targets[i].plan->web) report_cpu(&report, targets[i].plan);
         plan_text_print(&t, targets[i].plan, options_text(a, o, targets[i].plan));
         text_puts(&t, "\n");
         put_comment(&t, text_str(&report));
@@ -435,6 +437,15 @@ static void share_row_period(struct target *targets, uint32_t n)
     for (uint32_t i = 0; i < n; i++) if (targets[i].profile->kind == TARGET_GPU) targets[i].profile->row_period = least;
 }
 
+/* What there is of a target whose kernels the driver compiles. */
+static void check_webgpu(const struct build_options *o, const struct profile *p)
+{
+    const char *wrong = library_wanted(o) ? "a library is the folder that --emit exe makes" : o->emit == EMIT_ASM
+        ? "its kernels are WGSL, of which drivers make machine code: --emit source shows them" : o->source
+        ? "forgec cc is for targets whose kernels clang compiles; --templates DIR takes changed ones" : NULL;
+    if (wrong) die("target %s: %s", p->name, wrong);
+}
+
 /* Profiles and plans; their programs share one executable. */
 static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
 {
@@ -446,6 +457,7 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
     struct plan_options options = o->plan;
     for (uint32_t i = 0; i < n; i++) {
         const bool web = web_wanted(o, targets[i].profile);
+        if (targets[i].profile->kind == TARGET_WEBGPU) check_webgpu(o, targets[i].profile);
         if (library_wanted(o)) library_check(a, o, targets[i].profile);
         if (web) web_check(o, targets[i].profile);
         if (!options.max_threads && (web || library_wanted(o))) options.max_threads = web ? 1 : LIBRARY_WORKERS;
@@ -487,7 +499,7 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
         settle_tiles(a, o, tc, t, eo);
     }
     if (o->source) take_edited(a, o, t, eo);
-    if (!gpu) t->source = t->kernels;
+    if (!gpu) t->source = t->plan->web ? emit_web_program(a, t->plan, eo) : t->kernels;
 }
 
 /* Where the product goes; neither it nor what lies beside it may replace an input. */
@@ -576,6 +588,7 @@ const char *build(struct arena *a, const struct build_options *o)
         compile_kernels(a, o, tc, targets, n, eo, NULL, 0);
         since = build_seconds();
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
+                                             .kernels = targets[0].plan->web ? targets[0].kernels : (struct bytes){ NULL, 0 },
                                              .n_kernels = targets[0].plan->kernels->n_kernels, .vocab = vocab,
                                              .chat = chat, .grammar = grammar, .weights_hash = weights_hash,
                                              .weights_bytes = weights_bytes, .writer = &writer };

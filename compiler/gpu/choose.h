@@ -5,6 +5,7 @@
 #include "compiler/plan/cost.h"
 #include "compiler/plan/kernel.h"
 #include "compiler/plan/plan.h"
+#include "groups.h"
 #include "tiles.h"
 
 /* Matrices of one format that lie one behind the other in the image are one product: branches first .. last - 1 of their group;
@@ -56,32 +57,10 @@ struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool pr
 struct gpu_place gpu_read(const struct plan *p, const struct node *n);
 /* The rows that prefill's products of a group read; bf16: those in that form. */
 struct gpu_place gpu_stage(const struct plan *p, const struct group *g, bool bf16);
-/* Is its 16-bit form bf16?  Are its weights no blocks? */
-bool gpu_takes_bf16(const struct weight *w);
-bool gpu_takes_floats(const struct weight *w);
-/* The value that operation `index` of a chain works on; and of an operation of two values in it the other one. */
-const struct node *gpu_operand(const struct branch *b, uint32_t index);
-const struct node *gpu_addend(const struct branch *b, uint32_t index);
 /* Does decode's product of the branch only add to the sum?  Then it asks early for what it adds. */
 bool gpu_only_adds(const struct branch *b);
-/* Products with slices.  Where in the chain experts' rows are summed; n_chain: nowhere.  Columns of the input in LDS or as 16-bit rows:
- * of all pieces, each filled up to whole units.  Matrices of a stack; where each slice of a token finds its input (SLICES_* of
- * templates/gpu/slices.h). */
-enum gpu_slices { SLICES_NONE, SLICES_EACH, SLICES_SUM };
-enum gpu_slices gpu_slices_of(const struct group *g);
-uint32_t gpu_sum_at(const struct branch *b);
-uint32_t gpu_input_cols(const struct group *g);
-uint32_t gpu_matrices(const struct group *g);
-uint32_t gpu_apart(const struct group *g);
-/* Is attention computed in steps over scores in memory, because no other kernel takes such heads? */
-bool gpu_in_steps(const struct plan *p, const struct node *attention);
-/* An operation on rows that is no chain of operations on single values: how its kernel is made. */
-enum gpu_map {
-    MAP_ROWS,           /* a function of rows or heads of its own */
-    MAP_HEADS,          /* heads_normed(), then a chain of values */
-    MAP_VALUES,         /* a chain of values */
-};
-enum gpu_map gpu_map_of(const struct group *g);
+/* Is its 16-bit form bf16? */
+bool gpu_takes_bf16(const struct weight *w);
 /* The rows of a value, or of the tokens that experts have, in a buffer of the group's own. */
 struct gpu_place gpu_own(const struct node *n, const struct buffer *b);
 /* Does the kernel of the product choose its experts itself?  Only that of decode. */

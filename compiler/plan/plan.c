@@ -71,7 +71,7 @@ static struct state kv_state(const struct plan *p, const struct node *store, uin
     const uint64_t ring = plan_align((uint64_t)window + p->chunk - 1, 16);
     const uint32_t rows = window > 0 && ring < all ? (uint32_t)ring : all;
     const uint64_t row = kv_row_bytes(p->options.kv, head_dim);
-    const bool gaps = p->profile->kind == TARGET_GPU && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
+    const bool gaps = p->profile->kind != TARGET_CPU && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
     return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer, .node = store,
                            .bytes = plan_align(runs * row * rows, machine_for(p)->state_align), .runs = runs, .rows = rows,
                            .row_bytes = gaps ? 0 : row, .token_bytes = runs * row,

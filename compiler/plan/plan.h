@@ -75,6 +75,7 @@ struct rotation_plan {
 };
 
 struct gpu_plan;                    /* compiler/gpu/choose.h */
+struct web_plan;                    /* compiler/web/choose.h */
 
 struct plan {
     const struct fused   *fused;
@@ -85,7 +86,8 @@ struct plan {
     uint32_t              max_logits;       /* of them with logits */
     struct buffer        *f32, *packed;     /* [n_nodes]: the forms in which a value is kept */
     struct group_plan    *groups;           /* [fused->n_groups] */
-    struct gpu_plan      *gpu;              /* NULL: a CPU */
+    struct gpu_plan      *gpu;              /* NULL: no GPU, */
+    struct web_plan      *web;              /* NULL: not WebGPU */
     uint64_t              parts_offset;     /* arena: partial results of decode attention */
     uint64_t              scratch_offset, scratch_stride;   /* arena, per thread */
     uint64_t              scratch_y;        /* offset in the scratch of row results (after staging rows or GEMM panels) */

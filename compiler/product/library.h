@@ -9,8 +9,9 @@
 struct library_input {
     const struct build_options *options;
     const struct plan          *plan;
-    struct bytes                source;             /* the emitted kernels; GPU: what describes them */
+    struct bytes                source;             /* the emitted kernels; GPUs: what describes them */
     struct bytes                code;               /* GPU: the kernels for the driver */
+    struct bytes                kernels;            /* WebGPU: text of all kernels */
     uint32_t                    n_kernels;          /* GPU */
     struct bytes                vocab;              /* data NULL: token ids only */
     struct bytes                chat, grammar;      /* images of chat templates, of a grammar; data NULL: none */

@@ -3,6 +3,7 @@
 #include "compiler/base/resource.h"
 #include "compiler/build/link.h"
 #include "compiler/source/program.h"
+#include "compiler/web/emit.h"
 #include "header.h"
 #include "library_sizes.h"
 #include "runtime/model/state.h"
@@ -22,8 +23,9 @@ enum { STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
 enum { PIECES_REMEMBERED = 96 };  /* that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
 static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
-static const char *const files[] = { "model.wasm", "model.js", "model.d.ts", "run.js", "package.json" };
-enum { FILE_WASM, FILE_JS, FILE_TYPES, FILE_RUN, FILE_PACKAGE };
+static const char *const files[] = { "model.wasm", "model.js", "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.wgsl",
+                                     "kernels.json" };
+enum { FILE_WASM, FILE_JS, FILE_TYPES, FILE_RUN, FILE_PACKAGE, FILE_GPU, FILE_KERNELS, FILE_LAUNCHES };
 
 /* What stands of a file in model.js. */
 struct web_file { const char *name; uint64_t bytes; char sha256[SHA256_DIGEST_STRING_LENGTH]; };
@@ -199,8 +201,9 @@ static struct web_sizes sizes_of(const struct library_input *in)
     s.room = s.host.scratch_fixed + (uint64_t)TEXT_USUAL * (s.host.scratch_per_byte + 8);
     const uint64_t chat = s.text.chat_fixed + TEXT_USUAL * (s.text.chat_per_byte + 1) + s.text.answer_usual;
     if (in->chat.data && chat > s.room) s.room = chat;
-    s.total = STACK_BYTES + CODE_MOST + in->vocab.size + in->chat.size + in->grammar.size + in->weights_bytes + s.workspace +
-        s.room + 4 * ((uint64_t)p->model->n_vocab + p->options.n_ctx);
+    if (p->web) s.workspace = 0;                         /* the GPU's memory has what the model computes with */
+    s.total = STACK_BYTES + CODE_MOST + in->vocab.size + in->chat.size + in->grammar.size + (p->web ? 0 : in->weights_bytes) +
+        s.workspace + s.room + 4 * ((uint64_t)p->model->n_vocab + p->options.n_ctx);
     return s;
 }
 
@@ -218,8 +221,11 @@ static void check_memory(const struct library_input *in, const struct web_sizes 
         remedy);
 }
 
+/* What of WebGPU is beside the module: the kernels, and what tells of their launches. */
+struct gpu_files { struct web_file kernels, launches; };
+
 static const char *facts_text(struct arena *a, const struct library_input *in, const struct web_sizes *s, const struct web_file *module,
-                              const struct folder *f, const char *hash)
+                              const struct gpu_files *gpu, const struct folder *f, const char *hash)
 {
     const struct plan *p = in->plan;
     cJSON *o = cJSON_CreateObject();
@@ -246,6 +252,9 @@ static const char *facts_text(struct arena *a, const struct library_input *in, c
     add_linear(o, "schemaBytes", s->text.schema_per_byte, s->text.schema_fixed);
     cJSON_AddNumberToObject(o, "maskBytes", (double)s->text.mask_usual);
     cJSON_AddItemToObject(o, "module", file_json(module));
+    cJSON_AddStringToObject(o, "engine", p->web ? "webgpu" : "wasm");
+    if (p->web) cJSON_AddItemToObject(o, "kernels", file_json(&gpu->kernels));
+    if (p->web) cJSON_AddItemToObject(o, "launches", file_json(&gpu->launches));
     cJSON *weights = cJSON_AddArrayToObject(o, "weights");
     for (size_t i = 0; i < f->n_pieces; i++) cJSON_AddItemToArray(weights, file_json(&f->pieces[i]));
     char *printed = cJSON_Print(o);
@@ -295,7 +304,8 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
     text_printf(&t, "{\n  \"name\": \"%s\",\n  \"version\": \"1.0.0\",\n  \"description\": %s,\n", package_name(a, out), description);
     text_puts(&t, "  \"type\": \"module\",\n  \"main\": \"./model.js\",\n  \"types\": \"./model.d.ts\",\n"
                   "  \"exports\": { \".\": { \"types\": \"./model.d.ts\", \"default\": \"./model.js\" }, \"./*\": \"./*\" },\n"
-                  "  \"bin\": \"./run.js\",\n  \"files\": [\"model.wasm\", \"model.js\", \"model.d.ts\", \"run.js\", \"weights-*.bin\"],\n"
+                  "  \"bin\": \"./run.js\",\n  \"files\": [\"model.wasm\", \"model.js\", \"model.d.ts\", \"run.js\", \"gpu.js\", \"kernels.*\", "
+                  "\"weights-*.bin\"],\n"
                   "  \"engines\": { \"node\": \">=18\" },\n  \"sideEffects\": false\n}\n");
     cJSON_free(description);
     cJSON_Delete(described);
@@ -311,9 +321,11 @@ static struct bytes module_link(struct arena *a, struct toolchain *tc, const str
     struct library_input of = *in;
     of.options = &options;
     size_t n;
-    struct cc_job *jobs = library_jobs(a, &of, 1, &n);
-    jobs[n++] = (struct cc_job){ .name = "runtime/web/web.c", .kind = CC_LIBRARY, .profile = in->plan->profile,
-                                 .source = cc_hidden(a, cc_expand(a, "runtime/web/web.c")) };
+    static const char *const sources[] = { "runtime/web/web.c", "runtime/web/engine.c" };       /* WebGPU's engine is gpu.js */
+    struct cc_job *jobs = library_jobs(a, &of, COUNT_OF(sources), &n);
+    for (size_t i = 0; i < COUNT_OF(sources) - (in->plan->web != NULL); i++)
+        jobs[n++] = (struct cc_job){ .name = sources[i], .kind = CC_LIBRARY, .profile = in->plan->profile,
+                                     .source = cc_hidden(a, cc_expand(a, sources[i])) };
     *hash = library_hash(a, tc, &of, jobs, n);
     cc_compile(a, tc, jobs, n);
     struct link_object *objects = arena_array(a, struct link_object, n + LIBRARY_DATA_MOST);
@@ -370,7 +382,13 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
     image_write(&image, in->writer);
     if (f.left > 0 || f.weights_left > 0) die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", out);
     const struct web_file facts = write_file(&f, files[FILE_WASM], module);
-    write_file(&f, files[FILE_JS], page_text(a, files[FILE_JS], facts_text(a, in, &sizes, &facts, &f, hash)));
+    struct gpu_files gpu = { 0 };
+    if (in->plan->web) {
+        gpu.kernels = write_file(&f, files[FILE_KERNELS], in->kernels);
+        gpu.launches = write_file(&f, files[FILE_LAUNCHES], bytes_of(emit_web_launches(a, in->plan)));
+        write_file(&f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL));
+    }
+    write_file(&f, files[FILE_JS], page_text(a, files[FILE_JS], facts_text(a, in, &sizes, &facts, &gpu, &f, hash)));
     write_file(&f, files[FILE_TYPES], page_text(a, files[FILE_TYPES], NULL));
     write_file(&f, files[FILE_RUN], page_text(a, files[FILE_RUN], NULL));
     write_file(&f, files[FILE_PACKAGE], package_text(a, out, in));

@@ -111,8 +111,8 @@ export declare class Model {
   /** Tokens in the context. */
   readonly nPast: number;
   readonly tokens: number[];
-  /** A copy of the logits after the last token. */
-  readonly logits: Float32Array;
+  /** The logits after the last token. */
+  logits(): Promise<Float32Array>;
   /** Appends tokens. */
   prefill(tokens: Iterable<number>, options?: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void }): Promise<void>;
   /** Appends one. */
@@ -120,7 +120,7 @@ export declare class Model {
   /** Appends at most info.chunk tokens and gives the logits after each: [n][nVocab]; of a model of embeddings its rows: [n][nEmbd]. */
   rows(tokens: Iterable<number>): Promise<Float32Array>;
   /** The next token, drawn from the logits. */
-  sample(options?: Sampling): number;
+  sample(options?: Sampling): Promise<number>;
   /** Back to the first n tokens (default: 0). */
   reset(n?: number): Promise<void>;
   /** The vector of a text, of a model of embeddings; of length 1 unless asItIs. */

@@ -113,7 +113,7 @@ class Files {
     this.signal = signal;
     this.onProgress = onProgress;
     this.loaded = 0;
-    this.total = [facts.module, ...facts.weights].reduce((sum, file) => sum + file.bytes, 0);
+    this.total = [facts.module, ...(facts.kernels ? [facts.kernels, facts.launches] : []), ...facts.weights].reduce((sum, file) => sum + file.bytes, 0);
   }
 
   async get(file, target, at) {
@@ -190,9 +190,10 @@ function cString(memory, at) {
 
 // ---- the engine ----
 
-/** Steps of the model in WebAssembly.  An engine has `tokens` (those of its context), `logits` (after the last of them), and the methods
- * prefill, rows, embed, sample, reset and close; all but sample may return promises.  Failures are thrown.  One that computes elsewhere
- * puts its logits at logitsAt, where the module's sampler and masks look for them. */
+/** Steps of the model in WebAssembly.  An engine has `tokens` (those of its context), and the methods prefill, rows, embed, readLogits,
+ * writeLogits, sample, reset, about and close, which may return promises; one that draws several tokens at once has `stream`, too.
+ * Failures are thrown.  readLogits leaves the logits after the last token at logitsAt, where masks look for them, and writeLogits takes
+ * what these have made of them. */
 class WasmEngine {
   constructor(call, memory, check, at) {
     this.call = call;
@@ -203,7 +204,8 @@ class WasmEngine {
     check(call.open(at.workspace, facts.workspaceBytes, at.weights, at.weightsBytes));
   }
 
-  get logits() { return new Float32Array(this.memory.memory.buffer, this.logitsAt, facts.nVocab); }
+  readLogits() { return new Float32Array(this.memory.memory.buffer, this.logitsAt, facts.nVocab); }
+  writeLogits() {}
 
   put(tokens) { return this.memory.put(new Uint8Array(Int32Array.from(tokens).buffer)); }
 
@@ -254,6 +256,8 @@ class WasmEngine {
   }
 
   close() {}
+
+  about() { return { engine: 'wasm', memoryMiB: Math.ceil(this.memory.memory.buffer.byteLength / 2 ** 20) }; }
 }
 
 // ---- the model ----
@@ -381,8 +385,8 @@ export class Model {
 
   get nPast() { return this.#engine.tokens.length; }
   get tokens() { return this.#engine.tokens.slice(); }
-  /** A copy of the logits after the last token. */
-  get logits() { return this.#engine.logits.slice(); }
+  /** The logits after the last token. */
+  async logits() { return this.#alone(async () => (await this.#engine.readLogits()).slice()); }
 
   /** Appends tokens to the context. */
   async prefill(tokens, { signal, onProgress } = {}) {
@@ -396,9 +400,8 @@ export class Model {
   async rows(tokens) { return this.#alone(() => { this.#fits(tokens.length); return this.#engine.rows(Array.from(tokens)); }); }
 
   /** The next token by the model's sampler, from the logits. */
-  sample(options = {}) {
-    this.#ready(true);
-    return this.#engine.sample(this.#sampling(options), this.#seed(options, 0));
+  async sample(options = {}) {
+    return this.#alone(() => this.#engine.sample(this.#sampling(options), this.#seed(options, 0)));
   }
 
   /** Back to the first n tokens.  Where the model keeps too little of them it rejects with cannot_rewind; 0 is always possible. */
@@ -614,14 +617,17 @@ export class Model {
     while (common < prompt.length - 1 && past[common] === prompt[common]) common++;
     if (common < past.length && !await this.#engine.reset(common)) await this.#engine.reset(common = 0);
     await this.#append(prompt.slice(common), signal, onProgress);
+    if (this.#engine.stream && !mask) return yield* this.#stream(run, signal, ignoreEnd);
     for (let seed = run.seed; run.drawn < run.most; seed = 0) {
       const guides = mask !== 0 && !run.inReasoning();
       if (guides) {
+        await this.#engine.readLogits();
         const status = this.#call.mask_logits(mask, this.#engine.logitsAt);
         if (status === STUCK && this.#call.mask_may_end(mask)) return { reason: 'end', tokens: run.drawn };
         this.#check(status);
+        this.#engine.writeLogits();
       }
-      const token = this.#engine.sample(run.sampling, seed);
+      const token = await this.#engine.sample(run.sampling, seed);
       if (this.isEnd(token) && !ignoreEnd) return { reason: 'end', tokens: run.drawn };
       if (guides) this.#check(this.#call.mask_token(mask, token));
       run.drawn++;
@@ -631,6 +637,17 @@ export class Model {
       await this.#engine.prefill([token], pause);
     }
     return { reason: 'length', tokens: run.drawn };
+  }
+
+  /** Tokens by an engine that draws several at once. */
+  async *#stream(run, signal, ignoreEnd) {
+    for await (const token of this.#engine.stream(run.sampling, run.seed, run.most - run.drawn)) {
+      aborted(signal);
+      if (this.isEnd(token) && !ignoreEnd) return { reason: 'end', tokens: run.drawn };
+      run.drawn++;
+      yield token;
+    }
+    return { reason: run.drawn < run.most ? 'context' : 'length', tokens: run.drawn };
   }
 
   /** Tokens behind tokens, as drawn: for those who make text of them elsewhere. */
@@ -649,6 +666,30 @@ export class Model {
 // A function that returns a vector: only engines with SIMD take it.
 const simdProbe = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0,
                                 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
+
+async function openWasm(exports, files, memory, check) {
+  const weightsBytes = facts.weights.reduce((sum, file) => sum + file.bytes, 0);
+  const at = { weightsBytes, weights: memory.take(weightsBytes), workspace: memory.take(facts.workspaceBytes),
+               logitsAt: memory.take(4 * facts.nVocab) };
+  memory.need(memory.at + facts.roomBytes);
+  let hashed = true, to = at.weights;
+  for (const file of facts.weights) {
+    hashed = await files.get(file, memory.u8, to) && hashed;
+    to += file.bytes;
+  }
+  const engine = new WasmEngine(exports, memory, check, at);
+  if (!hashed) check(exports.verify(at.workspace));
+  return engine;
+}
+
+async function openGpu(files, memory, options) {
+  const { GpuEngine } = await import('./gpu.js');
+  const logitsAt = memory.take(4 * facts.nVocab);
+  memory.need(memory.at + facts.roomBytes);
+  const engine = new GpuEngine({ facts, files, memory, logitsAt, ModelError, options });
+  await engine.open();
+  return engine;
+}
 
 /** Loads the model.  base: the folder's address (default: where this file is); fetch: in the place of the global one; onProgress: is told
  * {loaded, total, file}; signal: an AbortSignal. */
@@ -672,17 +713,7 @@ export async function load(options = {}) {
     const text = cString(memory, exports.explain(status));
     throw new ModelError(statusCodes[status] ?? 'failed', `${text[0].toUpperCase()}${text.slice(1)}.`);
   };
-  const weightsBytes = facts.weights.reduce((sum, file) => sum + file.bytes, 0);
-  const at = { weightsBytes, weights: memory.take(weightsBytes), workspace: memory.take(facts.workspaceBytes),
-               logitsAt: memory.take(4 * facts.nVocab) };
-  memory.need(memory.at + facts.roomBytes);
-  let hashed = true, to = at.weights;
-  for (const file of facts.weights) {
-    hashed = await files.get(file, memory.u8, to) && hashed;
-    to += file.bytes;
-  }
-  const engine = new WasmEngine(exports, memory, check, at);
-  if (!hashed) check(exports.verify(at.workspace));
+  const engine = facts.engine === 'webgpu' ? await openGpu(files, memory, options) : await openWasm(exports, files, memory, check);
   return new Model({ call: exports, memory, engine, check, hear: (listener) => { hear = listener; } });
 }
 

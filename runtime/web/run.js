@@ -88,7 +88,7 @@ async function bench(model, { promptTokens = 128, maxTokens = 64 }) {
     await model.reset(0);
     await model.step(1);
     decode.push(await rate(maxTokens, async () => {
-      for (let k = 0; k < maxTokens; k++) await model.step(model.sample({ temperature: 0, repeatPenalty: 0 }));
+      for (let k = 0; k < maxTokens; k++) await model.step(await model.sample({ temperature: 0, repeatPenalty: 0 }));
     }));
   }
   const shown = (list, n) => {

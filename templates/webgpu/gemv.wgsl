@@ -2,17 +2,28 @@
  * A run of LANES invocations has ROWS rows at a time; neighbours of a run read neighbouring units, which of a plane of 16-byte pieces are
  * neighbouring pieces.  The workgroups of a grid stride over the rows.
  *
- * The module has, beside what acts.wgsl asks for,
+ * In names SINK stands for what becomes of a result, PAIR for the binding of the second matrix of a pair, which has WEIGHTS' format and
+ * shape.  The module has, beside what acts.wgsl asks for,
  *     const LANES, ROWS                            LANES: a power of two, at most THREADS
- *     fn store_row(row: u32, y: f32)               called once for a row, by one invocation
- * Called by all invocations of the group, in uniform control flow: matrix: the piece of WEIGHTS where it begins; group, groups: which
- * workgroup, of how many. */
+ *     fn store_SINK(row: u32, y: f32)              called once for a row, by one invocation
+ *     fn store_SINK(row: u32, gate: f32, up: f32)  instead, of a pair: the products with WEIGHTS and with PAIR
+ *     fn floats_at(quad: u32) -> vec4f             of rows in floats: columns 4 quad .., zeros beyond the row; acts_floats[quad], or
+ *                                                  where that has no room, of the arena
+ * Workgroup memory: 4 ROWS THREADS bytes, 8 for a pair, beside the row's.
+ *
+ * gemv reads a row in int8; gemvf one in floats, of any format.
+ * Called by all invocations of the group, in uniform control flow: matrix, pair: the piece of WEIGHTS, of PAIR, where it begins; group,
+ * groups: which workgroup, of how many. */
 // include templates/webgpu/acts.wgsl
 
 var<workgroup> run_sums: array<f32, ROWS * THREADS>;
+var<workgroup> run_pairs: array<vec2f, ROWS * THREADS>;
+
+/* The first of an invocation's rows, whose run's are the same; first: that of the group.  Runs without a row of their own read the last. */
+fn run_row(first: u32, thread: u32) -> u32 { return first + thread / LANES * ROWS; }
 
 /* Sums over the lanes of each run, to lane 0.  They are in run_sums; first: the first row of the group. */
-fn runs_store(first: u32, rows: u32, thread: u32) {
+fn runs_store_SINK(first: u32, rows: u32, thread: u32) {
     let lane = thread % LANES;
     for (var half = LANES / 2u; half > 0u; half /= 2u) {
         workgroupBarrier();
@@ -22,14 +33,33 @@ fn runs_store(first: u32, rows: u32, thread: u32) {
     }
     if (lane == 0u) {
         for (var r = 0u; r < ROWS; r++) {
-            let row = first + thread / LANES * ROWS + r;
-            if (row < rows) { store_row(row, run_sums[r * THREADS + thread]); }
+            let row = run_row(first, thread) + r;
+            if (row < rows) { store_SINK(row, run_sums[r * THREADS + thread]); }
         }
     }
     workgroupBarrier();                          /* before the next rows' sums */
 }
-/* Runs without a row of their own read the last one. */
-fn gemv_FORMAT_WEIGHTS(matrix: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
+/* The same of run_pairs. */
+fn runs_store2_SINK(first: u32, rows: u32, thread: u32) {
+    let lane = thread % LANES;
+    for (var half = LANES / 2u; half > 0u; half /= 2u) {
+        workgroupBarrier();
+        if (lane < half) {
+            for (var r = 0u; r < ROWS; r++) { run_pairs[r * THREADS + thread] += run_pairs[r * THREADS + thread + half]; }
+        }
+    }
+    if (lane == 0u) {
+        for (var r = 0u; r < ROWS; r++) {
+            let row = run_row(first, thread) + r;
+            let both = run_pairs[r * THREADS + thread];
+            if (row < rows) { store_SINK(row, both.x, both.y); }
+        }
+    }
+    workgroupBarrier();                          /* before the next rows' sums */
+}
+
+/* ---- int8 ---- */
+fn gemv_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
     let units = (cols + 63u) / 64u;
     let pieces = row_pieces_FORMAT(units);
     let each = THREADS / LANES * ROWS;
@@ -39,31 +69,77 @@ fn gemv_FORMAT_WEIGHTS(matrix: u32, rows: u32, cols: u32, group: u32, groups: u3
         for (var unit = thread % LANES; unit < units; unit += LANES) {
             let x = acts_at(unit);
             for (var r = 0u; r < ROWS; r++) {
-                let row = min(first + thread / LANES * ROWS + r, rows - 1u);
+                let row = min(run_row(first, thread) + r, rows - 1u);
                 sums[r] += dot_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), x, unit);
             }
         }
         for (var r = 0u; r < ROWS; r++) { run_sums[r * THREADS + thread] = sums[r]; }
-        runs_store(first, rows, thread);
+        runs_store_SINK(first, rows, thread);
     }
 }
-/* The same of weights that are floats. */
-fn gemvf_FORMAT_WEIGHTS(matrix: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
+fn gemv2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
+    let units = (cols + 63u) / 64u;
+    let pieces = row_pieces_FORMAT(units);
+    let each = THREADS / LANES * ROWS;
+    for (var first = group * each; first < rows; first += groups * each) {
+        var sums: array<vec2f, ROWS>;
+        for (var r = 0u; r < ROWS; r++) { sums[r] = vec2f(0.0); }
+        for (var unit = thread % LANES; unit < units; unit += LANES) {
+            let x = acts_at(unit);
+            for (var r = 0u; r < ROWS; r++) {
+                let row = min(run_row(first, thread) + r, rows - 1u);
+                sums[r] += vec2f(dot_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), x, unit),
+                                 dot_FORMAT(load_FORMAT_PAIR(pair + row * pieces, unit, units), x, unit));
+            }
+        }
+        for (var r = 0u; r < ROWS; r++) { run_pairs[r * THREADS + thread] = sums[r]; }
+        runs_store2_SINK(first, rows, thread);
+    }
+}
+
+/* ---- floats ---- */
+/* A unit, of UNIT_COLS_FORMAT columns, times its part of the row. */
+fn dot_floats_FORMAT(u: unit_FORMAT, unit: u32) -> f32 {
+    var sum = 0.0;
+    for (var part = 0u; part < UNIT_COLS_FORMAT / PART_COLS_FORMAT; part++) {
+        let at = (unit * UNIT_COLS_FORMAT + part * PART_COLS_FORMAT) / 4u;
+        var w = values_FORMAT(u, unit, part);
+        for (var i = 0u; i < PART_COLS_FORMAT / 4u; i++) { sum += dot(w[i], floats_at(at + i)); }
+    }
+    return sum;
+}
+fn gemvf_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
     let units = (cols + 63u) / 64u;
     let pieces = row_pieces_FORMAT(units);
     let each = THREADS / LANES * ROWS;
     for (var first = group * each; first < rows; first += groups * each) {
         var sums: array<f32, ROWS>;
-        for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }      /* SwiftShader keeps the last turn's where only WGSL says it is 0 */
+        for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }
         for (var unit = thread % LANES; unit < units * (64u / UNIT_COLS_FORMAT); unit += LANES) {
-            var x: array<vec4f, UNIT_COLS_FORMAT / 4u>;
-            for (var i = 0u; i < UNIT_COLS_FORMAT / 4u; i++) { x[i] = acts_floats[UNIT_COLS_FORMAT / 4u * unit + i]; }
             for (var r = 0u; r < ROWS; r++) {
-                let row = min(first + thread / LANES * ROWS + r, rows - 1u);
-                sums[r] += dotf_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), x);
+                let row = min(run_row(first, thread) + r, rows - 1u);
+                sums[r] += dot_floats_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), unit);
             }
         }
         for (var r = 0u; r < ROWS; r++) { run_sums[r * THREADS + thread] = sums[r]; }
-        runs_store(first, rows, thread);
+        runs_store_SINK(first, rows, thread);
+    }
+}
+fn gemvf2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
+    let units = (cols + 63u) / 64u;
+    let pieces = row_pieces_FORMAT(units);
+    let each = THREADS / LANES * ROWS;
+    for (var first = group * each; first < rows; first += groups * each) {
+        var sums: array<vec2f, ROWS>;
+        for (var r = 0u; r < ROWS; r++) { sums[r] = vec2f(0.0); }
+        for (var unit = thread % LANES; unit < units * (64u / UNIT_COLS_FORMAT); unit += LANES) {
+            for (var r = 0u; r < ROWS; r++) {
+                let row = min(run_row(first, thread) + r, rows - 1u);
+                sums[r] += vec2f(dot_floats_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), unit),
+                                 dot_floats_FORMAT(load_FORMAT_PAIR(pair + row * pieces, unit, units), unit));
+            }
+        }
+        for (var r = 0u; r < ROWS; r++) { run_pairs[r * THREADS + thread] = sums[r]; }
+        runs_store2_SINK(first, rows, thread);
     }
 }

@@ -10,8 +10,11 @@
  * work only on tokens with logits: these are the last n_logits of the step. */
 
 struct forge_step { n_tokens: u32, n_past: u32, n_logits: u32, n_drawn: u32 }
-/* Weight i begins at piece at[i / 4][i % 4] of vectors; where a matrix is bound in parts of its rows, first and n are those of this part. */
-struct forge_launch { at: array<vec4u, 4>, first: u32, n: u32, spare: vec2u }
+/* Weight i begins at piece at[i / 4][i % 4] of vectors; where a matrix is bound in parts of its rows, first and n are those of this part.
+ * tail: 1 behind the last state of a step of several tokens. */
+struct forge_launch { at: array<vec4u, 4>, first: u32, n: u32, tail: u32, spare: u32 }
 
-/* The first token that kernels behind the last state work on. */
-fn forge_first(of: forge_step) -> u32 { return of.n_tokens - of.n_logits; }
+fn forge_vector(slot: u32) -> u32 { return launch.at[slot / 4u][slot % 4u]; }
+/* The first token with logits; the one that row y of the grid works on. */
+fn forge_first() -> u32 { return step.n_tokens - step.n_logits; }
+fn forge_token(y: u32) -> u32 { return y + select(0u, forge_first(), launch.tail == 1u); }

@@ -4,6 +4,7 @@
  *                        whole rows with their first sum
  *   NAME.wgsl            formats.wgsl with what it uses of the templates
  *   NAME.gemv.wgsl       gemv.wgsl with the same
+ *   NAME.gemvf.wgsl      of a format that is no float: the same with a row as floats
  *   NAME.weights         packed matrices, a piece of 0xff between them
  *   NAME.places          u32 [places][4], as of formats.wgsl
  *   NAME.acts            struct acts_unit [places], or f32 [places][columns of a unit] where weights are floats
@@ -11,14 +12,15 @@
  *   NAME.value           f64 [places][columns of a unit][2]: the same of weights
  *   NAME.matvecs         struct matvec of gemv.wgsl
  *   NAME.arena           the rows
- *   NAME.sum             f64 [matvecs][ROWS][2]: the same of products with a whole row */
+ *   NAME.sum             f64 [matvecs][ROWS][2]: the same of products with a whole row
+ *   NAME.sumf            those of a row as floats, which only the first matvecs have */
 #include "tests/kernel/blocks.h"
 #include "compiler/base/base.h"
 #include "compiler/web/wgsl.h"
 #include <stdio.h>
 
 /* FLOAT_COLS_MOST: of a row as floats that fits into 16,384 bytes of workgroup memory, with what sums take. */
-enum { ROWS = 11, UNIT_ROWS = 3, PIECE = 16, SMALL_COLS = 512, COLS_MOST = 4352, FLOAT_COLS_MOST = 3840 };
+enum { ROWS = 11, UNIT_ROWS = 3, PIECE = 16, SMALL_COLS = 512, COLS_MOST = 4352, FLOAT_COLS_MOST = 3776 };
 
 /* As in unit.wgsl, with the bytes of q0 .. q3. */
 struct acts_unit { int8_t q[64]; float scale[4], sum16[4]; };
@@ -41,8 +43,8 @@ static void pair_add(struct arena *a, struct pile *p, double want, double bound)
 static struct of_format {
     struct arena        *arena;
     const struct format *format;
-    uint32_t             unit_cols, n_places, n_sums;
-    struct pile          weights, places, acts, product, value, matvecs, arena_rows, sum;
+    uint32_t             unit_cols, n_places, n_sums, n_sumfs;
+    struct pile          weights, places, acts, product, value, matvecs, arena_rows, sum, sumf;
     struct text          cases, matvec_cases;
 } on;
 
@@ -103,9 +105,10 @@ static void unit_add(const struct matrix *m, uint32_t base, uint32_t row, uint32
 }
 
 /* ---- a matrix times a row ---- */
-/* A row of the arena, x what the product should see of it.  Before int8 it is d (q + e), with a column of q = +-127 in each block and e
- * below a half, so that d and q are known; a norm's weights are a power of two for a block, with any signs, and keep that. */
-static void row_fill(float *row, float *weight, double *x, uint32_t cols, bool norm)
+/* A row of the arena; x, floats: what the product should see of it, in int8 unless weights are floats, and in floats.  Before int8 it is
+ * d (q + e), with a column of q = +-127 in each block and e below a half, so that d and q are known; a norm's weights are a power of two for
+ * a block, with any signs, and keep that. */
+static void row_fill(float *row, float *weight, double *x, double *floats, uint32_t cols, bool norm)
 {
     double squares = 0;
     for (uint32_t col = 0; col < cols; col += 32) {
@@ -117,30 +120,43 @@ static void row_fill(float *row, float *weight, double *x, uint32_t cols, bool n
             const float e = zero || i == col + top ? 0 : 0.4f * random_sign() * random_f32();
             weight[i] = norm ? random_sign() * ldexpf(1, power) : 1;
             row[i] = d * ((float)q + e);
-            x[i] = on.format->coding ? (double)d * q : (double)row[i];
+            floats[i] = (double)row[i];
+            x[i] = on.format->coding ? (double)d * q : floats[i];
             squares += (double)row[i] * (double)row[i];
         }
     }
     const double factor = norm ? 1 / sqrt(squares / cols + 1e-5) : 1;
-    for (uint32_t i = 0; i < cols; i++) x[i] *= factor * (double)weight[i];
+    for (uint32_t i = 0; i < cols; i++) {
+        x[i] *= factor * (double)weight[i];
+        floats[i] *= factor * (double)weight[i];
+    }
+}
+/* Products of all rows with x. */
+static void sums_add(struct pile *sum, const struct matrix *m, const double *x)
+{
+    double unseen = 2 * ((m->cols + 63) / 64) * tiny_product;
+    for (uint32_t i = 0; i < m->cols; i++) unseen += tiny_weight * fabs(x[i]);
+    for (uint32_t r = 0; r < ROWS; r++) {
+        const struct dot want = dot_ref(m->weights + (uint64_t)r * m->cols, m->sizes + (uint64_t)r * m->cols, x, m->cols);
+        pair_add(on.arena, sum, want.sum, 4e-6 * want.size + unseen);
+    }
 }
 static void gemv_add(const struct matrix *m, uint32_t base, uint64_t number)
 {
     static float row[COLS_MOST], weight[COLS_MOST];
-    static double x[COLS_MOST];
-    const uint32_t norm = number % 2, groups = 1 + number / 2 % 2, units = (m->cols + 63) / 64;
+    static double x[COLS_MOST], floats[COLS_MOST];
+    const uint32_t norm = number % 2, groups = 1 + number / 2 % 2;
     const uint32_t norm_at = norm ? (uint32_t)(on.weights.n / PIECE) : ~0u;
-    row_fill(row, weight, x, m->cols, norm);
+    row_fill(row, weight, x, floats, m->cols, norm);
     pile_add(on.arena, &on.matvecs, (const uint32_t[7]){ base, norm_at, (uint32_t)(on.arena_rows.n / 4), on.n_sums, ROWS, m->cols, groups },
              sizeof(uint32_t[7]));
     if (norm) pile_add(on.arena, &on.weights, weight, m->cols * sizeof *weight);
     pile_add(on.arena, &on.arena_rows, row, m->cols * sizeof *row);
     pile_add(on.arena, &on.arena_rows, (const uint32_t[3]){ 0x7fc00000, 0x7fc00000, 0x7fc00000 }, sizeof(uint32_t[3]));
-    for (uint32_t r = 0; r < ROWS; r++) {
-        const struct dot want = dot_ref(m->weights + (uint64_t)r * m->cols, m->sizes + (uint64_t)r * m->cols, x, m->cols);
-        double unseen = 2 * units * tiny_product;
-        for (uint32_t i = 0; i < m->cols; i++) unseen += tiny_weight * fabs(x[i]);
-        pair_add(on.arena, &on.sum, want.sum, 4e-6 * want.size + unseen);
+    sums_add(&on.sum, m, x);
+    if (on.n_sumfs == on.n_sums && m->cols <= FLOAT_COLS_MOST) {
+        sums_add(&on.sumf, m, floats);
+        on.n_sumfs += ROWS;
     }
     text_printf(&on.matvec_cases, "%s[%u, \"case %llu: %s, groups %u, %u columns\"]", on.n_sums ? ", " : "", on.n_sums,
                 (unsigned long long)number, norm ? "norm" : "row", groups, m->cols);
@@ -169,10 +185,11 @@ static void pile_write(const char *kind, const struct pile *p)
 {
     file_write(on.arena, arena_printf(on.arena, "%s.%s", on.format->file, kind), (struct bytes){ p->bytes, p->n });
 }
-static void module_add(struct wgsl *w, const char *folder, const char *name)
+/* cols_most: columns for which there is workgroup memory. */
+static void module_add(struct wgsl *w, const char *folder, const char *name, uint32_t cols_most)
 {
-    const char *units = arena_printf(on.arena, "%uu", (on.format->coding ? COLS_MOST : FLOAT_COLS_MOST) / 64);
-    const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" }, { "UNITSMOST", units } };
+    const char *units = arena_printf(on.arena, "%uu", cols_most / 64);
+    const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" }, { "PAIR", "w" }, { "UNITSMOST", units } };
     const char *file = arena_printf(on.arena, "%s/%s", folder, name);
     const struct bytes kernels = file_read(on.arena, file);
     wgsl_add(w, arena_printf(on.arena, "templates/webgpu/formats/%s.wgsl", on.format->file), words, COUNT_OF(words));
@@ -184,16 +201,29 @@ static void module_write(const char *kind, struct wgsl *w)
     wgsl_write(w, &t);
     file_write(on.arena, arena_printf(on.arena, "%s%s.wgsl", on.format->file, kind), bytes_of(text_str(&t)));
 }
+static void gemv_write(const char *folder, bool floats)
+{
+    struct wgsl *gemv = wgsl_new(on.arena, getenv("TEMPLATES"));
+    static const char *const sinks[] = { "row", "pair" };
+    for (uint32_t i = 0; i < COUNT_OF(sinks); i++) {
+        const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" }, { "PAIR", "w" }, { "SINK", sinks[i] } };
+        wgsl_add(gemv, arena_printf(on.arena, "templates/webgpu/formats/%s.wgsl", on.format->file), words, COUNT_OF(words));
+        wgsl_add(gemv, "templates/webgpu/gemv.wgsl", words, COUNT_OF(words));
+    }
+    module_add(gemv, folder, "gemv.wgsl", floats ? FLOAT_COLS_MOST : COLS_MOST);
+    wgsl_want(gemv, floats ? "gemv_of_floats" : "gemv_of_acts");
+    wgsl_want(gemv, floats ? "gemv2_of_floats" : "gemv2_of_acts");
+    module_write(floats && on.format->coding ? ".gemvf" : ".gemv", gemv);
+}
 static void modules_write(const char *folder)
 {
-    struct wgsl *formats = wgsl_new(on.arena, getenv("TEMPLATES")), *gemv = wgsl_new(on.arena, getenv("TEMPLATES"));
-    module_add(formats, folder, "formats.wgsl");
+    struct wgsl *formats = wgsl_new(on.arena, getenv("TEMPLATES"));
+    module_add(formats, folder, "formats.wgsl", COLS_MOST);
     wgsl_want(formats, on.format->coding ? "products_of_acts" : "products_of_floats");
     wgsl_want(formats, "values");
     module_write("", formats);
-    module_add(gemv, folder, "gemv.wgsl");
-    wgsl_want(gemv, on.format->coding ? "gemv_of_acts" : "gemv_of_floats");
-    module_write(".gemv", gemv);
+    if (on.format->coding) gemv_write(folder, false);
+    gemv_write(folder, true);
 }
 
 /* Cases are numbered as case_begin() counts them. */
@@ -225,9 +255,10 @@ void test_webgpu_formats(void)
         pile_write("matvecs", &on.matvecs);
         pile_write("arena", &on.arena_rows);
         pile_write("sum", &on.sum);
+        pile_write("sumf", &on.sumf);
         text_printf(&list, "%s{ \"format\": \"%s\", \"places\": %u, \"unit_cols\": %u, \"floats\": %s,\n  \"cases\": [%s],\n"
-                    "  \"sums\": %u, \"matvecs\": [%s] }", list.size ? ",\n" : "[", format->file, on.n_places, on.unit_cols,
-                    format->coding ? "false" : "true", text_str(&on.cases), on.n_sums, text_str(&on.matvec_cases));
+                    "  \"sums\": %u, \"sumfs\": %u, \"matvecs\": [%s] }", list.size ? ",\n" : "[", format->file, on.n_places, on.unit_cols,
+                    format->coding ? "false" : "true", text_str(&on.cases), on.n_sums, on.n_sumfs, text_str(&on.matvec_cases));
     }
     text_puts(&list, "]\n");
     file_write(a, "formats.json", bytes_of(text_str(&list)));

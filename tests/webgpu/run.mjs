@@ -70,9 +70,10 @@ function compare(kernel, words, want, each, cases) {
 
 // Matrix times row takes SwiftShader seconds to compile, and what differs by format the other kernels show: these have units of 64, 8 and 4
 // columns, planes of all kinds and sums of 16.  A format that is asked for alone has it, too.
-const list = JSON.parse(readFileSync('formats.json')), gemvs = ['q4_K', 'q6_K', 'q8_0', 'f16', 'f32'];
+const list = JSON.parse(readFileSync('formats.json'));
+const chosen = { 'gemv': ['q4_K', 'q6_K', 'q8_0', 'f16', 'f32'], 'gemv2': ['q4_K', 'f16'], 'gemvf': ['q6_K'], 'gemvf2': ['q4_K'] };
 let kernels = 0, failed = 0;
-for (const { format, places, unit_cols, floats, cases, sums, matvecs } of list) {
+for (const { format, places, unit_cols, floats, cases, sums, sumfs, matvecs } of list) {
     const moduleOf = async name => {
         const module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
         const messages = (await module.getCompilationInfo()).messages;
@@ -80,16 +81,21 @@ for (const { format, places, unit_cols, floats, cases, sums, matvecs } of list) 
         return module;
     };
     const units = await moduleOf(`${format}.wgsl`), gemv = await moduleOf(`${format}.gemv.wgsl`);
+    const gemvf = floats ? gemv : await moduleOf(`${format}.gemvf.wgsl`), numbers = floats ? 'floats' : 'acts';
     const input = kind => bufferOf(new Uint32Array(bytesOf(`${format}.${kind}`)), GPUBufferUsage.STORAGE);
     const weights = input('weights'), at = input('places'), acts = input('acts'), rows = input('matvecs'), arena = input('arena');
     const eachPlace = [Math.ceil(places / 64)];
-    for (const [what, module, entry, groups, inputs, output, n, each, of] of [
-        ['product', units, floats ? 'products_of_floats' : 'products_of_acts', eachPlace,
-            [[0, weights], [1, at], [floats ? 3 : 2, acts]], 4, places, 1, cases],
-        ['value', units, 'values', eachPlace, [[0, weights], [1, at]], 5, places * unit_cols, unit_cols, cases],
-        ['sum', gemv, floats ? 'gemv_of_floats' : 'gemv_of_acts', [matvecs.length, 2],
-            [[0, weights], [1, rows], [2, arena]], 3, sums, 1, matvecs]]) {
-        if (module === gemv && list.length > 1 && !gemvs.includes(format)) continue;
+    const eachRow = [[0, weights], [1, rows], [2, arena]];
+    const groupsOf = n => [matvecs.filter(([first]) => first < n).length, 2];
+    for (const [choice, what, module, entry, groups, inputs, output, n, each, of] of [
+        ['', 'product', units, `products_of_${numbers}`, eachPlace, [[0, weights], [1, at], [floats ? 3 : 2, acts]], 4, places, 1, cases],
+        ['', 'value', units, 'values', eachPlace, [[0, weights], [1, at]], 5, places * unit_cols, unit_cols, cases],
+        ['gemv', 'sum', gemv, `gemv_of_${numbers}`, groupsOf(sums), eachRow, 3, sums, 1, matvecs],
+        ['gemv2', 'sum', gemv, `gemv2_of_${numbers}`, groupsOf(sums), eachRow, 3, sums, 1, matvecs],
+        ['gemvf', 'sumf', gemvf, 'gemv_of_floats', groupsOf(sumfs), eachRow, 3, sumfs, 1, matvecs],
+        ['gemvf2', 'sumf', gemvf, 'gemv2_of_floats', groupsOf(sumfs), eachRow, 3, sumfs, 1, matvecs]]) {
+        if (floats && choice.startsWith('gemvf')) continue;
+        if (choice && list.length > 1 && !chosen[choice].includes(format)) continue;
         kernels++;
         try {
             const r = await run(module, entry, inputs, output, n, groups);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh PROGRAM NODE_MODULES [OPTIONS] -- the kernels of templates/webgpu under Node, on SwiftShader: PROGRAM (webgpu_NAME, of NAME.c) writes them
-# with their inputs and what should come out, NAME.mjs or, where there is none, run.mjs runs them.
+# run.sh PROGRAM NODE_MODULES [OPTIONS] -- the kernels of templates/webgpu under Node, on SwiftShader: PROGRAM (formats.c) writes them with their
+# inputs and what should come out, run.mjs, or of webgpu_NAME NAME.mjs, runs them.
 # NODE_MODULES: what `npm ci` made of package.json.  OPTIONS: as of tests/kernel/run.sh, such as --format q4_K.
 # From the environment: VK_ICD_FILENAMES, a Vulkan driver other than SwiftShader; TEMPLATES=DIR, templates other than those in PROGRAM;
 # KEEP=DIR keeps what PROGRAM writes; DENO=PROGRAM runs it under Deno instead.
@@ -21,8 +21,7 @@ fi
 work=${KEEP:-$tmp/work}
 mkdir -p "$work" && cd "$work" || exit 1
 ln -sfn "$modules" node_modules
-name=${program##*/webgpu_}
-script=$name.mjs
+script=${program##*/webgpu_}.mjs
 [ -f "$here/$script" ] || script=run.mjs
 cp "$here/$script" .
 KERNELS=$here "$program" --seed 1 "$@" || exit 1

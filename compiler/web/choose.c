@@ -1,0 +1,663 @@
+/* choose.c -- the kernels of a WebGPU program and their launches.  A group becomes one kernel; where workgroups would have to wait for each
+ * other, which WGSL cannot say, it becomes two.  Prefill has decode's kernels, a token for each row of the grid, but for attention and
+ * products of many tokens.  Every value is a row of f32. */
+#include "choose.h"
+#include "compiler/front/attr.h"
+#include "compiler/gpu/groups.h"
+#include "compiler/plan/lifetimes.h"
+#include "compiler/plan/machine.h"
+#include "templates/gpu/slices_sizes.h"
+#include "templates/webgpu/sizes.h"
+#include <string.h>
+
+typedef unsigned long long ull;
+
+enum { GROUPS_UNIT = 32 };                   /* what gemv_groups counts */
+
+struct chooser {
+    struct arena           *arena;
+    struct plan            *plan;
+    struct kernel_list     *list;
+    /* the group at hand */
+    const struct group     *group;
+    const struct web_group *wg;
+    uint32_t                index;
+    enum kernel_steps       steps;
+    bool                    prefill, tail;
+};
+
+/* ---- places ---- */
+
+struct web_place web_place_in(const struct node *n, const struct buffer *b)
+{
+    return (struct web_place){ b->name ? b->name : plan_value_name(n), b->symbol, b->exists ? WEB_ROWS : WEB_NONE, b->offset, b->stride,
+                               n->cols };
+}
+
+struct web_place web_place_of(const struct plan *p, const struct node *n)
+{
+    const struct buffer logits = { .exists = true, .symbol = "LOGITS", .offset = p->web->logits, .stride = 4ull * p->model->n_out };
+    if (n != p->fused->graph->output) return web_place_in(n, &p->f32[n->index]);
+    struct web_place at = web_place_in(n, &logits);
+    at.form = WEB_LOGITS;
+    return at;
+}
+
+struct web_place web_input(const struct plan *p, const struct group *g)
+{
+    const struct web_group *wg = &p->web->groups[g - p->fused->groups];
+    return wg->normed.exists ? web_place_in(g->norm, &wg->normed) : web_place_of(p, g->input);
+}
+
+bool web_norms(const struct plan *p, const struct group *g)
+{
+    return g->norm && !p->web->groups[g - p->fused->groups].normed.exists;
+}
+
+static struct buffer rows_of(uint32_t cols)
+{
+    return (struct buffer){ .exists = true, .cols = cols, .pieces = 1, .stride = 4 * plan_align(cols, 64) };
+}
+
+static void place_values(struct arena *a, struct plan *p)
+{
+    const struct graph *graph = p->fused->graph;
+    struct arena_plan ap = { .arena = a, .align = 256 };
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        struct web_group *wg = &p->web->groups[i];
+        if (wg->normed.exists) arena_add(&ap, arena_printf(a, "%s in", g->name), &wg->normed, i, i, p->chunk);
+        if (wg->rows.exists) arena_add(&ap, arena_printf(a, "rows of %s", g->name), &wg->rows, i, i, p->chunk);
+        for (uint32_t k = 0; k < graph->n_nodes; k++) {
+            const struct node *n = graph->nodes[k];
+            if (fuse_group(p->fused, n) == i && plan_needs_buffer(p, n)) {
+                p->f32[n->index] = rows_of(n->cols);
+                arena_add(&ap, plan_value_name(n), &p->f32[n->index], i, plan_last_reader(p, n), p->chunk);
+            }
+            if (fuse_is_view(n) && fuse_group(p->fused, fuse_held_by(n)) == i)
+                arena_view(&ap, plan_value_name(n), &p->f32[n->index], &p->f32[n->inputs[0]->index], n->attr.first, n->cols);
+        }
+    }
+    arena_place(&ap, p);
+}
+
+/* ---- the arena beyond the values ---- */
+
+static uint64_t take(struct plan *p, uint64_t bytes)
+{
+    const uint64_t at = plan_align(p->arena_bytes, 256);
+    p->arena_bytes = at + bytes;
+    return at;
+}
+
+uint32_t web_splits(const struct plan *p, const struct node *n)
+{
+    enum { POSITIONS = 64 };                 /* of a split at least */
+    const uint32_t kv = n->inputs[1]->heads, groups = kv * ATTENTION_CUTS(n->heads, kv, n->attr.head_dim),
+                   wanted = (p->profile->gpu.attention_splits + groups - 1) / groups,
+                   window = plan_window(p, n), most = ((window ? window : p->options.n_ctx) + POSITIONS - 1) / POSITIONS;
+    return wanted < most ? wanted : most;
+}
+
+static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
+
+static void place_areas(struct plan *p)
+{
+    struct web_plan *web = p->web;
+    uint64_t parts = 0, maxima = 0, scores = 0;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct node *n = p->fused->groups[i].node;
+        if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
+        if (gpu_in_steps(p, n)) scores = larger(scores, 4ull * n->heads * p->chunk * plan_align(p->options.n_ctx, 4));
+        else {
+            const uint64_t rows = ATTENTION_ROWS(n->heads, n->inputs[1]->heads, n->attr.head_dim) * web_splits(p, n);
+            parts = larger(parts, 4ull * rows * n->attr.head_dim);
+            maxima = larger(maxima, 8ull * rows);
+        }
+    }
+    p->parts_offset = take(p, parts);
+    web->maxima = take(p, maxima);
+    if (scores) web->scores = take(p, scores);
+    if (!p->model->pooling) web->sample = take(p, SAMPLE_SCRATCH_BYTES(p->profile->gpu.sample_groups));
+    web->logits = take(p, 4ull * p->model->n_out * web->logits_rows);
+    p->arena_bytes = plan_align(p->arena_bytes, 256);
+}
+
+/* ---- drafts ---- */
+
+static struct kernel_draft begin(const struct chooser *c, enum kernel_template template, const char *name)
+{
+    struct kernel_draft d = kernel_begin(c->list, template, name, c->plan->fused, c->group, c->steps, c->prefill && c->tail);
+    d.kernel.prefill = false;                                /* the same serves decode, unless its text says otherwise */
+    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    d.kernel.grid_tokens = 1;
+    return d;
+}
+
+static void end(const struct chooser *c, struct kernel_draft *d)
+{
+    const struct profile *t = c->plan->profile;
+    if (d->kernel.lds_bytes > t->lds_bytes)
+        die("%s: kernel %s needs %u bytes of workgroup memory, %s has %u; this model is too wide for forgec's kernels on it; "
+            "target wasm32 takes it", c->plan->model->gguf->path, d->kernel.name, d->kernel.lds_bytes, t->name, t->lds_bytes);
+    kernel_end(c->list, d);
+}
+
+static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *role, uint64_t bytes)
+{
+    const uint32_t had = d->launch.n_weights, slot = kernel_weight(d, offset, role);
+    if (d->launch.n_weights > had) d->kernel.weight_bytes += bytes;
+    return d->launch.symbols[slot];
+}
+
+static const char *matrix_text(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
+{
+    return arena_printf(c->arena, "%s, %s %llu x %llu", name_at(d, c->plan->weight_offset[w->index], w->role, 0), w->tensor->quant->name,
+                        (ull)w->rows, (ull)w->cols);
+}
+
+static const char *vector_text(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
+{
+    if (!w) return "no weight";
+    return arena_printf(c->arena, "weight %s", name_at(d, c->plan->weight_offset[w->index], w->role, plan_weight_bytes(c->plan, w)));
+}
+
+static const char *rotation_text(const struct chooser *c, struct kernel_draft *d, const struct node *n)
+{
+    if (!n) return "no rotation";
+    const struct rotation_plan *r = &c->plan->rotations[n->rotation];
+    const uint64_t row = 4ull * r->n_rot;
+    const char *lo = name_at(d, r->lo, "angles_low", row), *hi = name_at(d, r->hi, "angles_high", row);
+    return arena_printf(c->arena, "rope with weights %s and %s, %u positions a row, %u items, pairs %s", hi, lo, r->block, n->attr.n_rot,
+                        n->attr.neox ? "i, i + n/2" : "2i, 2i + 1");
+}
+
+static const char *place_text(const struct chooser *c, struct web_place at)
+{
+    if (at.form == WEB_NONE) return arena_printf(c->arena, "%s into the state", at.name);
+    return arena_printf(c->arena, "%s [%u] at %llu, stride %llu%s", at.name, at.cols, (ull)at.offset, (ull)at.stride,
+                        at.form == WEB_LOGITS ? ", from the first token with logits" : "");
+}
+
+static const char *value_text(const struct chooser *c, const struct node *n) { return place_text(c, web_place_of(c->plan, n)); }
+
+/* What a chain does from its operation `from` on to before `to`. */
+static void chain_text(const struct chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        const struct node *n = b->chain[i];
+        text_printf(t, ", %s", op_info[n->op].name);
+        attr_print(t, n);
+        if (n->weight) text_printf(t, " weight %s", name_at(d, c->plan->weight_offset[n->weight->index], n->weight->role,
+                                                            plan_bytes_read(c->plan, n)));
+        if (n->weight && n->op == OP_times) text_printf(t, " [%llu]", (ull)n->weight->cols);
+        if (op_info[n->op].n_values == 2 && !fuse_reads_partner(c->group, b, n)) text_printf(t, " %s", value_text(c, gpu_addend(b, i)));
+        if ((n->op == OP_glu_silu || n->op == OP_glu_gelu || n->op == OP_glu_oai) && n->inputs[0] != gpu_operand(b, i))
+            text_puts(t, " as its gate");
+    }
+}
+
+/* ---- operations on rows ---- */
+
+static void choose_embed(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    struct kernel_draft d = begin(c, TEMPLATE_embed, c->group->name);
+    const char *matrix = matrix_text(c, &d, n->weight);
+    d.kernel.weight_bytes = packing_row_bytes(plan_packing(c->plan, n->weight), n->weight->cols);
+    kernel_does(&d, "embed: rows of weight %s -> %s", matrix, value_text(c, n));
+    end(c, &d);
+}
+
+static void choose_norm_to(const struct chooser *c, const struct node *n, const struct node *from, struct web_place to, const char *name)
+{
+    struct kernel_draft d = begin(c, TEMPLATE_norm, name);
+    d.launch.name = name;
+    kernel_does(&d, "%s: %s, eps %.9g: %s -> %s", op_info[n->op].name, vector_text(c, &d, n->weight), (double)(float)n->attr.eps,
+                value_text(c, from), place_text(c, to));
+    end(c, &d);
+}
+
+static void choose_norm(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    choose_norm_to(c, n, c->group->input, web_place_of(c->plan, n), c->group->name);
+}
+
+/* A chain of operations on values; the first may look for its value elsewhere in the row, or work on heads. */
+static void choose_map(const struct chooser *c)
+{
+    const struct branch *b = &c->group->branches[0];
+    const struct node *n = b->chain[0];
+    struct kernel_draft d = begin(c, TEMPLATE_map, c->group->name);
+    const uint32_t threads = d.kernel.param[PARAM_THREADS];
+    struct text t = { .arena = c->arena };
+    chain_text(c, &d, &t, b, 0, b->n_chain);
+    const char *rotation = n->op == OP_rope ? arena_printf(c->arena, ", %s", rotation_text(c, &d, n)) : "";
+    kernel_does(&d, "%s%s%s -> %s", value_text(c, n->inputs[0]), text_str(&t), rotation, value_text(c, b->result));
+    d.kernel.grid_x = (n->cols + threads - 1) / threads;
+    if (n->op == OP_store_k || n->op == OP_store_v) {
+        kernel_does(&d, "%u positions, ring %u, %s", c->plan->options.n_ctx, state_ring(plan_state(c->plan, n)),
+                    kv_type_name[c->plan->options.kv]);
+        d.launch.state = plan_state(c->plan, n)->offset;
+        d.kernel.grid_x = (n->heads + HEADS_EACH - 1) / HEADS_EACH;
+    }
+    if (gpu_map_of(c->group) == MAP_HEADS || n->op == OP_headnorm) d.kernel.grid_x = n->cols / n->attr.head_dim;
+    end(c, &d);
+}
+
+/* ---- products ---- */
+
+static uint32_t slice_rows(const struct group *g, const struct weight *w)
+{
+    return (uint32_t)(g->kind == GROUP_SLICES ? w->rows / w->slices : w->rows);
+}
+
+static bool follows(const struct plan *p, const struct weight *a, const struct weight *b)
+{
+    return a->tensor->quant->id == b->tensor->quant->id && a->cols == b->cols &&
+           p->weight_offset[b->index] == p->weight_offset[a->index] + plan_weight_bytes(p, a);
+}
+
+/* The products of the group, partners left out. */
+static void plan_runs(const struct plan *p, const struct group *g, struct web_group *wg)
+{
+    for (uint32_t i = 0; i < g->n_branches; i++) {
+        const struct branch *b = &g->branches[i];
+        const struct weight *w = b->matmul->weight;
+        struct web_run *last = wg->n_runs ? &wg->runs[wg->n_runs - 1] : NULL;
+        const bool ints = !gpu_takes_floats(w) && !p->options.exact;
+        wg->ints |= ints;
+        wg->floats |= !ints;
+        if (b->is_partner) continue;
+        if (last && g->kind == GROUP_LINEAR && b->partner < 0 && g->branches[last->first].partner < 0 && last->last == i &&
+            follows(p, g->branches[i - 1].matmul->weight, w)) {
+            last->last++;
+            last->rows += w->rows;
+        }
+        else wg->runs[wg->n_runs++] = (struct web_run){ .first = i, .last = i + 1, .rows = slice_rows(g, w), .weight = w };
+    }
+}
+
+uint64_t web_input_bytes(const struct group *g, const struct web_group *wg)
+{
+    const uint64_t units = (g->branches[0].matmul->weight->cols + 63) / 64;      /* of slices: a group has one piece at a time */
+    return (wg->ints ? ACTS_BYTES(units) : 0) + (wg->floats && !wg->from_arena ? FLOATS_BYTES(units) : 0);
+}
+
+/* What the groups of products need to be known before there are places. */
+static void plan_products(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        struct web_group *wg = &p->web->groups[i];
+        if (g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) continue;
+        plan_runs(p, g, wg);
+        const uint64_t room = p->profile->lds_bytes - GEMV_BYTES(p->profile->gpu.gemv_threads, p->profile->gpu.gemv_rows);
+        wg->from_arena = wg->floats && web_input_bytes(g, wg) > room;
+        if (g->norm && (g->norm->op != OP_rmsnorm || wg->from_arena)) wg->normed = rows_of(g->input->cols);
+        const uint32_t sum = gpu_sum_at(&g->branches[0]);
+        if (sum < g->branches[0].n_chain) wg->rows = rows_of(g->branches[0].chain[sum]->inputs[0]->cols);
+    }
+}
+
+static void does_branch(const struct chooser *c, struct kernel_draft *d, const struct branch *b)
+{
+    const struct branch *up = b->partner >= 0 ? &c->group->branches[b->partner] : NULL;
+    const uint32_t sum = gpu_sum_at(b);
+    struct text t = { .arena = c->arena };
+    text_printf(&t, "  %s, %llu rows", b->matmul->weight->role, (ull)b->matmul->weight->rows);
+    if (up) {
+        text_printf(&t, ", beside %s", up->matmul->weight->role);
+        chain_text(c, d, &t, up, 0, up->n_chain);
+    }
+    chain_text(c, d, &t, b, 0, sum);
+    const struct web_place to = sum < b->n_chain ? web_place_in(b->chain[sum]->inputs[0], &c->wg->rows) : web_place_of(c->plan, b->result);
+    kernel_does(d, "%s -> %s", text_str(&t), place_text(c, to));
+}
+
+static void does_run(const struct chooser *c, struct kernel_draft *d, const struct web_run *r)
+{
+    const struct branch *b = &c->group->branches[r->first];
+    const char *one = matrix_text(c, d, r->weight),
+               *pair = b->partner >= 0 ? matrix_text(c, d, c->group->branches[b->partner].matmul->weight) : NULL;
+    const bool floats = gpu_takes_floats(r->weight) || c->plan->options.exact;
+    kernel_does(d, "product of %s%s%s, %llu rows, and %s", one, pair ? ", beside " : "", pair ? pair : "", (ull)r->rows,
+                floats ? "floats" : "int8");
+    if (c->group->kind == GROUP_SLICES)
+        kernel_does(d, "  %u of %u matrices%s%s, %s", plan_slices(c->group), gpu_matrices(c->group), c->group->choice ? " by " : "",
+                    c->group->choice ? value_text(c, c->group->choice) : "",
+                    gpu_apart(c->group) == SLICES_SHARED ? "of one input" : "each has its own columns");
+    for (uint32_t k = r->first; k < r->last; k++) does_branch(c, d, &c->group->branches[k]);
+}
+
+static void count_work(const struct chooser *c, struct kernel *k)
+{
+    for (uint32_t i = 0; i < c->group->n_branches; i++) {
+        const struct weight *w = c->group->branches[i].matmul->weight;
+        k->weight_bytes += plan_bytes_read(c->plan, c->group->branches[i].matmul);
+        k->operations += 2 * slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
+    }
+}
+
+static uint64_t rows_in_all(const struct chooser *c)
+{
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < c->wg->n_runs; i++)
+        if (c->wg->runs[i].rows > rows) rows = c->wg->runs[i].rows;
+    return rows * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
+}
+
+/* From the sum of experts on. */
+static void choose_sum(const struct chooser *c)
+{
+    const struct branch *b = &c->group->branches[0];
+    const uint32_t sum = gpu_sum_at(b), cols = b->chain[sum]->cols;
+    struct text t = { .arena = c->arena };
+    struct kernel_draft d = begin(c, TEMPLATE_map, arena_printf(c->arena, "%s_sum", c->group->name));
+    d.launch.name = d.kernel.name;
+    chain_text(c, &d, &t, b, sum + 1, b->n_chain);
+    kernel_does(&d, "expert_sum by %s: %s%s -> %s", value_text(c, c->group->choice),
+                place_text(c, web_place_in(b->chain[sum]->inputs[0], &c->wg->rows)), text_str(&t), value_text(c, b->result));
+    d.kernel.grid_x = (cols + d.kernel.param[PARAM_THREADS] - 1) / d.kernel.param[PARAM_THREADS];
+    end(c, &d);
+}
+
+static void choose_products(const struct chooser *c)
+{
+    const struct profile *t = c->plan->profile;
+    const struct group *g = c->group;
+    if (c->wg->normed.exists)
+        choose_norm_to(c, g->norm, g->input, web_input(c->plan, g), arena_printf(c->arena, "%s_in", g->name));
+    struct kernel_draft d = begin(c, TEMPLATE_gemv, g->name);
+    const char *norm = web_norms(c->plan, g) ? arena_printf(c->arena, ", %s %s, eps %.9g", op_info[g->norm->op].name,
+                                                            vector_text(c, &d, g->norm->weight), (double)(float)g->norm->attr.eps) : "";
+    kernel_does(&d, "input %s%s%s%s", place_text(c, web_input(c->plan, g)), norm, c->wg->ints ? ", as int8" : "",
+                c->wg->from_arena ? ", as it is" : c->wg->floats ? ", as floats" : "");
+    for (uint32_t i = 0; i < c->wg->n_runs; i++) does_run(c, &d, &c->wg->runs[i]);
+    count_work(c, &d.kernel);
+    uint32_t lanes = t->gpu.gemv_lanes;
+    const uint64_t units = (g->branches[0].matmul->weight->cols + 63) / 64;
+    while (lanes > 8 && lanes / 2 >= units) lanes /= 2;          /* lanes without a unit have nothing to do */
+    d.kernel.param[PARAM_THREADS] = t->gpu.gemv_threads;
+    d.kernel.param[PARAM_ROWS] = t->gpu.gemv_rows;
+    d.kernel.param[PARAM_LANES] = lanes;
+    const uint64_t each = (uint64_t)t->gpu.gemv_threads / lanes * t->gpu.gemv_rows, groups = (rows_in_all(c) + each - 1) / each;
+    d.kernel.grid_x = groups < GROUPS_UNIT * t->gpu.gemv_groups ? (uint32_t)groups : GROUPS_UNIT * t->gpu.gemv_groups;
+    d.kernel.lds_bytes = (uint32_t)(web_input_bytes(g, c->wg) + GEMV_BYTES(t->gpu.gemv_threads, t->gpu.gemv_rows));
+    end(c, &d);
+    if (c->wg->rows.exists) choose_sum(c);
+}
+
+static void choose_route(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    struct kernel_draft d = begin(c, TEMPLATE_route, c->group->name);
+    struct text t = { .arena = c->arena };
+    attr_print(&t, n);
+    kernel_does(&d, "route%s, %s: %s -> %s", text_str(&t), vector_text(c, &d, n->weight), value_text(c, n->inputs[0]), value_text(c, n));
+    end(c, &d);
+}
+
+/* ---- attention ---- */
+
+static const struct node *keys_of(const struct chooser *c) { return c->group->node->inputs[1]; }
+
+static const char *positions_text(const struct chooser *c, const struct node *n)
+{
+    const struct state *s = plan_state(c->plan, n);
+    const uint32_t window = plan_window(c->plan, n);
+    const char *rows = arena_printf(c->arena, "%u positions%s", c->plan->options.n_ctx,
+                                    state_ring(s) ? arena_printf(c->arena, " in a ring of %u", s->rows) : "");
+    return window ? arena_printf(c->arena, "%s, window of %u", rows, window) : rows;
+}
+
+static struct kernel_draft begin_attention(const struct chooser *c, enum kernel_template template, const char *name)
+{
+    const struct node *n = c->group->node;
+    struct kernel_draft d = begin(c, template, name);
+    d.launch.name = name;
+    d.launch.state = plan_state(c->plan, n)->offset;
+    kernel_does(&d, "attention: %u heads of %u over %u KV heads of %u in %s, %s, scale %.9g", n->heads, n->attr.head_dim,
+                keys_of(c)->heads, n->inputs[2]->attr.head_dim, kv_type_name[c->plan->options.kv], positions_text(c, n),
+                (double)(float)n->attr.scale);
+    if (plan_values_at(c->plan, n)) kernel_does(&d, "  V is %llu bytes behind K", (ull)plan_values_at(c->plan, n));
+    return d;
+}
+
+/* What changes scores. */
+static void does_scores(const struct chooser *c, struct kernel_draft *d)
+{
+    const struct node *n = c->group->node;
+    if (!n->attr.causal) kernel_does(d, "  every token sees all of the text");
+    if (n->attr.cap != 0) kernel_does(d, "  scores held within %.9g", (double)(float)n->attr.cap);
+}
+
+static void does_sinks(const struct chooser *c, struct kernel_draft *d)
+{
+    if (c->group->node->weight) kernel_does(d, "  sinks %s", vector_text(c, d, c->group->node->weight));
+}
+
+static const struct node *query_of(const struct chooser *c)
+{
+    return c->group->has_heads ? c->group->heads[0].raw : c->group->node->inputs[0];
+}
+
+/* Heads as the projection left them: normed, rotated and stored. */
+static void choose_heads(const struct chooser *c)
+{
+    static const char *const names[] = { "q", "k", "v" };
+    const struct head_chain *h = c->group->heads;
+    struct kernel_draft d = begin_attention(c, TEMPLATE_heads, "heads");
+    const char *rotation = rotation_text(c, &d, h[0].rope);
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *norm = h[i].norm ? arena_printf(c->arena, ", headnorm %s, eps %.9g", vector_text(c, &d, h[i].norm->weight),
+                                                    (double)(float)h[i].norm->attr.eps) : "";
+        kernel_does(&d, "heads of %s: %s%s%s", names[i], value_text(c, h[i].raw), norm, h[i].store ? ", into the state" : "");
+    }
+    kernel_does(&d, "%s", rotation);
+    d.kernel.grid_x = (c->group->node->heads + 2 * keys_of(c)->heads + HEADS_EACH - 1) / HEADS_EACH;
+    end(c, &d);
+}
+
+static void choose_merge(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    struct kernel_draft d = begin_attention(c, TEMPLATE_attention_merge, "attention_merge");
+    kernel_does(&d, "%u splits at %llu, maxima and totals at %llu -> %s", web_splits(c->plan, n), (ull)c->plan->parts_offset,
+                (ull)c->plan->web->maxima, value_text(c, n));
+    d.kernel.grid_tokens = 0;
+    d.kernel.grid_x = n->heads;
+    end(c, &d);
+}
+
+static void choose_decode(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    const uint32_t splits = web_splits(c->plan, n);
+    struct kernel_draft d = begin_attention(c, TEMPLATE_attention_decode, "attention_token");
+    does_scores(c, &d);
+    does_sinks(c, &d);
+    kernel_does(&d, "query %s -> %s", value_text(c, query_of(c)), splits == 1 ? value_text(c, n)
+                : arena_printf(c->arena, "parts at %llu, maxima and totals at %llu", (ull)c->plan->parts_offset,
+                               (ull)c->plan->web->maxima));
+    plan_count_attention(c->plan, n, ATTENTION_ALL, &d.kernel);
+    d.kernel.grid_tokens = 0;
+    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.attention_threads;
+    d.kernel.param[PARAM_SPLITS] = splits;
+    d.kernel.grid_x = keys_of(c)->heads * ATTENTION_CUTS(n->heads, keys_of(c)->heads, n->attr.head_dim) * splits;
+    d.kernel.lds_bytes = ATTENTION_BYTES(ATTENTION_HEADS(n->heads, keys_of(c)->heads, n->attr.head_dim), d.kernel.param[PARAM_THREADS],
+                                         n->attr.head_dim);
+    end(c, &d);
+    if (splits > 1) choose_merge(c);
+}
+
+static void choose_chunk(const struct chooser *c)
+{
+    const struct node *n = c->group->node;
+    struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
+    does_scores(c, &d);
+    does_sinks(c, &d);
+    kernel_does(&d, "query %s -> %s", value_text(c, query_of(c)), value_text(c, n));
+    plan_count_attention(c->plan, n, ATTENTION_ALL, &d.kernel);
+    d.kernel.param[PARAM_THREADS] = CHUNK_THREADS;
+    d.kernel.param[PARAM_TOKENS] = d.kernel.grid_tokens = CHUNK_TOKENS(n->heads, keys_of(c)->heads, n->attr.head_dim);
+    d.kernel.grid_x = keys_of(c)->heads * CHUNK_SHARES(n->heads, keys_of(c)->heads, n->attr.head_dim);
+    d.kernel.lds_bytes = CHUNK_BYTES;
+    end(c, &d);
+}
+
+/* Without fusion, and of heads that no other kernel takes. */
+static void choose_step(const struct chooser *c, enum kernel_template template)
+{
+    const struct node *n = c->group->node;
+    const struct plan *p = c->plan;
+    struct kernel_draft d = begin_attention(c, template, arena_printf(c->arena, "attention_%s", template_info[template].name));
+    does_scores(c, &d);
+    if (template == TEMPLATE_softmax) does_sinks(c, &d);
+    kernel_does(&d, "scores f32 of %u rows at %llu", p->chunk, (ull)p->web->scores);
+    if (template == TEMPLATE_scores) kernel_does(&d, "query %s", value_text(c, n->inputs[0]));
+    if (template == TEMPLATE_weighted_sum) kernel_does(&d, "-> %s", value_text(c, n));
+    if (template == TEMPLATE_scores) plan_count_attention(p, n, ATTENTION_SCORES, &d.kernel);
+    if (template == TEMPLATE_weighted_sum) plan_count_attention(p, n, ATTENTION_SUM, &d.kernel);
+    d.kernel.param[PARAM_THREADS] = p->profile->gpu.attention_threads;
+    d.kernel.grid_x = n->heads;
+    end(c, &d);
+}
+
+static void choose_attention(const struct chooser *c)
+{
+    if (gpu_in_steps(c->plan, c->group->node)) {
+        choose_step(c, TEMPLATE_scores);
+        if (c->group->node->attr.causal) choose_step(c, TEMPLATE_mask);
+        choose_step(c, TEMPLATE_softmax);
+        choose_step(c, TEMPLATE_weighted_sum);
+        return;
+    }
+    if (c->group->has_heads) choose_heads(c);
+    if (c->prefill) choose_chunk(c);
+    else choose_decode(c);
+}
+
+/* ---- operations with a state ---- */
+
+static void choose_sequence(const struct chooser *c)
+{
+    const struct branch *b = &c->group->branches[0];
+    const struct node *n = b->chain[0];
+    const bool conv = n->op != OP_recur;
+    struct kernel_draft d = begin(c, conv ? TEMPLATE_conv : TEMPLATE_recur, c->group->name);
+    const uint32_t threads = d.kernel.param[PARAM_THREADS];
+    struct text t = { .arena = c->arena }, attrs = { .arena = c->arena }, values = { .arena = c->arena };
+    d.launch.state = plan_state(c->plan, n)->offset;
+    plan_count_sequence(c->plan, n, &d.kernel);
+    attr_print(&attrs, n);
+    const char *taps = n->weight ? arena_printf(c->arena, ", %s of %llu taps", vector_text(c, &d, n->weight), (ull)n->weight->cols) : "";
+    for (uint32_t i = 0; i < op_info[n->op].n_values; i++)
+        text_printf(&values, "%s%s", i ? ", " : "", value_text(c, n->inputs[i]));
+    chain_text(c, &d, &t, b, 1, b->n_chain);
+    kernel_does(&d, "%s%s%s: %s%s -> %s", op_info[n->op].name, text_str(&attrs), taps, text_str(&values), text_str(&t),
+                value_text(c, b->result));
+    d.kernel.grid_tokens = 0;                            /* the step's tokens one after the other */
+    d.kernel.grid_x = conv ? (n->cols + threads - 1) / threads : n->heads;
+    end(c, &d);
+}
+
+/* ---- all of them ---- */
+
+static void choose_group(const struct chooser *c)
+{
+    switch (c->group->kind) {
+    case GROUP_EMBED:     choose_embed(c); break;
+    case GROUP_NORM:      choose_norm(c); break;
+    case GROUP_MAP:       choose_map(c); break;
+    case GROUP_LINEAR:
+    case GROUP_SLICES:    choose_products(c); break;
+    case GROUP_ROUTE:     choose_route(c); break;
+    case GROUP_SEQUENCE:  choose_sequence(c); break;
+    case GROUP_ATTENTION: choose_attention(c); break;
+    }
+}
+
+static void choose_sample(struct chooser *c)
+{
+    const struct plan *p = c->plan;
+    c->group = NULL;
+    struct kernel_draft d = begin(c, TEMPLATE_sample, "sample");
+    kernel_does(&d, "sample: logits f32 [%u] at %llu, history of %u, scratch at %llu", p->model->n_vocab, (ull)p->web->logits,
+                p->options.n_ctx, (ull)p->web->sample);
+    d.kernel.param[PARAM_THREADS] = p->profile->gpu.sample_threads;
+    d.kernel.grid_tokens = 0;
+    d.kernel.grid_x = p->profile->gpu.sample_groups;
+    end(c, &d);
+    c->list->sample = c->list->decode[--c->list->n_decode];
+}
+
+static void plan_kernels(struct arena *a, struct plan *p)
+{
+    const struct fused *f = p->fused;
+    const uint32_t last_store = fuse_last_store(f);
+    struct chooser c = { .arena = a, .plan = p, .list = p->kernels = kernel_list_new(a) };
+    for (c.steps = STEPS_DECODE; c.steps <= STEPS_PREFILL; c.steps++) {
+        c.prefill = c.steps == STEPS_PREFILL;
+        for (c.index = 0; c.index < f->n_groups; c.index++) {
+            c.group = &f->groups[c.index];
+            c.wg = &p->web->groups[c.index];
+            c.tail = c.index > last_store;
+            choose_group(&c);
+        }
+        if (!c.prefill && !p->model->pooling) choose_sample(&c);
+    }
+}
+
+/* ---- what the kernels are made for ---- */
+
+/* Attention in steps keeps all scores of a step: at most 64 MiB of them. */
+static void limit_chunk(struct plan *p)
+{
+    uint64_t heads = 0;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        if (g->kind == GROUP_ATTENTION && gpu_in_steps(p, g->node)) heads = larger(heads, g->node->heads);
+    }
+    if (!heads) return;
+    const uint64_t fits = (64ull << 20) / (4ull * heads * p->options.n_ctx);
+    if (p->chunk > fits && !p->model->causal)
+        die("%s: attention in steps keeps the scores of a whole text, 64 MiB at most; choose a smaller --ctx, or another --fuse",
+            p->model->gguf->path);
+    if (p->chunk > fits) p->chunk = fits ? (uint32_t)fits : 1;
+}
+
+static void check_options(const struct plan *p)
+{
+    if (p->options.columns || p->options.spec) die("--columns and --spec are for other GPUs; %s has no kernels for them", p->profile->name);
+}
+
+static void choose(struct arena *a, struct plan *p)
+{
+    enum { LOGITS_ROWS = 32 };
+    check_options(p);
+    p->web = arena_new(a, struct web_plan);
+    limit_chunk(p);
+    p->max_logits = p->web->logits_rows = p->chunk < LOGITS_ROWS || p->model->pooling ? p->chunk : LOGITS_ROWS;
+    p->web->groups = arena_array(a, struct web_group, p->fused->n_groups);
+    plan_products(p);
+    place_values(a, p);
+    place_areas(p);
+    if (p->arena_bytes > UINT32_MAX)
+        die("%s: activations of %llu bytes are more than %s can address; a smaller prefill_chunk in the target takes less",
+            p->model->gguf->path, (ull)p->arena_bytes, p->profile->name);
+    plan_kernels(a, p);
+}
+
+static struct cost_work work(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
+{
+    (void)p;
+    (void)n_past;
+    return (struct cost_work){ .kind = PREDICT_OTHERS, .bytes = (double)k->weight_bytes * (k->grid_tokens ? tokens : 1) };
+}
+
+extern const struct machine machine_webgpu;
+const struct machine machine_webgpu = { .name = "WebGPU", .layout = LAYOUT_GPU, .image_align = 256, .state_align = 256, .head_unit = 4,
+                                        .head_most = 1024, .choose = choose, .work = work,
+                                        .absorbs = { .attention_heads = true, .attention_most = 256, .gates_alike = true } };

@@ -1,0 +1,42 @@
+/* choose.h -- what a plan for WebGPU holds beside its list of kernels: places of values, and products.  Its kernels are WGSL
+ * (templates/webgpu); kernels.c writes them, emit.c what gpu.js is told. */
+#ifndef FORGEC_WEB_CHOOSE_H
+#define FORGEC_WEB_CHOOSE_H
+#include "compiler/plan/cost.h"
+#include "compiler/plan/kernel.h"
+#include "compiler/plan/plan.h"
+
+/* Matrices of one format that lie one behind the other in the image are one product: branches first .. last - 1 of their group;
+ * of a pair the gate's.  rows: of it; with slices of one of them. */
+struct web_run { uint32_t first, last; uint64_t rows; const struct weight *weight; };
+
+/* Where decode's products find their input: as int8 or floats in workgroup memory; from_arena: floats that have no room there. */
+struct web_group {
+    struct web_run runs[MAX_BRANCHES];
+    uint32_t       n_runs;
+    bool           ints, floats, from_arena;
+    struct buffer  normed;                           /* where the input's norm has a kernel of its own; else it does not exist */
+    struct buffer  rows;                             /* of a sum of experts: all of their rows */
+};
+
+struct web_plan {
+    struct web_group *groups;                        /* [n_groups] */
+    uint64_t          logits;                        /* arena: [logits_rows][n_out] f32 */
+    uint32_t          logits_rows;
+    uint64_t          maxima, scores, sample;        /* arena: attention's maxima and totals, scores in steps; scratch of sampling */
+};
+
+/* Where rows of a value lie: from `offset` of the arena on.  NONE: in the state; LOGITS: from the first token that has them. */
+enum web_form { WEB_NONE, WEB_ROWS, WEB_LOGITS };
+struct web_place { const char *name, *symbol; enum web_form form; uint64_t offset, stride; uint32_t cols; };
+struct web_place web_place_of(const struct plan *p, const struct node *n);
+struct web_place web_place_in(const struct node *n, const struct buffer *b);
+/* The rows that the group's products read. */
+struct web_place web_input(const struct plan *p, const struct group *g);
+/* Does the product's kernel norm its input itself? */
+bool web_norms(const struct plan *p, const struct group *g);
+/* Bytes of workgroup memory for the input of decode's products. */
+uint64_t web_input_bytes(const struct group *g, const struct web_group *wg);
+/* Splits of decode's attention. */
+uint32_t web_splits(const struct plan *p, const struct node *attention);
+#endif

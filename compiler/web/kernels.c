@@ -1,0 +1,211 @@
+/* kernels.c -- the kernels of a plan -> modules of WGSL: the items that a kernel needs of the templates, its constants, and main. */
+#include "kernels.h"
+#include "compiler/source/about.h"
+#include "compiler/source/text.h"
+#include "put.h"
+#include <string.h>
+
+/* ---- small pieces ---- */
+
+void web_put(struct writer *w, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    emit_line(&w->body, &w->depth, w->kernel->name, fmt, args);
+    va_end(args);
+}
+
+void web_use(struct writer *w, const char *path, struct web_words words)
+{
+    const struct wgsl_word all[] = { { "FORMAT", words.format }, { "WEIGHTS", words.weights }, { "PAIR", words.pair },
+                                     { "SINK", words.sink }, { "KV", words.kv }, { "STATE", words.state } };
+    struct wgsl_word given[COUNT_OF(all)];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < COUNT_OF(all); i++) if (all[i].stands_for) given[n++] = all[i];
+    wgsl_add(w->w, arena_printf(w->arena, "templates/webgpu/%s", path), given, n);
+}
+
+void web_constant(struct writer *w, const char *name, uint32_t value) { text_printf(&w->head, "const %s = %uu;\n", name, value); }
+
+struct text web_function_begin(struct writer *w)
+{
+    const struct text outer = w->body;
+    w->body = (struct text){ .arena = w->arena };
+    return outer;
+}
+
+void web_function_end(struct writer *w, struct text outer, const char *declaration)
+{
+    text_printf(&w->functions, "fn %s {\n%s}\n", declaration, text_str(&w->body));
+    w->body = outer;
+}
+
+static uint32_t slot_at(const struct writer *w, uint64_t offset)
+{
+    for (uint32_t i = 0; i < w->launch->n_weights; i++) if (w->launch->weights[i] == offset) return i;
+    die("kernel %s reads a tensor that is none of its launch; this is a mistake in forgec, please report it", w->kernel->name);
+}
+
+struct web_slot web_slot(const struct plan *p, uint64_t offset)
+{
+    for (uint32_t i = 0; i < p->model->n_weights; i++) {
+        const struct weight *w = &p->model->weights[i];
+        if (p->weight_offset[i] != offset) continue;
+        const bool matrix = p->weight_form[i] == WEIGHT_MATRIX;
+        return (struct web_slot){ matrix, offset, plan_weight_bytes(p, w), matrix ? packing_row_bytes(plan_packing(p, w), w->cols) : 0 };
+    }
+    for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
+        const struct rotation_plan *r = &p->rotations[i];
+        if (offset == r->lo) return (struct web_slot){ false, offset, r->hi - r->lo, 0 };
+        if (offset == r->hi) return (struct web_slot){ false, offset, r->lo + r->bytes - r->hi, 0 };
+    }
+    die("no tensor is at %llu; this is a mistake in forgec, please report it", (unsigned long long)offset);
+}
+
+const char *web_vector_at(struct writer *w, uint64_t offset) { return arena_printf(w->arena, "forge_vector(%uu)", slot_at(w, offset)); }
+
+const char *web_vector(struct writer *w, const struct weight *v)
+{
+    return v ? web_vector_at(w, w->plan->weight_offset[v->index]) : "NO_VECTOR";
+}
+
+const char *web_matrix(struct writer *w, const struct weight *m)
+{
+    const uint32_t slot = slot_at(w, w->plan->weight_offset[m->index]);
+    uint32_t before = 0;
+    for (uint32_t i = 0; i < slot; i++) before += web_slot(w->plan, w->launch->weights[i]).matrix;
+    return arena_printf(w->arena, "m%u", before);
+}
+
+const char *web_row(struct writer *w, struct web_place at, const char *t)
+{
+    if (at.form == WEB_LOGITS) return arena_printf(w->arena, "%uu + (%s - forge_first()) * %uu", (uint32_t)(at.offset / 4), t,
+                                                   (uint32_t)(at.stride / 4));
+    return arena_printf(w->arena, "%uu + %s * %uu", (uint32_t)(at.offset / 4), t, (uint32_t)(at.stride / 4));
+}
+
+const char *web_value(struct writer *w, const struct node *n, const char *t) { return web_row(w, web_place_of(w->plan, n), t); }
+
+/* As a literal of WGSL, which needs no letter. */
+const char *web_float(struct writer *w, double x)
+{
+    char *text = arena_strdup(w->arena, emit_float(w->arena, x));
+    const size_t n = strlen(text);
+    if (n && text[n - 1] == 'f') text[n - 1] = 0;
+    return text;
+}
+
+/* ---- operations on rows ---- */
+
+static void put_embed(struct writer *w)
+{
+    const struct node *n = w->group->node;
+    const char *format = n->weight->tensor->quant->file, *m = web_matrix(w, n->weight);
+    web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = m });
+    web_use(w, "rows.wgsl", (struct web_words){ .format = format, .weights = m });
+    web_put(w, "embed_row_%s_%s(%s, 0u, text[step.n_past + t], %uu, group.x, groups.x, thread);", format, m, web_value(w, n, "t"),
+            n->cols);
+}
+
+static void put_norm(struct writer *w)
+{
+    const struct group *g = w->group;
+    const struct node *n = g->norm ? g->norm : g->node, *from = g->norm ? g->input : n->inputs[0];
+    const struct web_place to = g->norm ? web_place_in(n, &w->wg->normed) : web_place_of(w->plan, n);
+    web_use(w, "rows.wgsl", (struct web_words){ 0 });
+    web_put(w, "%s(%s, %s, %s, %uu, %s, thread);", n->op == OP_layernorm ? "layernorm_row" : "norm_row", web_row(w, to, "t"),
+            web_value(w, from, "t"), web_vector(w, n->weight), n->cols, web_float(w, n->attr.eps));
+}
+
+/* ---- sampling: two modules ---- */
+
+static void put_sample(struct writer *w, bool draw)
+{
+    const struct plan *p = w->plan;
+    const uint32_t logits = (uint32_t)(p->web->logits / 4), scratch = (uint32_t)(p->web->sample / 4);
+    web_use(w, "sample.wgsl", (struct web_words){ 0 });
+    text_puts(&w->head, "@group(0) @binding(6) var<storage, read_write> sampling: array<u32>;\n"
+                        "@group(0) @binding(7) var<storage, read_write> next: array<u32>;\n");
+    web_constant(w, "N_VOCAB", p->model->n_vocab);
+    web_constant(w, "GROUPS", w->kernel->grid_x);
+    if (draw) web_put(w, "sample_draw_token(%uu, %uu, thread);", logits, scratch);
+    else web_put(w, "sample_scan_span(%uu, %uu, group.x, step.n_past + step.n_tokens, thread);", logits, scratch);
+}
+
+/* ---- kernels ---- */
+
+static void put_body(struct writer *w, bool draw)
+{
+    switch (w->kernel->template) {
+    case TEMPLATE_embed:             put_embed(w); break;
+    case TEMPLATE_norm:              put_norm(w); break;
+    case TEMPLATE_map:               web_put_map(w); break;
+    case TEMPLATE_gemv:              web_put_gemv(w); break;
+    case TEMPLATE_heads:             web_put_heads(w); break;
+    case TEMPLATE_attention_decode:
+    case TEMPLATE_attention_merge:
+    case TEMPLATE_attention_prefill:
+    case TEMPLATE_scores:
+    case TEMPLATE_mask:
+    case TEMPLATE_softmax:
+    case TEMPLATE_weighted_sum:      web_put_attention(w); break;
+    case TEMPLATE_route:             web_put_route(w); break;
+    case TEMPLATE_conv:
+    case TEMPLATE_recur:             web_put_sequence(w); break;
+    case TEMPLATE_sample:            put_sample(w, draw); break;
+    default: die("kernel %s is none of WebGPU; this is a mistake in forgec, please report it", w->kernel->name);
+    }
+}
+
+/* What the kernel does, as the plan has it, in the comment at its head. */
+static void put_does(struct text *out, const char *does)
+{
+    for (; *does; does += strcspn(does, "\n"), does += *does == '\n') text_printf(out, "\n * %.*s", (int)strcspn(does, "\n"), does);
+}
+
+#define BINDINGS \
+    "@group(0) @binding(0) var<storage, read_write> arena: array<u32>;\n" \
+    "@group(0) @binding(1) var<storage, read_write> state: array<%s>;\n" \
+    "@group(0) @binding(2) var<uniform> step: forge_step;\n" \
+    "@group(0) @binding(3) var<uniform> launch: forge_launch;\n" \
+    "@group(0) @binding(4) var<storage, read> vectors: array<vec4u>;\n" \
+    "@group(0) @binding(5) var<storage, read_write> text: array<u32>;\n"
+
+static const struct launch *first_launch(const struct kernel_list *list, uint32_t kernel)
+{
+    if (list->sample.kernel == kernel) return &list->sample;
+    for (enum kernel_steps steps = STEPS_DECODE; steps <= STEPS_PREFILL; steps++) {
+        const struct launches of = kernel_launches_of(list, steps);
+        for (uint32_t i = 0; i < of.n; i++) if (of.list[i].kernel == kernel) return &of.list[i];
+    }
+    die("kernel %s is never launched; this is a mistake in forgec, please report it", list->kernels[kernel].name);
+}
+
+const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool draw, const char *templates)
+{
+    const struct kernel *kernel = &p->kernels->kernels[k];
+    struct writer w = { .arena = a, .plan = p, .kernel = kernel, .launch = first_launch(p->kernels, k), .w = wgsl_new(a, templates),
+                        .head = { .arena = a }, .functions = { .arena = a }, .body = { .arena = a }, .depth = 1 };
+    w.group = w.launch->group == NO_GROUP ? NULL : &p->fused->groups[w.launch->group];
+    w.wg = w.launch->group == NO_GROUP ? NULL : &p->web->groups[w.launch->group];
+    web_use(&w, "launch.wgsl", (struct web_words){ 0 });
+    web_constant(&w, "THREADS", kernel->param[PARAM_THREADS]);
+    put_body(&w, draw);
+    struct text module = { .arena = a }, out = { .arena = a };
+    text_printf(&module, BINDINGS, w.atomic_state ? "atomic<u32>" : "u32");
+    for (uint32_t i = 0, m = 0; i < w.launch->n_weights; i++)
+        if (web_slot(p, w.launch->weights[i]).matrix)
+            text_printf(&module, "@group(0) @binding(%u) var<storage, read> m%u: array<vec4u>;\n", 6 + m, m), m++;
+    text_puts(&module, text_str(&w.head));
+    text_puts(&module, text_str(&w.functions));
+    text_puts(&module, "@compute @workgroup_size(THREADS)\nfn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: "
+                       "vec3u, @builtin(local_invocation_index) thread: u32) {\n");
+    text_printf(&module, "%s%s}\n", kernel->grid_tokens ? "    let t = forge_token(group.y);\n" : "", text_str(&w.body));
+    wgsl_add_text(w.w, kernel->name, text_str(&module), NULL, 0);
+    wgsl_want(w.w, "main");
+    text_printf(&out, "/* %s: %s", kernel->name, about_kernel(a, p, k));
+    put_does(&out, kernel->does);
+    text_puts(&out, " */\n");
+    wgsl_write(w.w, &out);
+    return text_str(&out);
+}

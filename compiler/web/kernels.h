@@ -1,0 +1,11 @@
+/* kernels.h -- the kernels of a plan for WebGPU as modules of WGSL. */
+#ifndef FORGEC_WEB_KERNELS_H
+#define FORGEC_WEB_KERNELS_H
+#include "compiler/plan/plan.h"
+
+/* Of kernel k: the module, whose entry point is main.  draw: of sampling's two modules the second.  templates: --templates DIR or NULL. */
+const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool draw, const char *templates);
+/* A launch's slots: is this one a matrix, which has a binding of its own, or does it lie in `vectors`?  bytes: of either. */
+struct web_slot { bool matrix; uint64_t offset, bytes, row_bytes; };
+struct web_slot web_slot(const struct plan *p, uint64_t offset);
+#endif

@@ -1,0 +1,108 @@
+/* put_products.c -- matrices times a row: its form in workgroup memory, then run after run over the rows, each of which goes through what
+ * follows it. */
+#include "compiler/gpu/groups.h"
+#include "put.h"
+#include "templates/gpu/slices_sizes.h"
+
+/* What becomes of row r of a branch; in scope: t, row, y (and up). */
+static void put_branch(struct writer *w, const struct branch *b)
+{
+    const uint32_t sum = gpu_sum_at(b);
+    if (b->partner >= 0) web_put_partner(w, &w->group->branches[b->partner]);
+    web_put_chain(w, b, 0, sum);
+    if (sum == b->n_chain) web_put_result(w, b->result);
+    else web_put(w, "arena_put(%s + r, y);", web_row(w, web_place_in(b->chain[sum]->inputs[0], &w->wg->rows), "t"));
+}
+
+/* The function that takes the rows of run i: those of its branches lie one behind the other. */
+static void put_store(struct writer *w, uint32_t i)
+{
+    const struct web_run *run = &w->wg->runs[i];
+    const bool pair = w->group->branches[run->first].partner >= 0, slices = w->group->kind == GROUP_SLICES;
+    const struct text outer = web_function_begin(w);
+    uint64_t first = 0;
+    web_put(w, "let t = of_token;");
+    for (uint32_t k = run->first; k < run->last; k++) {
+        const struct branch *b = &w->group->branches[k];
+        const uint64_t end = first + b->matmul->weight->rows;
+        const bool last = k + 1 == run->last;
+        if (!last) web_put(w, "if (row < %lluu) {", (unsigned long long)end);
+        web_put(w, "let r = row%s;", slices ? " + slice_first" : first ? arena_printf(w->arena, " - %lluu", (unsigned long long)first) : "");
+        web_put(w, "var y = first;");
+        if (pair) web_put(w, "var up = second;");
+        put_branch(w, b);
+        if (!last) {
+            web_put(w, "return;");
+            web_put(w, "}");
+        }
+        first = end;
+    }
+    web_function_end(w, outer, arena_printf(w->arena, "store_s%u(row: u32, first: f32%s)", i, pair ? ", second: f32" : ""));
+}
+
+/* The input as the products read it. */
+static void put_input(struct writer *w, const char *at, uint32_t cols)
+{
+    const struct node *norm = web_norms(w->plan, w->group) ? w->group->norm : NULL;
+    const char *behind = norm ? arena_printf(w->arena, "%s, %uu, %s, thread", web_vector(w, norm->weight), cols, web_float(w, norm->attr.eps))
+                              : arena_printf(w->arena, "%uu, thread", cols);
+    web_use(w, "acts.wgsl", (struct web_words){ .weights = "vectors" });
+    web_constant(w, "ACTS_UNITS", (cols + 63) / 64);
+    if (w->wg->ints) web_put(w, "acts_of_%s(%s, %s);", norm ? "norm_vectors" : "row", at, behind);
+    if (w->wg->from_arena) {
+        text_puts(&w->functions, "var<private> input_at: u32;\n");
+        text_printf(&w->functions, "fn floats_at(quad: u32) -> vec4f { return row_quad(input_at, quad, %uu); }\n", cols);
+        web_put(w, "input_at = %s;", at);
+    }
+    else if (w->wg->floats) {
+        text_puts(&w->functions, "fn floats_at(quad: u32) -> vec4f { return acts_floats[quad]; }\n");
+        web_put(w, "floats_of_%s(%s, %s);", norm ? "norm_vectors" : "row", at, behind);
+    }
+}
+
+static void put_run(struct writer *w, uint32_t i)
+{
+    const struct web_run *run = &w->wg->runs[i];
+    const struct branch *b = &w->group->branches[run->first], *up = b->partner >= 0 ? &w->group->branches[b->partner] : NULL;
+    const struct weight *weight = run->weight;
+    const char *format = weight->tensor->quant->file, *m = web_matrix(w, weight), *pair = up ? web_matrix(w, up->matmul->weight) : NULL,
+               *sink = arena_printf(w->arena, "s%u", i);
+    const bool slices = w->group->kind == GROUP_SLICES, floats = gpu_takes_floats(weight) || w->plan->options.exact;
+    web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = m });
+    if (pair) web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = pair });
+    const struct web_words words = { .format = format, .weights = m, .pair = pair, .sink = sink };
+    web_use(w, "gemv.wgsl", words);
+    if (slices) web_use(w, "slices.wgsl", words);
+    const char *matrix = slices ? arena_printf(w->arena, "expert * slice_pieces_%s(%lluu, %lluu)", format, (unsigned long long)run->rows,
+                                               (unsigned long long)weight->cols) : "0u";
+    put_store(w, i);
+    web_put(w, "gemv%s%s_%s_%s%s%s_%s(%s%s%s, %lluu, %lluu, group.x, groups.x, thread);", floats ? "f" : "", pair ? "2" : "", format, m,
+            pair ? "_" : "", pair ? pair : "", sink, matrix, pair ? ", " : "", pair ? matrix : "", (unsigned long long)run->rows,
+            (unsigned long long)weight->cols);
+}
+
+/* The workgroup's slice of those of a token, its matrix, and where it finds its input. */
+static const char *put_slice(struct writer *w, const char *at, uint32_t cols)
+{
+    const struct group *g = w->group;
+    const struct web_run *run = &w->wg->runs[0];
+    web_use(w, "slices.wgsl", (struct web_words){ .sink = "s0" });
+    if (g->choice) web_put(w, "let expert = slice_expert(%s, %uu, group.z, thread);", web_value(w, g->choice, "t"), g->choice->attr.used);
+    else web_put(w, "let expert = group.z;");
+    web_put(w, "slice_first = group.z * %lluu;", (unsigned long long)run->rows);
+    return gpu_apart(g) == SLICES_SHARED ? at : arena_printf(w->arena, "%s + group.z * %uu", at, cols);
+}
+
+void web_put_gemv(struct writer *w)
+{
+    const struct group *g = w->group;
+    const char *at = web_row(w, web_input(w->plan, g), "t");
+    const uint32_t cols = (uint32_t)g->branches[0].matmul->weight->cols;
+    web_constant(w, "LANES", w->kernel->param[PARAM_LANES]);
+    web_constant(w, "ROWS", w->kernel->param[PARAM_ROWS]);
+    text_puts(&w->functions, "var<private> of_token: u32;\n");
+    web_put(w, "of_token = t;");
+    if (g->kind == GROUP_SLICES) at = put_slice(w, at, cols);
+    put_input(w, at, cols);
+    for (uint32_t i = 0; i < w->wg->n_runs; i++) put_run(w, i);
+}

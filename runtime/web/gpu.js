@@ -1,0 +1,458 @@
+// gpu.js -- the engine of model.js on WebGPU: its methods are those of class WasmEngine there.  Kernels are those of kernels.wgsl,
+// kernels.json says how they are launched; both are written by forgec.  Pipelines, buffers and bind groups are made once, when the model
+// is loaded; a step encodes its launches and nothing else.
+
+const STEP_BYTES = 16, SAMPLING_BYTES = 64, LAUNCH_BYTES = 256, FIRST_MATRIX = 6;
+const FAILED_AT = 6, RANDOM_AT = 8;                    // words of `sampling` in templates/webgpu/sample.wgsl
+const BUFFER_MOST = 2 ** 30;                           // of weights
+const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
+
+/** Launches of kernels.json by name. */
+const launchOf = ([kernel, groups, tokens, slices, tail, [state, stateBytes], slots]) =>
+  ({ kernel, groups, tokens, slices, tail, state, stateBytes, slots });
+const up = (n, to) => Math.ceil(n / to) * to;
+
+/** The 256 bits that runtime/run/random.h makes of a seed by splitmix64, as 8 words. */
+function randomState(seed) {
+  const mask = (1n << 64n) - 1n, words = new Uint32Array(8);
+  let x = BigInt(seed) & mask;
+  for (let i = 0; i < 4; i++) {
+    x = x + 0x9e3779b97f4a7c15n & mask;
+    let z = x;
+    z = (z ^ z >> 30n) * 0xbf58476d1ce4e5b9n & mask;
+    z = (z ^ z >> 27n) * 0x94d049bb133111ebn & mask;
+    z ^= z >> 31n;
+    words[2 * i] = Number(z & 0xffffffffn);
+    words[2 * i + 1] = Number(z >> 32n);
+  }
+  return words;
+}
+
+export class GpuEngine {
+  #facts; #files; #memory; #ModelError; #options; #plan; #code;
+  #adapter; #device; #buffers; #decode; #prefill; #sample; #pipelines = new Map(); #failure = null;
+  #seeded = false; #logitsOf = -1; #batch = 1;
+
+  /** parts: of model.js: facts, files, memory, logitsAt, ModelError; options: those of load(). */
+  constructor(parts) {
+    this.#facts = parts.facts;
+    this.#files = parts.files;
+    this.#memory = parts.memory;
+    this.#ModelError = parts.ModelError;
+    this.#options = parts.options;
+    this.logitsAt = parts.logitsAt;
+    this.tokens = [];
+  }
+
+  #error(code, message, cause) { return new this.#ModelError(code, message, cause); }
+
+  /** Everything that is made once. */
+  async open() {
+    if (!this.#plan) {
+      const text = async (file) => {
+        const bytes = new Uint8Array(file.bytes);
+        await this.#files.get(file, bytes, 0);
+        return new TextDecoder().decode(bytes);
+      };
+      const [kernels, launches] = [await text(this.#facts.kernels), await text(this.#facts.launches)];
+      this.#plan = JSON.parse(launches);
+      this.#code = new Map(kernels.split(/^\/\/ ==== /m).slice(1).map((part) => {
+        const end = part.indexOf('\n');
+        return [part.slice(0, end), part.slice(end + 1)];
+      }));
+    }
+    await this.#openDevice();
+    const scopes = ['out-of-memory', 'validation'];
+    for (const scope of scopes) this.#device.pushErrorScope(scope);
+    try {
+      this.#makeBuffers();
+      await Promise.all([this.#makePipelines(), this.#upload()]);
+      this.#bind();
+    } finally {
+      const [validation, memory] = [await this.#device.popErrorScope(), await this.#device.popErrorScope()];
+      if (memory) throw this.#error('out_of_memory', `The GPU has no memory for the model: ${this.about().memoryMiB} MiB.`, memory);
+      if (validation) throw this.#error('failed', `WebGPU refused the model: ${validation.message}`, validation);
+    }
+  }
+
+  async #openDevice() {
+    const plan = this.#plan, gpu = this.#options.gpu ?? globalThis.navigator?.gpu;
+    if (!gpu) throw this.#error('no_webgpu', 'This browser has no WebGPU, which the model needs.');
+    this.#adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+    if (!this.#adapter) throw this.#error('no_webgpu', 'WebGPU has no GPU for this page: there is none, or its driver is not trusted.');
+    const has = this.#adapter.limits, requiredLimits = {};
+    const need = (name, least, what) => {
+      if (has[name] < least) throw this.#error('gpu_too_small', `This GPU has ${has[name]} ${what}, the model needs ${least}.`);
+      return least;
+    };
+    const largest = Math.max(...this.#matrices().map(({ bytes }) => bytes), plan.arenaBytes, ...this.#launches().map((l) => l.stateBytes));
+    need('maxStorageBufferBindingSize', largest, 'bytes for a buffer');
+    requiredLimits.maxStorageBufferBindingSize = has.maxStorageBufferBindingSize;
+    requiredLimits.maxBufferSize = has.maxBufferSize;
+    requiredLimits.maxComputeWorkgroupStorageSize = Math.max(16384, need('maxComputeWorkgroupStorageSize', plan.workgroupBytes,
+                                                                        'bytes of workgroup memory'));
+    requiredLimits.maxStorageBuffersPerShaderStage = Math.max(8, need('maxStorageBuffersPerShaderStage', this.#mostBuffers(),
+                                                                     'buffers for a kernel'));
+    this.#device = await this.#adapter.requestDevice({ requiredLimits });
+    this.#failure = null;
+    this.#device.lost.then(({ reason, message }) => {
+      if (reason !== 'destroyed') this.#failure = this.#error('device_lost', `The GPU was lost: ${message || 'no reason was given'}.`);
+    });
+    this.#device.addEventListener?.('uncapturederror', ({ error }) => {
+      this.#failure ??= this.#error('failed', `WebGPU refused a step: ${error.message}`, error);
+    });
+  }
+
+  #launches() {
+    const plan = this.#plan;
+    return [...plan.decode, ...plan.prefill, ...(plan.sample ? [plan.sample] : [])].map(launchOf);
+  }
+
+  /** Matrices of the image, each once, by place. */
+  #matrices() {
+    const found = new Map();
+    for (const { slots } of this.#launches())
+      for (const slot of slots) if (Array.isArray(slot)) found.set(slot[0], Math.max(slot[1], found.get(slot[0]) ?? 0));
+    return [...found].map(([offset, bytes]) => ({ offset, bytes })).sort((a, b) => a.offset - b.offset);
+  }
+
+  #bindingsOf(code) { return [...code.matchAll(/@binding\((\d+)\)/g)].map((m) => Number(m[1])); }
+
+  #mostBuffers() {
+    return Math.max(...[...this.#code.values()].map((code) => [...code.matchAll(/var<storage/g)].length));
+  }
+
+  // ---- what is made once ----
+
+  #makeBuffers() {
+    const plan = this.#plan, device = this.#device, { STORAGE, UNIFORM, COPY_DST, COPY_SRC, MAP_READ } = GPUBufferUsage;
+    const make = (label, size, usage) => device.createBuffer({ label, size: up(Math.max(size, 16), 16), usage });
+    const both = STORAGE | COPY_DST | COPY_SRC;
+    const vectorBytes = plan.vectors.reduce((sum, [, bytes]) => sum + up(bytes, 16), 0);
+    this.#buffers = {
+      arena: make('arena', plan.arenaBytes, both),
+      state: make('state', plan.stateBytes, both),
+      step: make('step', STEP_BYTES, STORAGE | UNIFORM | COPY_DST),
+      launches: make('launches', LAUNCH_BYTES * this.#launches().length, UNIFORM | COPY_DST),
+      vectors: make('vectors', vectorBytes, both),
+      text: make('text', 4 * (this.#facts.nCtx + 1), both),
+      sampling: make('sampling', SAMPLING_BYTES, both),
+      back: [0, 1].map((i) => make(`tokens ${i}`, 4 * BATCH_MOST + 4, COPY_DST | MAP_READ)),
+      logits: make('logits', 4 * plan.nOut * plan.logitsRows, COPY_DST | MAP_READ),
+      weights: [],
+    };
+    const most = Math.min(device.limits.maxBufferSize, BUFFER_MOST);
+    for (const { offset, bytes } of this.#matrices()) {
+      let last = this.#buffers.weights.at(-1);
+      if (!last || (last.bytes > 0 && offset + bytes - last.offset > most))
+        this.#buffers.weights.push(last = { offset, bytes: 0 });
+      last.bytes = Math.max(last.bytes, offset + bytes - last.offset);
+    }
+    for (const part of this.#buffers.weights) part.buffer = make(`weights from ${part.offset}`, part.bytes, both);
+  }
+
+  async #makePipelines() {
+    await Promise.all([...this.#code].map(async ([name, code]) => {
+      const module = this.#device.createShaderModule({ label: name, code });
+      const compute = { module, entryPoint: 'main' };
+      this.#pipelines.set(name, {
+        pipeline: await this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute }).catch((error) => {
+          throw this.#error('failed', `The kernel ${name} cannot be compiled here: ${error.message}`, error);
+        }),
+        bindings: this.#bindingsOf(code),
+      });
+    }));
+  }
+
+  /** Weights, piece by piece, to where kernels read them. */
+  async #upload() {
+    const { vectors, weights } = this.#buffers;
+    let at = 0;
+    const targets = weights.map(({ offset, bytes, buffer }) => ({ offset, bytes, buffer, to: 0 }));
+    for (const [offset, bytes] of this.#plan.vectors) {
+      targets.push({ offset, bytes, buffer: vectors, to: at });
+      at += up(bytes, 16);
+    }
+    let from = 0;
+    for (const file of this.#facts.weights) {
+      const piece = new Uint8Array(file.bytes);
+      await this.#files.get(file, piece, 0);
+      for (const { offset, bytes, buffer, to } of targets) {
+        const first = Math.max(offset, from), end = Math.min(offset + bytes, from + file.bytes);
+        if (first < end) this.#device.queue.writeBuffer(buffer, to + first - offset, piece, first - from, end - first);
+      }
+      from += file.bytes;
+    }
+  }
+
+  #vectorPiece(i) {
+    let at = 0;
+    for (let k = 0; k < i; k++) at += up(this.#plan.vectors[k][1], 16) / 16;
+    return at;
+  }
+
+  /** Bind groups of all launches. */
+  #bind() {
+    const { buffers, plan } = { buffers: this.#buffers, plan: this.#plan };
+    const uniforms = new Uint32Array(LAUNCH_BYTES / 4 * this.#launches().length);
+    let index = 0;
+    const one = (launch, name) => {
+      const { pipeline, bindings } = this.#pipelines.get(name), at = LAUNCH_BYTES * index, words = uniforms.subarray(at / 4);
+      const matrices = [];
+      launch.slots.forEach((slot, i) => {
+        if (Array.isArray(slot)) matrices.push(slot);
+        else words[i] = this.#vectorPiece(slot);
+      });
+      words[18] = launch.tail;
+      const entry = (binding) => {
+        if (name === plan.kernels[plan.sample?.[0]] || name === 'sample_draw') {
+          if (binding === 6) return { buffer: buffers.sampling };
+          if (binding === 7) return { buffer: buffers.step };
+        }
+        if (binding >= FIRST_MATRIX) {
+          const [offset, bytes] = matrices[binding - FIRST_MATRIX];
+          const part = buffers.weights.find((w) => offset >= w.offset && offset + bytes <= w.offset + w.bytes);
+          return { buffer: part.buffer, offset: offset - part.offset, size: bytes };
+        }
+        return [{ buffer: buffers.arena }, { buffer: buffers.state, offset: launch.state, size: launch.stateBytes },
+                { buffer: buffers.step, size: STEP_BYTES }, { buffer: buffers.launches, offset: at, size: LAUNCH_BYTES },
+                { buffer: buffers.vectors }, { buffer: buffers.text }][binding];
+      };
+      const entries = [...new Set(bindings)].map((binding) => ({ binding, resource: entry(binding) }));
+      const group = this.#device.createBindGroup({ label: name, layout: pipeline.getBindGroupLayout(0), entries });
+      return { ...launch, name, pipeline, group };
+    };
+    const list = (launches) => launches.map(launchOf).map((launch) => {
+      const made = one(launch, plan.kernels[launch.kernel]);
+      index++;
+      return made;
+    });
+    this.#decode = list(plan.decode);
+    this.#prefill = list(plan.prefill);
+    if (plan.sample) {
+      const launch = launchOf(plan.sample);
+      this.#sample = [one(launch, plan.kernels[launch.kernel]), { ...one(launch, 'sample_draw'), groups: 1 }];
+    }
+    this.#device.queue.writeBuffer(buffers.launches, 0, uniforms);
+  }
+
+  // ---- steps ----
+
+  #encode(pass, launches, nTokens, nLogits) {
+    for (const { pipeline, group, groups, tokens, slices, tail } of launches) {
+      const rows = tokens ? Math.ceil((tail ? nLogits : nTokens) / tokens) : 1;
+      if (rows === 0) continue;
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(groups, rows, slices);
+    }
+  }
+
+  #check() {
+    if (this.#failure) throw this.#failure;
+  }
+
+  /** A step of several tokens, or of one, behind those of the context. */
+  #step(tokens, nLogits) {
+    const { queue } = this.#device, { text, step } = this.#buffers, nPast = this.tokens.length;
+    queue.writeBuffer(text, 4 * nPast, Uint32Array.from(tokens));
+    queue.writeBuffer(step, 0, Uint32Array.of(tokens.length, nPast, nLogits, 0));
+    const encoder = this.#device.createCommandEncoder(), pass = encoder.beginComputePass();
+    this.#encode(pass, tokens.length === 1 && nLogits === 1 ? this.#decode : this.#prefill, tokens.length, nLogits);
+    pass.end();
+    queue.submit([encoder.finish()]);
+    this.tokens.push(...tokens);
+    this.#logitsOf = nLogits ? this.tokens.length : -1;
+  }
+
+  /** After a loss the device is made anew, and what it had. */
+  async #ready() {
+    if (this.#failure?.code !== 'device_lost') return this.#check();
+    const tokens = this.tokens;
+    this.tokens = [];
+    this.#seeded = false;
+    this.#pipelines.clear();
+    await this.open();
+    for (let i = 0; i < tokens.length; i += this.#plan.chunk) this.#step(tokens.slice(i, i + this.#plan.chunk), 1);
+  }
+
+  async prefill(tokens, pause, onProgress) {
+    await this.#ready();
+    for (let i = 0; i < tokens.length; i += this.#plan.chunk) {
+      const chunk = tokens.slice(i, i + this.#plan.chunk), last = i + chunk.length === tokens.length;
+      this.#step(chunk, last || this.#facts.embeddings ? (this.#facts.embeddings ? chunk.length : 1) : 0);
+      if (!last) {
+        await this.#device.queue.onSubmittedWorkDone();
+        await pause();
+      }
+      this.#check();
+      onProgress?.(i + chunk.length, tokens.length);
+    }
+  }
+
+  /** Rows of the arena's logits, as floats of their own. */
+  async #read(rows) {
+    const { arena, logits } = this.#buffers, bytes = 4 * rows * this.#plan.nOut;
+    const encoder = this.#device.createCommandEncoder();
+    encoder.copyBufferToBuffer(arena, this.#plan.logits, logits, 0, bytes);
+    this.#device.queue.submit([encoder.finish()]);
+    return this.#map(logits, bytes, (range) => new Float32Array(range.slice(0)));
+  }
+
+  async #map(buffer, bytes, take) {
+    try {
+      await buffer.mapAsync(GPUMapMode.READ, 0, bytes);
+    } catch (error) {
+      await Promise.resolve();
+      throw this.#failure ?? this.#error('device_lost', `The GPU was lost: ${error.message}.`, error);
+    }
+    const taken = take(buffer.getMappedRange(0, bytes));
+    buffer.unmap();
+    this.#check();
+    return taken;
+  }
+
+  async rows(tokens) {
+    await this.#ready();
+    const parts = [], most = this.#plan.logitsRows;
+    for (let i = 0; i < tokens.length; i += most) {
+      const some = tokens.slice(i, i + most);
+      this.#step(some, some.length);
+      parts.push(await this.#read(some.length));
+    }
+    const all = new Float32Array(tokens.length * this.#plan.nOut);
+    parts.forEach((part, i) => all.set(part, i * most * this.#plan.nOut));
+    this.#logitsOf = tokens.length === 1 ? this.tokens.length : -1;
+    return all;
+  }
+
+  /** Makes the logits after the last token those of the arena, where the last step left others. */
+  #restoreLogits() {
+    if (this.#logitsOf === this.tokens.length || this.tokens.length === 0) return;
+    const last = this.tokens.pop();
+    this.#step([last], 1);
+  }
+
+  async readLogits() {
+    await this.#ready();
+    this.#restoreLogits();
+    const logits = await this.#read(1);
+    new Float32Array(this.#memory.memory.buffer, this.logitsAt, logits.length).set(logits);
+    return logits;
+  }
+
+  /** The logits of the module's memory, which a mask has changed, in the place of the arena's. */
+  writeLogits() {
+    const logits = new Float32Array(this.#memory.memory.buffer, this.logitsAt, this.#plan.nOut);
+    this.#device.queue.writeBuffer(this.#buffers.arena, this.#plan.logits, logits);
+  }
+
+  #putSampling({ temperature, topK, topP, minP, repeatPenalty, repeatLastN }, seed) {
+    const words = new Uint32Array(SAMPLING_BYTES / 4), floats = new Float32Array(words.buffer);
+    floats[0] = temperature;
+    words[1] = Math.max(topK, 0);
+    floats[2] = topP;
+    floats[3] = minP;
+    floats[4] = repeatPenalty;
+    words[5] = repeatLastN < 0 ? 0x7fffffff : repeatLastN;
+    const seeds = seed !== 0 || !this.#seeded;
+    if (seeds) words.set(randomState(seed), RANDOM_AT);
+    this.#seeded = true;
+    this.#device.queue.writeBuffer(this.#buffers.sampling, 0, words, 0, seeds ? SAMPLING_BYTES / 4 : RANDOM_AT);
+  }
+
+  /** Submits `n` draws, each but perhaps the last one followed by the step of its token; gives what they drew. */
+  #submit(n, steps, back) {
+    const encoder = this.#device.createCommandEncoder(), pass = encoder.beginComputePass(), at = this.tokens.length;
+    for (let i = 0; i < n; i++) {
+      this.#encode(pass, this.#sample, 1, 1);
+      if (i < steps) this.#encode(pass, this.#decode, 1, 1);
+    }
+    pass.end();
+    const { text, sampling } = this.#buffers;
+    encoder.copyBufferToBuffer(text, 4 * at, back, 0, 4 * n);
+    encoder.copyBufferToBuffer(sampling, 4 * FAILED_AT, back, 4 * BATCH_MOST, 4);
+    this.#device.queue.submit([encoder.finish()]);
+    return { at, n, back };
+  }
+
+  async #drawn({ n, back }) {
+    const words = await this.#map(back, 4 * BATCH_MOST + 4, (range) => new Uint32Array(range.slice(0)));
+    if (words[BATCH_MOST]) throw this.#error('not_finite', 'The model gave a logit that is no finite number.');
+    return Array.from(words.subarray(0, n));
+  }
+
+  /** The next token, drawn from the logits, which stay those of the context. */
+  async sample(sampling, seed) {
+    await this.#ready();
+    this.#restoreLogits();
+    this.#putSampling(sampling, seed);
+    const [token] = await this.#drawn(this.#submit(1, 0, this.#buffers.back[0]));
+    return token;
+  }
+
+  /** Tokens as they are drawn, at most `most` and as far as the context goes; those that are not taken are forgotten.  The GPU is given the
+   * next ones while these are read. */
+  async *stream(sampling, seed, most) {
+    await this.#ready();
+    this.#restoreLogits();
+    this.#putSampling(sampling, seed);
+    const { nCtx } = this.#facts, first = this.tokens.length, ahead = this.#plan.back < 0 ? BATCH_MOST : 1;
+    const pending = [];
+    let submitted = 0, given = 0, which = 0;
+    const submit = () => {
+      const n = Math.min(Math.max(1, Math.min(this.#batch, ahead)), most - submitted, nCtx + 1 - first - submitted);
+      if (n <= 0) return;
+      const steps = Math.min(n, nCtx - first - submitted);
+      pending.push({ ...this.#submit(n, steps, this.#buffers.back[which]), from: performance.now() });
+      which ^= 1;
+      submitted += n;
+      for (let i = 0; i < steps; i++) this.tokens.push(-1);
+      this.#logitsOf = steps === n ? this.tokens.length : -1;
+    };
+    try {
+      submit();
+      while (pending.length) {
+        if (this.#plan.back < 0 && pending.length < 2) submit();
+        const batch = pending.shift(), tokens = await this.#drawn(batch);
+        const each = (performance.now() - batch.from) / batch.n / (pending.length + 1);
+        this.#batch = Math.max(1, Math.min(BATCH_MOST, 2 * this.#batch, Math.floor(BATCH_MS / each)));
+        tokens.forEach((token, i) => { if (batch.at + i < this.tokens.length) this.tokens[batch.at + i] = token; });
+        for (const token of tokens) {
+          given++;
+          yield token;
+        }
+        if (this.#plan.back >= 0) submit();
+      }
+    } finally {
+      while (pending.length) await this.#drawn(pending.shift()).catch(() => {});
+      if (first + given < this.tokens.length) {
+        this.tokens.length = first + given;
+        this.#logitsOf = -1;
+      }
+    }
+  }
+
+  async embed(tokens, asItIs) {
+    throw this.#error('wrong_kind', `Vectors of texts are computed by target wasm32${asItIs ? '' : ''}.`);
+  }
+
+  /** Back to the first n tokens; false: the states keep too little of them. */
+  async reset(n) {
+    await this.#ready();
+    const { back } = this.#plan;
+    if (n > 0 && back >= 0 && this.tokens.length - n > back) return false;
+    this.tokens.length = n;
+    this.#logitsOf = -1;
+    return true;
+  }
+
+  close() { this.#device?.destroy(); }
+
+  /** For people: what computes. */
+  about() {
+    const info = this.#adapter?.info ?? {}, sum = [this.#plan.arenaBytes, this.#plan.stateBytes, this.#plan.imageBytes];
+    return { engine: 'webgpu', gpu: [info.vendor, info.architecture, info.device, info.description].filter(Boolean).join(' '),
+             variant: 'int8 products', memoryMiB: Math.ceil(sum.reduce((a, b) => a + b, 0) / 2 ** 20) };
+  }
+}

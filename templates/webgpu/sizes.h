@@ -1,0 +1,35 @@
+/* sizes.h -- bytes of workgroup memory and of the arena that kernels of templates/webgpu take, and how they cut their work.  Constant
+ * expressions of C, for the compiler's plan. */
+#ifndef FORGE_WEBGPU_SIZES_H
+#define FORGE_WEBGPU_SIZES_H
+
+/* acts.wgsl: a row of so many units of 64 columns as int8, and as floats. */
+#define ACTS_BYTES(units) (80u * (units))
+#define FLOATS_BYTES(units) (256u * (units))
+/* gemv.wgsl: sums of the lanes, and of the group. */
+#define GEMV_BYTES(threads, rows) (4u * (threads) * ((rows) + 1u))
+
+/* heads.wgsl: heads of a workgroup. */
+#define HEADS_EACH 2u
+/* attention.wgsl: query heads of a workgroup, of those that share a KV head; workgroups for them; rows of parts. */
+#define ATTENTION_GROUP(heads, heads_kv) ((heads) / (heads_kv))
+#define ATTENTION_MOST(head_dim) ((head_dim) > 128u ? 8u : 16u)
+#define ATTENTION_HEADS(heads, heads_kv, head_dim) \
+    (ATTENTION_GROUP(heads, heads_kv) < ATTENTION_MOST(head_dim) ? ATTENTION_GROUP(heads, heads_kv) : ATTENTION_MOST(head_dim))
+#define ATTENTION_CUTS(heads, heads_kv, head_dim) \
+    ((ATTENTION_GROUP(heads, heads_kv) + ATTENTION_HEADS(heads, heads_kv, head_dim) - 1u) / ATTENTION_HEADS(heads, heads_kv, head_dim))
+#define ATTENTION_ROWS(heads, heads_kv, head_dim) \
+    ((heads_kv) * ATTENTION_CUTS(heads, heads_kv, head_dim) * ATTENTION_HEADS(heads, heads_kv, head_dim))
+#define ATTENTION_BYTES(heads, threads, head_dim) (8448u + (heads) * (4u * (head_dim) + 324u) + 1024u + 8u * (threads))
+/* attention_chunk.wgsl: rows of a workgroup, a token and head each; threads; workgroups that share a KV head's heads of a token. */
+#define CHUNK_ROWS(head_dim) ((head_dim) > 128u ? 32u : 64u)
+#define CHUNK_THREADS 128u
+#define CHUNK_BYTES 14848u
+#define CHUNK_SHARES(heads, heads_kv, head_dim) \
+    ((ATTENTION_GROUP(heads, heads_kv) + CHUNK_ROWS(head_dim) - 1u) / CHUNK_ROWS(head_dim))
+#define CHUNK_TOKENS(heads, heads_kv, head_dim) \
+    (ATTENTION_GROUP(heads, heads_kv) > CHUNK_ROWS(head_dim) ? 1u : CHUNK_ROWS(head_dim) / ATTENTION_GROUP(heads, heads_kv))
+
+/* sample.wgsl: scratch of the arena. */
+#define SAMPLE_SCRATCH_BYTES(groups) (8u * (groups))
+#endif
