@@ -2,9 +2,9 @@
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135)
  *
  * A workgroup has up to HEADS query heads of one KV head, and of the positions one of `splits` parts.  It takes ATTENTION_TILE positions at
- * a time: K goes through workgroup memory, so that neighbours read neighbouring words and a row is then one invocation's (of PARTS, each
- * with a part of its columns), which needs no sums between invocations; V is read as it lies, four columns an invocation.  Both are read once
- * for all heads.  There is no barrier across workgroups: sums of several splits are joined by a second kernel, attention_merge.
+ * a time: K goes through workgroup memory, so that neighbours read neighbouring words and a row is then that of one invocation, or of a
+ * few with a part of its columns each; V is read as it lies, four columns an invocation.  Both are read once for all heads.
+ * There is no barrier across workgroups: sums of several splits are joined by a second kernel, attention_merge.
  *
  * The module has
  *     var<storage, read_write> arena, state: array<u32>;

@@ -1,9 +1,9 @@
 /* attention_chunk.wgsl -- attention of the tokens of a step over the cache, with a streaming softmax, in f32.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135; Dao 2023, arXiv:2307.08691)
  *
- * A workgroup takes one KV head and CHUNK_ROWS rows, which are (token, query head) with heads varying fastest, so that K and V are read once
- * for all heads that share them; of the positions it takes CHUNK_POSITIONS at a time.  An invocation has 4 rows.  Of the scores it has 4
- * neighbouring positions, in registers, while 16 columns at a time of q and K pass through workgroup memory, turned so that four rows or
+ * A workgroup takes one head of K and CHUNK_ROWS rows, which are (token, query head) with heads varying fastest, so that K and V are read
+ * once for all heads that share them; of the positions it takes CHUNK_POSITIONS at a time.  An invocation has 4 rows.  Of the scores it has
+ * 4 neighbouring positions, in registers, while 16 columns at a time of q and K pass through workgroup memory, turned so that four rows or
  * positions are one load; of the sums it has every lanes-th run of 4 columns.
  *
  * The module has what attention.wgsl asks for, without HEADS, and

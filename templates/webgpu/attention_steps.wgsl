@@ -1,5 +1,5 @@
-/* attention_steps.wgsl -- attention as four kernels, decode and prefill alike: for heads that the other ways do not take, and for what these
- * are compared with; templates/gpu/attention_unfused.h.  A workgroup does one head of one token of the step: t.
+/* attention_steps.wgsl -- attention as four kernels, decode and prefill alike: for heads that the other ways do not take, and for what
+ * these are compared with; templates/gpu/attention_unfused.h.  A workgroup does one head of one token of the step: t.
  * scores: the word of the arena where [n_head][rows][n_ctx] f32 begin; rows: tokens of a step at most; of each row the positions that the
  * token may see are used, the first n_past + n_tokens or less.
  *
@@ -8,8 +8,8 @@
  *     var<storage, read> vectors: array<vec4u>;                   where there are sinks
  *     const THREADS                                a power of two, at least 32
  *     const HEAD_DIM                               a multiple of 4: of K for scores, of V for the weighted sum
- * Words: KV (kv.wgsl).  Workgroup memory: 4 THREADS bytes; scores 4 HEAD_DIM more, the weighted sum 16 THREADS.  Functions are called by all
- * invocations of a group, in uniform control flow. */
+ * Words: KV (kv.wgsl).  Workgroup memory: 4 THREADS bytes; scores 4 HEAD_DIM more, the weighted sum 16 THREADS.  Functions are called by
+ * all invocations of a group, in uniform control flow. */
 // include templates/webgpu/attention.wgsl
 
 /* Positions of one turn of a group: neighbouring invocations share a row of K. */
@@ -80,11 +80,13 @@ var<workgroup> steps_sums: array<vec4f, THREADS>;
 fn steps_sum_KV(s: steps, of_all: attention, v: kv_plane, out: u32, head: u32, t: u32, thread: u32) {
     let row = steps_row(s, head, t);
     let kv_head = head / (of_all.n_head / v.heads);
+    let begin = kv_window_begin(s.n_past + t, of_all.window);
+    let end = s.n_past + s.n_tokens;
     let slot = thread / STEPS_QUADS;
     for (var first = 0u; first < HEAD_DIM / 4u; first += STEPS_QUADS) {
         let quad = min(first + thread % STEPS_QUADS, HEAD_DIM / 4u - 1u);
         var sum = vec4f(0.0);
-        for (var p = kv_window_begin(s.n_past + t, of_all.window) + slot; p < s.n_past + s.n_tokens && slot < STEPS_SLOTS; p += STEPS_SLOTS) {
+        for (var p = begin + slot; p < end && slot < STEPS_SLOTS; p += STEPS_SLOTS) {
             sum += arena_f32(row + p) * kv_load_KV(v, kv_head, kv_row(p, of_all.ring), 4u * quad);
         }
         steps_sums[thread] = sum;

@@ -8,22 +8,12 @@
  *     state                                                       as kv.wgsl says
  *     const THREADS, HEADS_EACH                                   powers of two
  *     const HEAD_DIM                                              even, of all heads of a call
- * Workgroup memory: 4 HEADS_EACH HEAD_DIM + 4 THREADS bytes.  Functions are called by all invocations of a group, in uniform control flow;
- * group: which workgroup of the token's, thread: local_invocation_index. */
+ * Workgroup memory: 4 HEADS_EACH HEAD_DIM + 4 THREADS bytes.  Functions are called by all invocations of a group, in uniform control flow,
+ * with a barrier between two calls; group: which workgroup of the token's, thread: local_invocation_index. */
 // include templates/webgpu/acts.wgsl
 // include templates/webgpu/kv.wgsl
 // include templates/webgpu/reduce.wgsl
-
-/* In place of a piece of vectors: there are none. */
-const NO_VECTOR = 0xffffffffu;
-
-/* Item i of the vector that begins at a piece. */
-fn vector_f32(at: u32, i: u32) -> f32 { return bitcast<f32>(vectors[at + i / 4u][i % 4u]); }
-/* Items i, i + 1, i even. */
-fn vector_pair(at: u32, i: u32) -> vec2f {
-    let piece = bitcast<vec4f>(vectors[at + i / 4u]);
-    return select(piece.xy, piece.zw, i % 4u == 2u);
-}
+// include templates/webgpu/vectors.wgsl
 
 /* The tables: high [..][n_rot/2][2] cos, sin of position block * k times the attention factor, low [block][n_rot/2][2] of position k; the
  * rotation of a position is the complex product of one row of each.  high, low: the pieces where they begin.

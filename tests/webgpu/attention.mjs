@@ -1,0 +1,139 @@
+// attention.mjs -- runs the kernels that attention.c wrote into the working directory on WebGPU, and compares.
+import { readFileSync } from 'node:fs';
+import process from 'node:process';
+
+// Deno has WebGPU, Node a package of it.
+const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
+Object.assign(globalThis, globals);
+const MOST_FAILURES = 5;
+
+const gpu = create([]);                          // what it made ends with it
+const adapter = await gpu.requestAdapter();
+if (!adapter) { console.log('skipped: WebGPU has no adapter here'); process.exit(77); }
+const device = await adapter.requestDevice();    // default limits: 16,384 bytes of workgroup memory
+let refused = '';
+device.addEventListener('uncapturederror', e => { refused ||= e.error.message; });
+console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}`);
+
+const bytesOf = name => { const b = readFileSync(name); return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength); };
+const wordsOf = name => new Uint32Array(bytesOf(name));
+function bufferOf(words, usage) {
+    const buffer = device.createBuffer({ size: Math.max(words.byteLength, 16), usage, mappedAtCreation: true });
+    new Uint32Array(buffer.getMappedRange()).set(words);
+    buffer.unmap();
+    return buffer;
+}
+async function moduleOf(name) {
+    const module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
+    const messages = (await module.getCompilationInfo()).messages;
+    for (const m of messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
+    return module;
+}
+
+// All pipelines of a configuration, with what a launch's grid is for so many tokens.
+async function pipelinesOf(c) {
+    const heads = await moduleOf(`${c.name}.heads.wgsl`), ways = await moduleOf(`${c.name}.wgsl`), cuts = Math.ceil(c.group / c.heads);
+    const list = [[heads, c.apart ? 'finish_apart' : 'finish', n => [Math.ceil((c.n_head + 2 * c.n_group) / c.each), n]]];
+    if (c.causal) list.push([ways, 'decode', n => [c.n_group * cuts, c.splits, n]]);
+    if (c.causal && c.splits > 1) list.push([ways, 'merge', n => [c.n_head, n]]);
+    list.push([ways, 'prefill', n => [c.n_group, Math.ceil(n * c.group / c.rows)]]);
+    if (c.apart) list.push([ways, 'scores', n => [c.n_head, n, 2]]);
+    if (c.apart && c.causal) list.push([ways, 'mask', n => [c.n_head, n]]);
+    if (c.apart) list.push([ways, 'softmax', n => [c.n_head, n]], [ways, 'weighted', n => [c.n_head, n]]);
+    return Promise.all(list.map(async ([module, entryPoint, grid]) => ({
+        grid, entryPoint, pipeline: await device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint } }) })));
+}
+
+// Binding 2 is the step, 4 vectors; a pipeline has those that its kernel uses.
+const USES = { finish: [0, 1, 2, 4], finish_apart: [0, 1, 2, 4], decode: [0, 1, 2, 4], merge: [0], prefill: [0, 1, 2, 4], scores: [0, 1, 2],
+               mask: [0, 2], softmax: [0, 2, 4], weighted: [0, 1, 2] };
+async function run(c, s, pipelines, vectors) {
+    const storage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC;
+    const arena = bufferOf(wordsOf(`${s.name}.arena`), storage), state = bufferOf(wordsOf(`${s.name}.state`), storage);
+    const step = bufferOf(new Uint32Array([s.n_tokens, s.n_past, 1, 0]), GPUBufferUsage.UNIFORM);
+    const buffers = { 0: arena, 1: state, 2: step, 4: vectors }, encoder = device.createCommandEncoder();
+    for (const { pipeline, grid, entryPoint } of pipelines) {
+        const entries = USES[entryPoint].map(binding => ({ binding, resource: { buffer: buffers[binding] } }));
+        const pass = encoder.beginComputePass();
+        pass.setPipeline(pipeline);
+        pass.setBindGroup(0, device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries }));
+        pass.dispatchWorkgroups(...grid(s.n_tokens));
+        pass.end();
+    }
+    const back = [arena, state].map(from => {
+        const to = device.createBuffer({ size: from.size, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
+        encoder.copyBufferToBuffer(from, 0, to, 0, from.size);
+        return to;
+    });
+    device.queue.submit([encoder.finish()]);
+    const result = [];
+    for (const buffer of back) {
+        await buffer.mapAsync(GPUMapMode.READ);
+        result.push(new Uint32Array(buffer.getMappedRange().slice(0)));
+        buffer.destroy();
+    }
+    arena.destroy();
+    state.destroy();
+    return result;
+}
+
+const half = h => {
+    const exponent = h >> 10 & 31, part = h & 1023, sign = h & 0x8000 ? -1 : 1;
+    return sign * (exponent === 31 ? (part ? NaN : Infinity) : exponent ? 2 ** (exponent - 25) * (1024 + part) : 2 ** -24 * part);
+};
+let failures = 0, worst = {};
+function fail(text) { if (failures++ < MOST_FAILURES) console.log(`    ${text}`); }
+// error: in parts of what is allowed.
+function check(what, got, want, bound, place) {
+    const error = Math.abs(got - want) / bound;
+    if (error > (worst[what] ?? 0)) worst[what] = error;
+    if (!(error <= 1)) fail(`${what} ${place()}: ${got}, not ${want}: off by ${Math.abs(got - want)}, allowed ${bound}`);
+}
+function checkOutputs(c, s, arena) {
+    const want = new Float64Array(bytesOf(`${s.name}.want`)), floats = new Float32Array(arena.buffer), row = c.n_head * c.head_dim;
+    for (const [what, at] of [...(c.causal ? [['decode', c.out_decode]] : []), ['prefill', c.out_chunk], ...(c.apart ? [['steps', c.out_steps]] : [])])
+        for (let i = 0; i < want.length / 2; i++)
+            check(what, floats[at + i], want[2 * i], want[2 * i + 1],
+                  () => `${s.what}, token ${Math.floor(i / row)}, head ${Math.floor(i % row / c.head_dim)}, column ${i % c.head_dim}`);
+    const before = wordsOf(`${s.name}.arena`);
+    for (const [first, end] of c.gaps)
+        for (let i = first; i < end; i++) if (arena[i] !== before[i]) fail(`${s.what}: word ${i} of the arena, beside all values, is written`);
+}
+// What was stored, and that all other bytes are as they were.
+function checkState(c, s, state) {
+    const stores = new Float64Array(bytesOf(`${s.name}.stores`)), bytes = new Uint8Array(state.buffer), view = new DataView(state.buffer);
+    const before = new Uint8Array(bytesOf(`${s.name}.state`)), allowed = new Uint8Array(bytes.length);
+    for (let i = 0; i < stores.length; i += 4) {
+        const [at, scale, want, bound] = stores.subarray(i, i + 4), size = { f16: 2, f32: 4, q8_0: 1 }[c.kind];
+        allowed.fill(1, at, at + size);
+        if (c.kind === 'q8_0') allowed.fill(1, scale, scale + 2);
+        const got = c.kind === 'f16' ? half(view.getUint16(at, true)) : c.kind === 'f32' ? view.getFloat32(at, true)
+            : view.getInt8(at) * half(view.getUint16(scale, true));
+        check('stored', got, want, bound, () => `${s.what}, byte ${at} of the state`);
+    }
+    for (let i = 0; i < bytes.length; i++) if (bytes[i] !== before[i] && !allowed[i]) fail(`${s.what}: byte ${i} of the state is written`);
+}
+
+let failed = 0;
+const list = JSON.parse(readFileSync('attention.json'));
+const compiled = list.map(c => pipelinesOf(c).catch(error => ({ error })));
+for (const [i, c] of list.entries()) {
+    const from = performance.now(), pipelines = await compiled[i], begun = performance.now();
+    failures = 0, worst = {};
+    const vectors = bufferOf(wordsOf(`${c.name}.vectors`), GPUBufferUsage.STORAGE);
+    try {
+        if (pipelines.error) throw pipelines.error;
+        for (const s of c.steps) {
+            const [arena, state] = await run(c, s, pipelines, vectors);
+            if (refused) throw new Error(refused);
+            checkState(c, s, state);
+            checkOutputs(c, s, arena);
+        }
+    } catch (error) { fail(error.message); refused = ''; }
+    failed += failures > 0;
+    const parts = Object.entries(worst).map(([what, w]) => `${what} ${Math.round(100 * w)} %`).join(', ');
+    console.log(`${failures ? `FAILED (${failures})` : 'ok'} ${c.name}: ${c.what}: waited ${(begun - from).toFixed()} ms, ran ` +
+                `${(performance.now() - begun).toFixed()} ms; of what is allowed: ${parts}`);
+}
+console.log(`${list.length} configurations, ${failed} failed`);
+process.exit(failed || !list.length ? 1 : 0);

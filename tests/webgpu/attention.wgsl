@@ -1,0 +1,73 @@
+/* attention.wgsl -- the kernels that attention.mjs runs: heads finished and stored, then the ways of attention, each for all tokens of the
+ * step into rows of its own.  What they compute with: attention.c, which writes the other constants. */
+// include templates/webgpu/launch.wgsl
+// include templates/webgpu/attention_chunk.wgsl
+// include templates/webgpu/attention_steps.wgsl
+
+@group(0) @binding(0) var<storage, read_write> arena: array<u32>;
+@group(0) @binding(1) var<storage, read_write> state: array<STATEITEM>;
+@group(0) @binding(2) var<uniform> step: forge_step;
+@group(0) @binding(4) var<storage, read> vectors: array<vec4u>;
+
+const ALL = attention(N_HEAD, SCALE, CAP, SINKS, WINDOW, RING);
+const ROWS = select(RING, N_CTX, RING == 0u);
+const TURN = rotation(HIGH, LOW, BLOCK, N_ROT, NEOX);
+
+fn plane_k() -> kv_plane { return kv_plane(0u, N_GROUP, ROWS, HEAD_DIM); }
+fn plane_v() -> kv_plane { return kv_plane(kv_words_KV(N_GROUP, ROWS, HEAD_DIM), N_GROUP, ROWS, HEAD_DIM); }
+fn chunk_all() -> chunk { return chunk(0u, STRIDE, OUT_CHUNK, N_HEAD * HEAD_DIM, step.n_past, step.n_tokens, 0u, CAUSAL); }
+fn steps_all() -> steps { return steps(SCORES, TOKENS, N_CTX, step.n_past, step.n_tokens); }
+
+@compute @workgroup_size(THREADS)
+fn finish(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    let q = id.y * STRIDE;
+    let k = q + N_HEAD * HEAD_DIM;
+    heads_finish_KV_STATE(q, k, k + N_GROUP * HEAD_DIM, Q_NORM, K_NORM, EPS, TURN, plane_k(), plane_v(), N_HEAD, step.n_past + id.y, RING,
+                          id.x, thread);
+}
+/* The same by single ops. */
+@compute @workgroup_size(THREADS)
+fn finish_apart(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    let q = id.y * STRIDE;
+    let k = q + N_HEAD * HEAD_DIM;
+    heads_turn(q, Q_NORM, EPS, TURN, N_HEAD, step.n_past + id.y, id.x, thread);
+    workgroupBarrier();
+    heads_turn(k, K_NORM, EPS, TURN, N_GROUP, step.n_past + id.y, id.x, thread);
+    storageBarrier();
+    heads_store_KV_STATE(k, plane_k(), step.n_past + id.y, RING, id.x, thread);
+    workgroupBarrier();
+    heads_store_KV_STATE(k + N_GROUP * HEAD_DIM, plane_v(), step.n_past + id.y, RING, id.x, thread);
+}
+
+@compute @workgroup_size(THREADS)
+fn decode(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    let cuts = attention_cuts(N_HEAD, N_GROUP);
+    let row = id.z * N_GROUP * cuts * SPLITS * HEADS;
+    attention_decode_KV(ALL, plane_k(), plane_v(), id.z * STRIDE, OUT_DECODE + id.z * N_HEAD * HEAD_DIM, PARTS + row * HEAD_DIM,
+                        ML + 2u * row, step.n_past + id.z, id.x / cuts, id.x % cuts, id.y, SPLITS, thread);
+}
+@compute @workgroup_size(THREADS)
+fn merge(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    let row = id.y * N_GROUP * attention_cuts(N_HEAD, N_GROUP) * SPLITS * HEADS;
+    attention_merge(OUT_DECODE + id.y * N_HEAD * HEAD_DIM, PARTS + row * HEAD_DIM, ML + 2u * row, N_HEAD, N_GROUP, SPLITS, id.x, thread);
+}
+
+@compute @workgroup_size(THREADS)
+fn prefill(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    attention_chunk_KV(chunk_all(), ALL, plane_k(), plane_v(), id.x, id.y, thread);
+}
+
+@compute @workgroup_size(THREADS)
+fn scores(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    steps_scores_KV(steps_all(), ALL, plane_k(), id.y * STRIDE, id.x, id.y, id.z, 2u, thread);
+}
+@compute @workgroup_size(THREADS)
+fn mask(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) { steps_mask(steps_all(), id.x, id.y, thread); }
+@compute @workgroup_size(THREADS)
+fn softmax(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    steps_softmax(steps_all(), ALL, id.x, id.y, thread);
+}
+@compute @workgroup_size(THREADS)
+fn weighted(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    steps_sum_KV(steps_all(), ALL, plane_v(), OUT_STEPS + id.y * N_HEAD * HEAD_DIM, id.x, id.y, thread);
+}
