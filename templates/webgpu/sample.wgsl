@@ -1,7 +1,7 @@
 /* sample.wgsl -- from logits to the next token, by two dispatches: sample_scan in GROUPS workgroups, which penalises what was said lately
- * and finds the best token of each span of the vocabulary; sample_draw in one, which draws a token, writes it into the text and makes the step
- * of that token.  It is runtime/library/sample.c, whose order of operations it keeps: the same token comes out for the same logits, history
- * and random numbers.
+ * and finds the best token of each span of the vocabulary; sample_draw in one, which draws a token, writes it into the text and makes its
+ * step.  It is runtime/library/sample.c, whose order of operations it keeps: the same token comes out for the same logits, history and
+ * random numbers.
  *
  * The module has
  *     var<storage, read_write> arena: array<u32>;          a row of N_VOCAB logits, and 2 GROUPS words of scratch between the dispatches
@@ -11,7 +11,8 @@
  *     var<storage, read_write> next: array<u32>;           sample_draw: the same buffer, words as of forge_step
  *     const THREADS                                        of a workgroup, a power of two, 16 at least
  *     const N_VOCAB, GROUPS                                at most 524,288 and 1,024; a few hundred tokens for each group are best
- * and two kernels that have one call each.  row, scratch: words of the arena.
+ * and two kernels that have one call each, sample_scan_span() and sample_draw_token().  row, scratch: words of the arena.  Workgroup memory:
+ * 8,364 + 8 THREADS + 4 GROUPS bytes.
  *
  * sampling:
  *     0  temperature, f32; 0: the likeliest token          4  repeat_penalty, f32; 0 or 1: none
@@ -24,11 +25,11 @@
  * No token can be drawn where a logit is NaN or plus infinity or all are minus infinity: then word 6 says so, the text gets token 0, and
  * random numbers stay.  Behind the end of the text nothing is written; the step goes on nevertheless, and must not be run.
  *
- * What may differ from the reference.  Penalties, the temperature's inverse and the likeliest token are exact, in integers.  Weights are made of
- * sums, differences and products of floats, each of them rounded by itself; WGSL leaves open the direction, machines round to nearest.  One
- * that rounds otherwise has weights that are off by some 2^-22, and so, of about 2^20 tokens, another one.  Differences of logits below
- * 2^-126, which a machine may take as 0, count only at temperatures below 1e-30.  Where penalties turn all logits into minus infinity the
- * reference has token 0, here no token can be drawn. */
+ * What may differ from the reference.  Penalties, the temperature's inverse and the likeliest token are exact, in integers.  Weights are
+ * made of sums, differences and products of floats, each of them rounded by itself; WGSL leaves open the direction, machines round to
+ * nearest.  One that rounds otherwise has weights that are off by some 2^-22, and so, of about 2^20 tokens, another one.  Differences of
+ * logits below 2^-126, which a machine may take as 0, count only at temperatures below 1e-30.  Where penalties turn all logits into minus
+ * infinity the reference has token 0, here no token can be drawn. */
 
 const SAMPLE_SPAN = (N_VOCAB + GROUPS - 1u) / GROUPS;
 const SAMPLE_CANDIDATES = 384u;
