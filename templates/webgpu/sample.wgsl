@@ -11,8 +11,8 @@
  *     var<storage, read_write> next: array<u32>;           sample_draw: the same buffer, words as of forge_step
  *     const THREADS                                        of a workgroup, a power of two, 16 at least
  *     const N_VOCAB, GROUPS                                at most 524,288 and 1,024; a few hundred tokens for each group are best
- * and two kernels that have one call each, sample_scan_span() and sample_draw_token().  row, scratch: words of the arena.  Workgroup memory:
- * 8,364 + 8 THREADS + 4 GROUPS bytes.
+ * and two kernels of one call each, sample_scan_span() and sample_draw_token().  row, scratch: words of the arena.
+ * Workgroup memory: 8,364 + 8 THREADS + 4 GROUPS bytes.
  *
  * sampling:
  *     0  temperature, f32; 0: the likeliest token          4  repeat_penalty, f32; 0 or 1: none
@@ -208,9 +208,10 @@ fn sample_rounded(x: f32, zero: u32) -> f32 { return bitcast<f32>(bitcast<u32>(x
 fn sample_step(p: f32, f: f32, add: f32, zero: u32) -> f32 { return sample_rounded(sample_rounded(p * f, zero) + add, zero); }
 /* 2^-x as a fixed-point number with 40 bits behind the point, x >= 0; 0 from 2^-40 on and for NaN. */
 fn sample_exp2_minus(x: f32, zero: u32) -> vec2u {
-    if ((bitcast<u32>(x) & 0x7fffffffu) >= bitcast<u32>(40.0f)) { return vec2u(0u); }
-    let n = u32(x);
-    let f = sample_rounded(x - f32(n), zero);
+    let at = sample_rounded(x, zero);
+    if ((bitcast<u32>(at) & 0x7fffffffu) >= bitcast<u32>(40.0f)) { return vec2u(0u); }
+    let n = u32(at);
+    let f = sample_rounded(at - f32(n), zero);
     var p = sample_step(0x1.ca8f0ap-14f, f, -0x1.4e600cp-10f, zero);
     p = sample_step(p, f, 0x1.39e9b0p-7f, zero);
     p = sample_step(p, f, -0x1.c694ecp-5f, zero);
