@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh PROGRAM NODE_MODULES [OPTIONS] -- the kernels of templates/webgpu under Node, on SwiftShader: PROGRAM (formats.c) writes them with their
+# run.sh PROGRAM NODE_MODULES [OPTIONS] -- the kernels of templates/webgpu under Node, on SwiftShader: PROGRAM (formats.c, gemm.c) writes them with their
 # inputs and what should come out, run.mjs runs them.
 # NODE_MODULES: what `npm ci` made of package.json.  OPTIONS: as of tests/kernel/run.sh, such as --format q4_K.
 # From the environment: VK_ICD_FILENAMES, a Vulkan driver other than SwiftShader; TEMPLATES=DIR, templates other than those in PROGRAM;
