@@ -1,6 +1,6 @@
 /* gemm.wgsl -- products of prefill: y[token][row] = x[token] . w[row].
- * A workgroup computes a tile of TILE_TOKENS x TILE_ROWS in steps of the columns: weights, decoded, and x of a step lie in workgroup memory;
- * an invocation has 8 tokens x 4 rows in registers.  While a step is multiplied, the next one is on its way, packed, in registers.
+ * A workgroup computes a tile of TILE_TOKENS x TILE_ROWS in steps of the columns: weights, decoded, and x of a step lie in workgroup
+ * memory; an invocation has 8 tokens x 4 rows in registers.  While a step is multiplied, the next one is on its way, packed, in registers.
  *
  * In names SINK stands for what becomes of a result, PAIR for the binding of the second matrix of a pair, which has WEIGHTS' format and
  * shape: half of the rows of a tile are its.  The module has

@@ -84,17 +84,19 @@ static void module_write(const char *folder, bool floats, uint32_t threads)
     wgsl_write(w, &t);
     file_write(on.arena, arena_printf(on.arena, "%s.gemm%s.wgsl", format, floats ? "f" : ""), bytes_of(text_str(&t)));
 }
-/* Inputs are of gemm.wgsl's bindings; a kernel has those that it uses. */
+/* Buffers are those of gemm.wgsl's bindings 0 .. */
 static void task_put(struct text *list, bool floats, bool pair, uint32_t threads)
 {
-    const char *f = on.format->file, *of = floats ? "floats" : "acts";
-    text_printf(list, "%s{ \"name\": \"%s gemm%s_of_%s\", \"module\": \"%s.gemm%s.wgsl\", \"chosen\": [\"%s\", \"%s\"],\n", list->size ? ",\n" : "[",
-                f, pair ? "2" : "", of, f, floats ? "f" : "", arena_printf(on.arena, "gemm%s%s", floats ? "f" : "", pair ? "2" : ""), f);
-    text_printf(list, "  \"buffers\": [\"%s.weights\", \"%s.jobs\", \"%s.arena\"], \"want\": \"%s.%s\", \"results\": %u,\n", f, f, f, f,
-                floats && on.format->coding ? "sumf" : "sum", on.n_sums);
-    text_printf(list, "  \"steps\": [{ \"entry\": \"stage_%s\", \"groups\": [%u, %u], \"bindings\": [0, 1, 2] },\n", of, on.n_jobs, TOKENS_MOST);
+    const char *f = on.format->file, *of = floats ? "floats" : "acts", *kind = floats ? "f" : "", *two = pair ? "2" : "";
+    const uint32_t token_tiles = (TOKENS_MOST + threads / 2 - 1) / (threads / 2);
+    text_printf(list, "%s{ \"name\": \"%s gemm%s_of_%s\", \"module\": \"%s.gemm%s.wgsl\", \"chosen\": [\"gemm%s%s\", \"%s\"],\n",
+                list->size ? ",\n" : "[", f, two, of, f, kind, kind, two, f);
+    text_printf(list, "  \"buffers\": [\"%s.weights\", \"%s.jobs\", \"%s.arena\"], \"want\": \"%s.sum%s\", \"results\": %u,\n", f, f, f, f,
+                floats && on.format->coding ? "f" : "", on.n_sums);
+    text_printf(list, "  \"steps\": [{ \"entry\": \"stage_%s\", \"groups\": [%u, %u], \"bindings\": [0, 1, 2] },\n", of, on.n_jobs,
+                TOKENS_MOST);
     text_printf(list, "            { \"entry\": \"gemm%s_of_%s\", \"groups\": [%u, %u, %u], \"bindings\": [0, 1, 2], \"output\": 3 }],\n",
-                pair ? "2" : "", of, on.n_jobs, on.row_tiles, (TOKENS_MOST + threads / 2 - 1) / (threads / 2));
+                two, of, on.n_jobs, on.row_tiles, token_tiles);
     text_printf(list, "  \"cases\": [%s] }", text_str(&on.cases));
 }
 
@@ -112,7 +114,7 @@ void test_webgpu_gemm(void)
     if (!folder) die("KERNELS: the folder of gemm.wgsl");
     for (uint32_t f = 0; f < FORMAT_COUNT; f++) {
         const struct format *format = &format_table[f];
-        const uint32_t threads = f % 2 ? 128 : 256;
+        const uint32_t threads = f / 2 % 2 ? 128 : 256;
         on = (struct of_format){ .arena = a, .format = format, .cases.arena = a };
         for (uint32_t i = 0; i < COUNT_OF(shapes); i++) {
             if (shapes[i].cols % format->block_weights || !format_wanted(format->file)) continue;

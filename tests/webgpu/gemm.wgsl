@@ -9,8 +9,8 @@ const EPS = 1e-5;
 @group(0) @binding(2) var<storage, read_write> arena: array<u32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 
-/* Pieces where the matrix and, but for ~0, the norm's weights begin; words of the arena, where rows of x begin, how far from each other, and
- * where they are put; where results begin, [tokens][rows]. */
+/* Pieces where the matrix and, but for ~0, the norm's weights begin; words of the arena, where rows of x begin, how far from each other,
+ * and where they are put; where results begin, [tokens][rows]. */
 struct job { matrix: u32, norm: u32, x_at: u32, x_stride: u32, staged_at: u32, y_at: u32, rows: u32, cols: u32, tokens: u32 }
 
 /* Of the job at hand. */

@@ -96,7 +96,8 @@ const inputOf = name => bufferOf(new Uint32Array(bytesOf(name)), GPUBufferUsage.
 
 // Matrix times row takes SwiftShader seconds to compile, and what differs by format the other kernels show: these have units of 64, 8 and 4
 // columns, planes of all kinds and sums of 16.  A format that is asked for alone has it, too.
-const chosen = { 'gemv': ['q4_K', 'q6_K', 'q8_0', 'f16', 'f32'], 'gemv2': ['q4_K', 'f16'], 'gemvf': ['q6_K'], 'gemvf2': ['q4_K'] };
+const chosen = { 'gemv': ['q4_K', 'q6_K', 'q8_0', 'f16', 'f32'], 'gemv2': ['q4_K', 'f16'], 'gemvf': ['q6_K'], 'gemvf2': ['q4_K'],
+                 'gemm': ['q8_0', 'q4_K', 'q6_K', 'q2_K'], 'gemm2': ['q4_K'], 'gemmf': ['f32', 'f16', 'q6_K'], 'gemmf2': ['f16'] };
 const formats = existsSync('formats.json') ? JSON.parse(readFileSync('formats.json')) : [];
 for (const { format, places, unit_cols, floats, cases, sums, sumfs, matvecs } of formats) {
     const units = await moduleOf(`${format}.wgsl`), gemv = await moduleOf(`${format}.gemv.wgsl`);
@@ -120,11 +121,12 @@ for (const { format, places, unit_cols, floats, cases, sums, sumfs, matvecs } of
     for (const buffer of [weights, at, acts, rows, arena]) buffer.destroy();
 }
 
-// Other programs write down what runs.  Of these kernels, too, the slow ones are chosen, unless there are those of one format.
+// Other programs write down what runs.  Of prefill's products those are chosen that have all kinds of factors: codes and factors are what
+// values are made of, which all formats have above.
 const tasks = existsSync('tasks.json') ? JSON.parse(readFileSync('tasks.json')) : [];
 const alone = new Set(tasks.map(task => task.chosen[1])).size === 1;
 for (const { name, module, chosen: [choice, format], buffers, want, results, steps, cases } of tasks) {
-    if (!alone && chosen[choice] && !chosen[choice].includes(format)) continue;
+    if (!alone && !chosen[choice].includes(format)) continue;
     const code = await moduleOf(module), inputs = buffers.map(inputOf);
     const kernels = steps.map(step => ({ module: code, ...step, inputs: step.bindings.map(binding => [binding, inputs[binding]]) }));
     await check(name, kernels, results, want, 1, cases);
