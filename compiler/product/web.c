@@ -22,8 +22,10 @@ enum { STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
 enum { PIECES_REMEMBERED = 96 };  /* that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
 static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
-static const char *const files[] = { "model.wasm", "model.js", "model.d.ts", "run.js", "package.json" };
-enum { FILE_WASM, FILE_JS, FILE_TYPES, FILE_RUN, FILE_PACKAGE };
+static const char *const files[] = { "model.wasm", "model.js", "index.html", "page.js", "page.css", "worker.js", "cache.js", "sw.js",
+                                     "model.d.ts", "run.js", "package.json" };
+/* Texts of runtime/web are those from model.js to run.js; those before sw.js are kept by it for times without a network. */
+enum { FILE_WASM, FILE_JS, FILE_SW = 7, FILE_RUN = 9, FILE_PACKAGE };
 
 /* What stands of a file in model.js. */
 struct web_file { const char *name; uint64_t bytes; char sha256[SHA256_DIGEST_STRING_LENGTH]; };
@@ -87,7 +89,11 @@ static const char *not_ours(struct arena *a, const char *out)
     if (!names[0]) return NULL;
     for (size_t i = 0; names[i]; i++)
         if (!is_ours(names[i])) return arena_printf(a, "it holds %s, which forgec did not write", printable(a, names[i], strlen(names[i])));
-    return has_mark(a, arena_printf(a, "%s/%s", out, files[FILE_JS])) ? NULL : "forgec did not write it";
+    for (size_t i = FILE_JS; i <= FILE_RUN; i++) {   /* somebody's own index.html has no mark; other versions wrote fewer files */
+        const char *path = arena_printf(a, "%s/%s", out, files[i]);
+        if (file_exists(path) && !has_mark(a, path)) return arena_printf(a, "it holds %s, which forgec did not write", files[i]);
+    }
+    return file_exists(arena_printf(a, "%s/%s", out, files[FILE_JS])) ? NULL : "forgec did not write it";
 }
 
 void web_claim(struct arena *a, const char *out)
@@ -256,17 +262,33 @@ static const char *facts_text(struct arena *a, const struct library_input *in, c
     return text;
 }
 
+/* What sw.js is told: files it keeps, and a name for all of them together. */
+static const char *site_text(struct arena *a, const struct web_file *kept, size_t n)
+{
+    struct text hashes = { .arena = a }, t = { .arena = a };
+    char build[SHA256_DIGEST_STRING_LENGTH];
+    for (size_t i = 0; i < n; i++) text_puts(&hashes, kept[i].sha256);
+    SHA256Data((const uint8_t *)hashes.data, hashes.size, build);
+    text_printf(&t, "{ build: '%.16s', files: [\n", build);
+    for (size_t i = 0; i < n; i++) text_printf(&t, "  { file: '%s', sha256: '%s' },\n", kept[i].name, kept[i].sha256);
+    text_puts(&t, "] }");
+    return t.data;
+}
+
 /* A text of runtime/web with the mark before its first comment, and the facts in the place of the line that asks for them. */
 static struct bytes page_text(struct arena *a, const char *name, const char *facts)
 {
     const struct bytes file = resource_get(a, NULL, arena_printf(a, "runtime/web/%s", name));
+    const char *ending = strrchr(name, '.'), *begin = "//", *end_mark = "";
+    if (strcmp(ending, ".html") == 0) begin = "<!--", end_mark = " -->";
+    if (strcmp(ending, ".css") == 0) begin = "/*", end_mark = " */";
     struct text t = { .arena = a };
     const char *line = (const char *)file.data, *const end = line + file.size;
     bool marked = false;
     while (line < end) {
         const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
-        if (!marked && memcmp(line, "#!", 2)) {
-            text_puts(&t, "// " HEADER_MARK " " FORGEC_VERSION "\n");
+        if (!marked && memcmp(line, "#!", 2) && memcmp(line, "<!", 2)) {
+            text_printf(&t, "%s " HEADER_MARK " " FORGEC_VERSION "%s\n", begin, end_mark);
             marked = true;
         }
         if (facts && memmem(line, (size_t)(stop - line), "@facts", 6)) text_printf(&t, "const facts = %s;\n", facts);
@@ -295,7 +317,9 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
     text_printf(&t, "{\n  \"name\": \"%s\",\n  \"version\": \"1.0.0\",\n  \"description\": %s,\n", package_name(a, out), description);
     text_puts(&t, "  \"type\": \"module\",\n  \"main\": \"./model.js\",\n  \"types\": \"./model.d.ts\",\n"
                   "  \"exports\": { \".\": { \"types\": \"./model.d.ts\", \"default\": \"./model.js\" }, \"./*\": \"./*\" },\n"
-                  "  \"bin\": \"./run.js\",\n  \"files\": [\"model.wasm\", \"model.js\", \"model.d.ts\", \"run.js\", \"weights-*.bin\"],\n"
+                  "  \"bin\": \"./run.js\",\n  \"files\": [");
+    for (size_t i = 0; i < FILE_PACKAGE; i++) text_printf(&t, "\"%s\", ", files[i]);
+    text_puts(&t, "\"weights-*.bin\"],\n"
                   "  \"engines\": { \"node\": \">=18\" },\n  \"sideEffects\": false\n}\n");
     cJSON_free(description);
     cJSON_Delete(described);
@@ -369,10 +393,11 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
     struct outfile image = outfile_to(out, piece_take, &f);
     image_write(&image, in->writer);
     if (f.left > 0 || f.weights_left > 0) die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", out);
-    const struct web_file facts = write_file(&f, files[FILE_WASM], module);
-    write_file(&f, files[FILE_JS], page_text(a, files[FILE_JS], facts_text(a, in, &sizes, &facts, &f, hash)));
-    write_file(&f, files[FILE_TYPES], page_text(a, files[FILE_TYPES], NULL));
-    write_file(&f, files[FILE_RUN], page_text(a, files[FILE_RUN], NULL));
+    struct web_file written[COUNT_OF(files)] = { [FILE_WASM] = write_file(&f, files[FILE_WASM], module) };
+    for (size_t i = FILE_JS; i <= FILE_RUN; i++) {
+        const char *facts = i == FILE_JS ? facts_text(a, in, &sizes, &written[FILE_WASM], &f, hash) : i == FILE_SW ? site_text(a, written, i) : NULL;
+        written[i] = write_file(&f, files[i], page_text(a, files[i], facts));
+    }
     write_file(&f, files[FILE_PACKAGE], package_text(a, out, in));
     folder_commit(&f, out);
 }
