@@ -319,7 +319,8 @@ class WasmEngine {
 /** Gives the page its turn when the last one is a while ago. */
 function pauser(signal, milliseconds = 12) {
   let last = performance.now();
-  const turn = globalThis.scheduler?.yield ? () => globalThis.scheduler.yield()
+  // in a worker what goes on after scheduler.yield is before messages that wait, so none would end a text
+  const turn = globalThis.document && globalThis.scheduler?.yield ? () => globalThis.scheduler.yield()
     : typeof setImmediate === 'function' ? () => new Promise((go) => setImmediate(go))
     : () => new Promise((go) => {
       const { port1, port2 } = new MessageChannel();
