@@ -54,6 +54,7 @@ function downloadWords() {
   const seen = [];
   return ({ loaded, total, cached, waiting: others }) => {
     if (others) return 'Another tab is loading the model; this one waits for it.';
+    if (cached > 0 && cached === loaded) return `${megabytes(loaded)} of ${megabytes(total)}, kept on this device`;
     const now = performance.now();
     seen.push([now, loaded - cached]);
     while (seen.length > 2 && now - seen[0][0] > 4000) seen.shift();
@@ -160,11 +161,27 @@ function options() {
   return o;
 }
 
+/** Marks of code, strong text and headings become those; the rest of Markdown is read well as it is. */
+function markdown(to, text) {
+  to.replaceChildren();
+  for (const [i, part] of text.split(/^[ \t]*```/m).entries()) {
+    if (i % 2) {
+      to.append(element('pre', '', part.slice(part.indexOf('\n') + 1 || part.length).replace(/\n$/, '')));
+      continue;
+    }
+    const rule = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|^#{1,6} +(.+)$/m;
+    let rest = i ? part.replace(/^[^\n]*\n?/, '') : part;
+    for (let m; (m = rule.exec(rest)); rest = rest.slice(m.index + m[0].length))
+      to.append(rest.slice(0, m.index), element(m[1] === undefined ? 'strong' : 'code', '', m[1] ?? m[2] ?? m[3]));
+    to.append(rest);
+  }
+}
+
 const reasons = { aborted: 'stopped', length: 'as many tokens as wanted', context: 'the context is full' };
 
 /** The model's text into e, behind `before` and what was written already; resolves with all that was written and why it ended. */
 async function write(e, given, before = '', already = '') {
-  const body = e.querySelector('.body'), told = element('span', 'told', before), tail = document.createTextNode('');
+  const body = e.querySelector('.body'), told = element('span', 'told', before), tail = element('span');
   const note = element('span', 'note'), actions = element('div', 'actions');
   let text = already, reasoning = '', details = null, drawn = false, last = null, result = {};
   note.setAttribute('role', 'status');
@@ -178,7 +195,8 @@ async function write(e, given, before = '', already = '') {
     promptTokens > 1 ? `prompt ${promptTokens} tokens, ${rate(promptTokens, promptSeconds)}` : ''].filter(Boolean).join('; ');
   const draw = () => {
     drawn = false;
-    tail.data = text;
+    if (info.hasChat) markdown(tail, text);
+    else tail.textContent = text;
     if (reasoning && !details) {
       details = element('details', 'reasoning');
       details.append(element('summary', '', 'Reasoning'), element('div'));
@@ -220,12 +238,12 @@ function forgetButtons() { for (const button of log.querySelectorAll('.actions b
 async function answer() {
   forgetButtons();
   const system = fields.system.value.trim(), e = message('assistant', name, '');
-  const { text, actions } = await write(e, { input: (system ? [{ role: 'system', content: system }] : []).concat(messages), options: options() });
+  const at = messages.length, input = (system ? [{ role: 'system', content: system }] : []).concat(messages);
+  const { text, actions } = await write(e, { input, options: options() });
   if (!e.isConnected) return;
-  const said = { role: 'assistant', content: text };
-  messages.push(said);
+  if (text) messages.push({ role: 'assistant', content: text });
   addButton(actions, 'Again', () => {
-    messages.splice(messages.indexOf(said));
+    messages.length = at;
     e.remove();
     answer();
   });
@@ -236,7 +254,7 @@ async function tell(beginning, so = '', e = null) {
   e ??= message('story', name, '');
   const { text, actions, reason } = await write(e, { input: beginning + so, options: options() }, beginning, so);
   if (!e.isConnected) return;
-  if (reason !== 'context') addButton(actions, 'Go on', () => tell(beginning, text, e));
+  if (reason === 'length' || reason === 'aborted') addButton(actions, 'Go on', () => tell(beginning, text, e));
   addButton(actions, 'Again', () => tell(beginning, '', e));
 }
 

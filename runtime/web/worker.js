@@ -3,7 +3,11 @@
 import { load, about, ModelError } from './model.js';
 
 let model = null, running = null;
-const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
+
+function median(list) {
+  const sorted = list.sort((a, b) => a - b), half = list.length >> 1;
+  return list.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
 
 /** What is measured of a text: seconds of its prompt and of its generation, with the tokens of each. */
 class Meter {

@@ -3,6 +3,7 @@
 // STORY: the storyteller in pieces of 1 MiB; WORDS: a model of vectors; CHAT: one with a template; KEEP: for what chromium keeps.  SHOTS=DIR: pictures.
 import { createServer } from 'node:http';
 import { existsSync, readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import assert from 'node:assert/strict';
 import { browse } from '../server/clients/browser.mjs';
@@ -37,7 +38,7 @@ function answer(request, response) {
 }
 async function serve() {
   server = createServer(answer).on('connection', (socket) => { sockets.add(socket); socket.on('close', () => sockets.delete(socket)); });
-  await new Promise((ready) => server.listen(port, '127.0.0.1', ready));
+  await new Promise((ready) => server.listen(port, ready));
   port = server.address().port;
 }
 function silence() {
@@ -296,14 +297,62 @@ await test('on a phone, in the dark', async () => {
   await page.run("document.getElementById('open-settings').click()");
   await shot('phone-settings');
 });
-await test('offline, with nothing here', async () => {
+await test('a page of one\'s own, on its thread: the Cache API', async () => {
   await clear();
-  await page.send('Network.enable');
-  await page.run("document.title = 'old'");
+  await media('light', 1100, 760);
+  await open();
+  const own = `import('./model.js').then(({ load }) => load({ cache: true })).then((model) => model.about().storage.kind, (error) => error.message)`;
+  asked = [];
+  assert.equal(await page.run(own), 'entries');
+  assert.equal(weightsAsked().length, 8);
+  asked = [];
+  assert.equal(await page.run(own), 'entries');
+  assert.deepEqual(weightsAsked(), []);
+  await page.run(`(async () => {
+    for (const name of await caches.keys()) if (name.startsWith('forgec weights')) {
+      const cache = await caches.open(name);
+      for (const request of await cache.keys()) if (request.url.endsWith('-1.bin')) await cache.put(request, new Response(new Uint8Array(1 << 20)));
+        else if (request.url.endsWith('-4.bin')) await cache.put(request, new Response('short'));
+    }
+  })()`);
+  asked = [];
+  assert.equal(await page.run(own), 'entries');
+  assert.deepEqual(weightsAsked(), ['weights-1.bin', 'weights-4.bin']);
+});
+await test('a browser without SIMD', async () => {
+  spoil = only('worker.js', { change: (body) => Buffer.concat([body, Buffer.from('\nWebAssembly.validate = () => false;\n')]) });
+  await open();
+  await failed('no_simd', 'no WebAssembly with SIMD');
+});
+await test('while it comes', async () => {
+  await clear();
+  spoil = (name) => (name === 'weights-5.bin' ? { slowly: 500 } : null);
+  await page.send('Page.navigate', { url: `${url()}?${++visit}` });
+  await page.until("document.getElementById('loaded')?.textContent.startsWith('5.9')");
+  await shot('loading');
+  await page.until(shown('welcome'));
+});
+await test('offline, with nothing here', async () => {
+  await open();
+  await page.until('navigator.serviceWorker.ready.then((r) => r.active.state === "activated")');
+  await page.send('Storage.clearDataForOrigin', { origin: url().slice(0, -1), storageTypes: 'file_systems' });
   silence();
-  await page.send('Page.navigate', { url: 'about:blank' });
-  const said = await page.run("'nothing of ours is shown: ' + location.href");
-  assert(said.includes('about:blank'));
+  await open();
+  await failed('network', 'weights-0.bin cannot be fetched');
+  await page.send('Network.enable');
+  await page.send('Network.emulateNetworkConditions', { offline: true, latency: 0, downloadThroughput: -1, uploadThroughput: -1 });
+  await page.run("document.getElementById('retry').click()");
+  await page.until("document.getElementById('failure').dataset.code === 'offline'");
+  await failed('offline', 'There is no network, and weights-0.bin is not kept');
+  await page.send('Network.disable');
+  await serve();
+});
+await test('without https', async () => {
+  const host = Object.values(networkInterfaces()).flat().find((i) => i.family === 'IPv4' && !i.internal)?.address;
+  if (!host) return;
+  await page.send('Page.navigate', { url: `http://${host}:${port}/?${++visit}` });
+  await page.until(`location.search === '?${visit}' && ${shown('welcome')}`, 20);
+  assert.match(await textOf('#facts'), /came neither by https nor from this machine/);
 });
 await test('the console is clean', () => assert.deepEqual(complaints, []));
 await page.close();
