@@ -1,8 +1,8 @@
 // model.d.ts -- the types of model.js.
 
 export type ErrorCode =
-  | 'not_found' | 'http' | 'network' | 'wrong_size' | 'wrong_hash' | 'no_simd' | 'out_of_memory' | 'aborted'   // loading
-  | 'offline'
+  | 'not_found' | 'http' | 'network' | 'offline' | 'wrong_size' | 'wrong_hash' | 'no_simd' | 'out_of_memory'   // loading
+  | 'aborted'
   | 'context_full' | 'cannot_rewind' | 'not_finite' | 'busy' | 'closed' | 'bad_argument' | 'wrong_kind'        // steps
   | 'no_tokenizer' | 'no_template' | 'refused' | 'stuck' | 'no_room' | 'failed';
 
