@@ -62,6 +62,10 @@ export class GpuEngine {
       }));
     }
     await this.#openDevice();
+    await this.#files.keeping(() => this.#make());
+  }
+
+  async #make() {
     const scopes = ['out-of-memory', 'validation'];
     for (const scope of scopes) this.#device.pushErrorScope(scope);
     try {
@@ -70,7 +74,7 @@ export class GpuEngine {
       this.#bind();
     } finally {
       const [validation, memory] = [await this.#device.popErrorScope(), await this.#device.popErrorScope()];
-      if (memory) throw this.#error('out_of_memory', `The GPU has no memory for the model: ${this.about().memoryMiB} MiB.`, memory);
+      if (memory) throw this.#error('out_of_memory', `The GPU has no memory for the model: ${Math.ceil(this.about().memoryBytes / 2 ** 20)} MiB.`, memory);
       if (validation) throw this.#error('failed', `WebGPU refused the model: ${validation.message}`, validation);
     }
   }
@@ -452,7 +456,7 @@ export class GpuEngine {
   /** For people: what computes. */
   about() {
     const info = this.#adapter?.info ?? {}, sum = [this.#plan.arenaBytes, this.#plan.stateBytes, this.#plan.imageBytes];
-    return { engine: 'webgpu', gpu: [info.vendor, info.architecture, info.device, info.description].filter(Boolean).join(' '),
-             variant: 'int8 products', memoryMiB: Math.ceil(sum.reduce((a, b) => a + b, 0) / 2 ** 20) };
+    const name = [info.vendor, info.architecture, info.description || info.device].filter(Boolean).join(' ');
+    return { device: `WebGPU on ${name || 'a GPU without a name'}, products of int8`, memoryBytes: sum.reduce((a, b) => a + b, 0) };
   }
 }

@@ -4,7 +4,7 @@ import { readFileSync, writeSync, openSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { load, engine, ModelError } from './model.js';
+import { about, load, ModelError } from './model.js';
 
 const help = `usage: node run.js [options]
 
@@ -133,7 +133,7 @@ async function write(model, o) {
 
 /** WebGPU where Node has none: npm's package of that name, here, where the program is run, or in $NODE_PATH. */
 async function webgpu() {
-  if (engine !== 'webgpu' || globalThis.navigator?.gpu) return undefined;
+  if (about().engine !== 'webgpu' || globalThis.navigator?.gpu) return undefined;
   const paths = [dirname(fileURLToPath(import.meta.url)), process.cwd()];
   let found;
   try {
