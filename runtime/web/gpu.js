@@ -8,8 +8,8 @@ const BUFFER_MOST = 2 ** 30;                           // of weights
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
 
 /** Launches of kernels.json by name. */
-const launchOf = ([kernel, groups, tokens, slices, tail, [state, stateBytes], slots]) =>
-  ({ kernel, groups, tokens, slices, tail, state, stateBytes, slots });
+const launchOf = ([kernel, groups, tokens, slices, tail, [least, most], [state, stateBytes], slots]) =>
+  ({ kernel, groups, tokens, slices, tail, least, most: most || Infinity, state, stateBytes, slots });
 const up = (n, to) => Math.ceil(n / to) * to;
 
 /** The 256 bits that runtime/run/random.h makes of a seed by splitmix64, as 8 words. */
@@ -243,9 +243,9 @@ export class GpuEngine {
   // ---- steps ----
 
   #encode(pass, launches, nTokens, nLogits) {
-    for (const { pipeline, group, groups, tokens, slices, tail } of launches) {
-      const rows = tokens ? Math.ceil((tail ? nLogits : nTokens) / tokens) : 1;
-      if (rows === 0) continue;
+    for (const { pipeline, group, groups, tokens, slices, tail, least, most } of launches) {
+      const wanted = tail ? nLogits : nTokens, rows = tokens ? Math.ceil(wanted / tokens) : 1;
+      if (rows === 0 || wanted < least || wanted > most) continue;
       pass.setPipeline(pipeline);
       pass.setBindGroup(0, group);
       pass.dispatchWorkgroups(groups, rows, slices);

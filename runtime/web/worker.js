@@ -73,7 +73,7 @@ const tasks = {
         await model.reset(0);
         await model.step(1);
         rows.generate.push(await rate(generate, async () => {
-          for (let i = 0; i < generate; i++) await model.step(model.sample({ temperature: 0, repeatPenalty: 0 }), { signal });
+          for await (const _ of model.draw(model.tokens, { temperature: 0, repeatPenalty: 0, maxTokens: generate, ignoreEnd: true, signal }));
         }));
       }
       await new Promise((turn) => setTimeout(turn));
