@@ -76,8 +76,8 @@ fn tile_is_full(tokens: u32, token_tile: u32) -> bool { return tokens - TILE_TOK
 
 /* ---- int8: steps of a unit ---- */
 /* Piece c of 16 columns of row r at TILE_ROWS c + (r ^ 2c): neighbours that put four pieces of two rows, and those that read the same of
- * many, meet different banks.  Factors: [columns that share one][row].  Of x: [token][block], the block, and of it d and, where weights have
- * something added, sums: d times the block's, or of its two pieces, if these have factors of their own, the word of stage.wgsl. */
+ * many, meet different banks.  Factors: [columns that share one][row].  Of x: [token][block], the block, and of it d and, where weights
+ * have something added, sums: d times the block's, or of its two pieces, if these have factors of their own, the word of stage.wgsl. */
 struct tile_two { q0: vec4u, q1: vec4u }
 var<workgroup> tile_w: array<vec4u, 4u * TILE_ROWS>;
 var<workgroup> tile_x: array<tile_two, THREADS>;
