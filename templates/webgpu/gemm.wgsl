@@ -11,8 +11,8 @@
  * Called by all invocations of the group, in uniform control flow: matrix, pair: the piece of WEIGHTS, of PAIR, where it begins; row_tile,
  * token_tile: which tile; thread: local_invocation_index.  Tiles beyond the end do nothing.
  *
- * gemm reads rows that stage.wgsl put in int8, one behind the other from word `acts` of the arena on; gemmf f32 rows that begin `stride`
- * words from each other at word `x`, and weights of any format.
+ * gemm reads rows that stage.wgsl put in int8 (acts, stride: there); gemmf f32 rows that begin `stride` words from each other at word `x`
+ * of the arena, and weights of any format.
  * Workgroup memory, with 256 threads and with 128: gemm 15,360 and 10,240 bytes, 1,024 more where 16 columns share a scale; gemmf 12,288
  * and 8,192.
  *
@@ -75,46 +75,46 @@ fn tile_store2_SINK(s: tile_sums, rows: u32, tokens: u32, row_tile: u32, token_t
 fn tile_is_full(tokens: u32, token_tile: u32) -> bool { return tokens - TILE_TOKENS * token_tile > TILE_TOKENS / 2u; }
 
 /* ---- int8: steps of a unit ---- */
-/* Piece c of 16 columns of row r at TILE_ROWS c + r, of token t at TILE_TOKENS c + (t ^ 2c): neighbours that put pieces of two tokens, and
- * those that read the same of many, meet different banks.  Factors: [columns that share one][row].  Scales: [block][token] d, and what
- * sums are, where weights have something added: of a block d * sum, or else, of two pieces, a word of stage.wgsl. */
+/* Piece c of 16 columns of row r at TILE_ROWS c + (r ^ 2c): neighbours that put four pieces of two rows, and those that read the same of
+ * many, meet different banks.  Factors: [columns that share one][row].  Of x: [token][block], the block, and of it d and, where weights
+ * have something added, sums: d times the block's, or of its two pieces, if these have factors of their own, the word of stage.wgsl. */
+struct tile_two { q0: vec4u, q1: vec4u }
 var<workgroup> tile_w: array<vec4u, 4u * TILE_ROWS>;
-var<workgroup> tile_x: array<vec4u, 4u * TILE_TOKENS>;
-var<workgroup> tile_scales: array<vec2f, 2u * TILE_TOKENS>;
+var<workgroup> tile_x: array<tile_two, THREADS>;
+var<workgroup> tile_scales: array<vec2f, THREADS>;
 var<workgroup> tile_factors_FORMAT: array<vec2f, 64u / SCALE_COLS_FORMAT * TILE_ROWS>;
 
-/* What an invocation brings of x: a piece each of two tokens, the scale and the sums of a block. */
-struct tile_part { q0: vec4u, q1: vec4u, d: u32, sums: u32 }
+/* What an invocation brings of x: a block of a token. */
+struct tile_part { q: tile_two, d: u32, sums: u32 }
 
-fn arena_piece(at: u32) -> vec4u { return vec4u(arena[at], arena[at + 1u], arena[at + 2u], arena[at + 3u]); }
-/* Where they lie in the first unit: the words of the pieces, and of d. */
-fn tile_part_at(acts: u32, units: u32, tokens: u32, token_tile: u32, thread: u32) -> vec3u {
-    let token = vec3u(0u, THREADS / 4u, 0u) + vec3u(vec2u(thread / 4u), thread % TILE_TOKENS);
-    return acts + STAGED_WORDS * units * min(TILE_TOKENS * token_tile + token, vec3u(tokens - 1u)) +
-           vec3u(vec2u(4u * (thread % 4u)), 16u + thread / TILE_TOKENS);
+/* Where it lies in the first unit. */
+fn tile_part_at(acts: u32, stride: u32, tokens: u32, token_tile: u32, thread: u32) -> u32 {
+    return staged_at(acts, 0u, min(TILE_TOKENS * token_tile + thread / 2u, tokens - 1u), thread % 2u, stride);
 }
-fn tile_part_load(at: vec3u, unit: u32) -> tile_part {
-    let a = at + STAGED_WORDS * unit;
-    return tile_part(arena_piece(a.x), arena_piece(a.y), arena[a.z], arena[a.z + 2u]);
+fn tile_part_load(first: u32, stride: u32, unit: u32) -> tile_part {
+    let at = staged_at(first, unit, 0u, 0u, stride);
+    let word = staged_word(stride);
+    return tile_part(tile_two(vec4u(arena[at], arena[at + word], arena[at + 2u * word], arena[at + 3u * word]),
+                              vec4u(arena[at + 4u * word], arena[at + 5u * word], arena[at + 6u * word], arena[at + 7u * word])),
+                     arena[at + 8u * word], arena[at + 9u * word]);
 }
-/* A unit's weights of row thread % TILE_ROWS, of which the invocation decodes some pieces, and x. */
+/* The row of a tile of which an invocation decodes pieces: its neighbours read the same. */
+fn tile_row(thread: u32) -> u32 { return thread / (THREADS / TILE_ROWS); }
 fn tile_fill_FORMAT(u: unit_FORMAT, x: tile_part, unit: u32, thread: u32) {
+    let row = tile_row(thread);
     for (var i = 0u; i < TILE_PIECES; i++) {
-        let c = thread / TILE_ROWS * TILE_PIECES + i;
-        tile_w[TILE_ROWS * c + thread % TILE_ROWS] = codes_FORMAT(u, c);
+        let c = thread % (THREADS / TILE_ROWS) * TILE_PIECES + i;
+        tile_w[TILE_ROWS * c + (row ^ (2u * c))] = codes_FORMAT(u, c);
         if (c % (SCALE_COLS_FORMAT / 16u) == 0u) {
-            tile_factors_FORMAT[TILE_ROWS * (16u * c / SCALE_COLS_FORMAT) + thread % TILE_ROWS] = factor_FORMAT(u, unit, c);
+            tile_factors_FORMAT[TILE_ROWS * (16u * c / SCALE_COLS_FORMAT) + row] = factor_FORMAT(u, unit, c);
         }
     }
-    let c = thread % 4u;
-    let token = (thread / 4u) ^ (2u * c);
-    tile_x[TILE_TOKENS * c + token] = x.q0;
-    tile_x[TILE_TOKENS * c + token + THREADS / 4u] = x.q1;
     var sums = bitcast<f32>(x.sums);
     if (SCALE_COLS_FORMAT == 32u) {
         let two = bitcast<i32>(x.sums);
         sums = bitcast<f32>(x.d) * f32(((two << 16u) >> 16u) + (two >> 16u));
     }
+    tile_x[thread] = x.q;
     tile_scales[thread] = vec2f(bitcast<f32>(x.d), sums);
 }
 /* A block of the four rows: their codes, factors of its columns; where 16 share one, of the first and of the others. */
@@ -124,8 +124,8 @@ struct tile_block {
 }
 fn tile_block_FORMAT(b: u32, thread: u32) -> tile_block {
     let row = thread % ROW_LANES;
-    let w0 = 2u * b * TILE_ROWS + row;
-    let w1 = w0 + TILE_ROWS;
+    let w0 = 2u * b * TILE_ROWS + (row ^ (4u * b));
+    let w1 = (2u * b + 1u) * TILE_ROWS + (row ^ (4u * b + 2u));
     let at0 = b * (32u / SCALE_COLS_FORMAT) * TILE_ROWS + row;
     let at1 = at0 + (32u / SCALE_COLS_FORMAT - 1u) * TILE_ROWS;
     let a0 = tile_factors_FORMAT[at0];
@@ -148,11 +148,11 @@ fn dot_more(w: vec4u, x: vec4u, sum: i32) -> i32 {
     return sum + dot4I8Packed(w.x, x.x) + dot4I8Packed(w.y, x.y) + dot4I8Packed(w.z, x.z) + dot4I8Packed(w.w, x.w);
 }
 fn dots_f32(sums: vec4i) -> vec4f { return bitcast<vec4f>(sums) - 12582912.0; }
-/* The block times the token whose pieces lie at x0 and x1 of tile_x, and the scale at d of tile_scales. */
-fn tile_product_FORMAT(w: tile_block, x0: u32, x1: u32, d: u32) -> vec4f {
-    let q0 = tile_x[x0];
-    let q1 = tile_x[x1];
-    let scale = tile_scales[d];
+/* The block times item x of tile_x. */
+fn tile_product_FORMAT(w: tile_block, x: u32) -> vec4f {
+    let q0 = tile_x[x].q0;
+    let q1 = tile_x[x].q1;
+    let scale = tile_scales[x];
     let p0 = vec4i(dot_more(w.w00, q0, SUM_BEGIN), dot_more(w.w10, q0, SUM_BEGIN),
                    dot_more(w.w20, q0, SUM_BEGIN), dot_more(w.w30, q0, SUM_BEGIN));
     if (SCALE_COLS_FORMAT == 32u) {
@@ -173,64 +173,63 @@ fn tile_times_FORMAT(before: tile_sums, is_full: bool, thread: u32) -> tile_sums
     var s = before;
     for (var b = 0u; b < 2u; b++) {
         let w = tile_block_FORMAT(b, thread);
-        let token = thread / ROW_LANES;
-        let x0 = 2u * b * TILE_TOKENS + (token ^ (4u * b));
-        let x1 = (2u * b + 1u) * TILE_TOKENS + (token ^ (4u * b + 2u));
-        let d = b * TILE_TOKENS + token;
-        s.t0 += tile_product_FORMAT(w, x0, x1, d);
-        s.t1 += tile_product_FORMAT(w, x0 + TOKEN_LANES, x1 + TOKEN_LANES, d + TOKEN_LANES);
-        s.t2 += tile_product_FORMAT(w, x0 + 2u * TOKEN_LANES, x1 + 2u * TOKEN_LANES, d + 2u * TOKEN_LANES);
-        s.t3 += tile_product_FORMAT(w, x0 + 3u * TOKEN_LANES, x1 + 3u * TOKEN_LANES, d + 3u * TOKEN_LANES);
+        let x = 2u * (thread / ROW_LANES) + b;
+        s.t0 += tile_product_FORMAT(w, x);
+        s.t1 += tile_product_FORMAT(w, x + 2u * TOKEN_LANES);
+        s.t2 += tile_product_FORMAT(w, x + 4u * TOKEN_LANES);
+        s.t3 += tile_product_FORMAT(w, x + 6u * TOKEN_LANES);
         if (is_full) {
-            s.t4 += tile_product_FORMAT(w, x0 + 4u * TOKEN_LANES, x1 + 4u * TOKEN_LANES, d + 4u * TOKEN_LANES);
-            s.t5 += tile_product_FORMAT(w, x0 + 5u * TOKEN_LANES, x1 + 5u * TOKEN_LANES, d + 5u * TOKEN_LANES);
-            s.t6 += tile_product_FORMAT(w, x0 + 6u * TOKEN_LANES, x1 + 6u * TOKEN_LANES, d + 6u * TOKEN_LANES);
-            s.t7 += tile_product_FORMAT(w, x0 + 7u * TOKEN_LANES, x1 + 7u * TOKEN_LANES, d + 7u * TOKEN_LANES);
+            s.t4 += tile_product_FORMAT(w, x + 8u * TOKEN_LANES);
+            s.t5 += tile_product_FORMAT(w, x + 10u * TOKEN_LANES);
+            s.t6 += tile_product_FORMAT(w, x + 12u * TOKEN_LANES);
+            s.t7 += tile_product_FORMAT(w, x + 14u * TOKEN_LANES);
         }
     }
     return s;
 }
-fn gemm_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, acts: u32, tokens: u32, row_tile: u32, token_tile: u32, thread: u32) {
+fn gemm_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, acts: u32, stride: u32, tokens: u32, row_tile: u32, token_tile: u32,
+                            thread: u32) {
     if (TILE_ROWS * row_tile >= rows || TILE_TOKENS * token_tile >= tokens) { return; }
     let units = (cols + 63u) / 64u;
-    let w_at = matrix + row_pieces_FORMAT(units) * min(TILE_ROWS * row_tile + thread % TILE_ROWS, rows - 1u);
-    let x_at = tile_part_at(acts, units, tokens, token_tile, thread);
+    let w_at = matrix + row_pieces_FORMAT(units) * min(TILE_ROWS * row_tile + tile_row(thread), rows - 1u);
+    let x_at = tile_part_at(acts, stride, tokens, token_tile, thread);
     let is_full = tile_is_full(tokens, token_tile);
     var sums = tile_zero();
     var w = load_FORMAT_WEIGHTS(w_at, 0u, units);
-    var x = tile_part_load(x_at, 0u);
+    var x = tile_part_load(x_at, stride, 0u);
     for (var unit = 0u; unit < units; unit++) {
         tile_fill_FORMAT(w, x, unit, thread);
         workgroupBarrier();
         let next = min(unit + 1u, units - 1u);
         w = load_FORMAT_WEIGHTS(w_at, next, units);
-        x = tile_part_load(x_at, next);
+        x = tile_part_load(x_at, stride, next);
         sums = tile_times_FORMAT(sums, is_full, thread);
         workgroupBarrier();                      /* before the next unit's */
     }
     tile_store_SINK(sums, rows, tokens, row_tile, token_tile, thread);
 }
-fn pair_load_FORMAT_WEIGHTS_PAIR(at: u32, unit: u32, units: u32, thread: u32) -> unit_FORMAT {
-    if (thread % TILE_ROWS < TILE_PAIRS) { return load_FORMAT_WEIGHTS(at, unit, units); }
+fn pair_load_FORMAT_WEIGHTS_PAIR(at: u32, unit: u32, units: u32, row: u32) -> unit_FORMAT {
+    if (row < TILE_PAIRS) { return load_FORMAT_WEIGHTS(at, unit, units); }
     return load_FORMAT_PAIR(at, unit, units);
 }
-fn gemm2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, acts: u32, tokens: u32, row_tile: u32, token_tile: u32,
-                                  thread: u32) {
+fn gemm2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, acts: u32, stride: u32, tokens: u32, row_tile: u32,
+                                  token_tile: u32, thread: u32) {
     if (TILE_PAIRS * row_tile >= rows || TILE_TOKENS * token_tile >= tokens) { return; }
     let units = (cols + 63u) / 64u;
-    let w_at = select(pair, matrix, thread % TILE_ROWS < TILE_PAIRS) +
-               row_pieces_FORMAT(units) * min(TILE_PAIRS * row_tile + thread % TILE_PAIRS, rows - 1u);
-    let x_at = tile_part_at(acts, units, tokens, token_tile, thread);
+    let row = tile_row(thread);
+    let w_at = select(pair, matrix, row < TILE_PAIRS) +
+               row_pieces_FORMAT(units) * min(TILE_PAIRS * row_tile + row % TILE_PAIRS, rows - 1u);
+    let x_at = tile_part_at(acts, stride, tokens, token_tile, thread);
     let is_full = tile_is_full(tokens, token_tile);
     var sums = tile_zero();
-    var w = pair_load_FORMAT_WEIGHTS_PAIR(w_at, 0u, units, thread);
-    var x = tile_part_load(x_at, 0u);
+    var w = pair_load_FORMAT_WEIGHTS_PAIR(w_at, 0u, units, row);
+    var x = tile_part_load(x_at, stride, 0u);
     for (var unit = 0u; unit < units; unit++) {
         tile_fill_FORMAT(w, x, unit, thread);
         workgroupBarrier();
         let next = min(unit + 1u, units - 1u);
-        w = pair_load_FORMAT_WEIGHTS_PAIR(w_at, next, units, thread);
-        x = tile_part_load(x_at, next);
+        w = pair_load_FORMAT_WEIGHTS_PAIR(w_at, next, units, row);
+        x = tile_part_load(x_at, stride, next);
         sums = tile_times_FORMAT(sums, is_full, thread);
         workgroupBarrier();                      /* before the next unit's */
     }
@@ -238,7 +237,7 @@ fn gemm2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, 
 }
 
 /* ---- floats: steps of 16 columns ---- */
-/* Columns 4i .. 4i+3 of the step: of row r at TILE_ROWS i + r, of token t at TILE_TOKENS i + (t ^ 2i). */
+/* Columns 4i .. 4i+3 of the step: of row r at TILE_ROWS i + (r ^ 2i), of token t at 4t + i. */
 var<workgroup> tile_wf: array<vec4f, 4u * TILE_ROWS>;
 var<workgroup> tile_xf: array<vec4f, 4u * TILE_TOKENS>;
 
@@ -252,32 +251,33 @@ fn tile_quads_load(x: u32, stride: u32, cols: u32, tokens: u32, token_tile: u32,
                       row_quad(x + stride * min(token + THREADS / 4u, tokens - 1u), quad, cols));
 }
 fn tile_quads_put(x: tile_quads, thread: u32) {
-    let i = thread % 4u;
-    let token = (thread / 4u) ^ (2u * i);
-    tile_xf[TILE_TOKENS * i + token] = x.q0;
-    tile_xf[TILE_TOKENS * i + token + THREADS / 4u] = x.q1;
+    tile_xf[thread] = x.q0;
+    tile_xf[thread + THREADS] = x.q1;
 }
 /* Columns PART_COLS part .. of the step, of a row of the tile. */
 fn tile_values_FORMAT(u: unit_FORMAT, row: u32, k: u32, part: u32) {
     let col = 16u * k + PART_COLS_FORMAT * part;
     var w = values_FORMAT(u, col / UNIT_COLS_FORMAT, col % UNIT_COLS_FORMAT / PART_COLS_FORMAT);
-    for (var i = 0u; i < PART_COLS_FORMAT / 4u; i++) { tile_wf[TILE_ROWS * (PART_COLS_FORMAT / 4u * part + i) + row] = w[i]; }
+    for (var j = 0u; j < PART_COLS_FORMAT / 4u; j++) {
+        let i = PART_COLS_FORMAT / 4u * part + j;
+        tile_wf[TILE_ROWS * i + (row ^ (2u * i))] = w[j];
+    }
 }
 fn tile_timesf(before: tile_sums, is_full: bool, thread: u32) -> tile_sums {
     var s = before;
     for (var i = 0u; i < 4u; i++) {
-        let row = TILE_ROWS * i + thread % ROW_LANES;
+        let row = TILE_ROWS * i + ((thread % ROW_LANES) ^ (2u * i));
         let w = mat4x4f(tile_wf[row], tile_wf[row + ROW_LANES], tile_wf[row + 2u * ROW_LANES], tile_wf[row + 3u * ROW_LANES]);
-        let x = TILE_TOKENS * i + ((thread / ROW_LANES) ^ (2u * i));
+        let x = 4u * (thread / ROW_LANES) + i;
         s.t0 += tile_xf[x] * w;
-        s.t1 += tile_xf[x + TOKEN_LANES] * w;
-        s.t2 += tile_xf[x + 2u * TOKEN_LANES] * w;
-        s.t3 += tile_xf[x + 3u * TOKEN_LANES] * w;
+        s.t1 += tile_xf[x + 4u * TOKEN_LANES] * w;
+        s.t2 += tile_xf[x + 8u * TOKEN_LANES] * w;
+        s.t3 += tile_xf[x + 12u * TOKEN_LANES] * w;
         if (is_full) {
-            s.t4 += tile_xf[x + 4u * TOKEN_LANES] * w;
-            s.t5 += tile_xf[x + 5u * TOKEN_LANES] * w;
-            s.t6 += tile_xf[x + 6u * TOKEN_LANES] * w;
-            s.t7 += tile_xf[x + 7u * TOKEN_LANES] * w;
+            s.t4 += tile_xf[x + 16u * TOKEN_LANES] * w;
+            s.t5 += tile_xf[x + 20u * TOKEN_LANES] * w;
+            s.t6 += tile_xf[x + 24u * TOKEN_LANES] * w;
+            s.t7 += tile_xf[x + 28u * TOKEN_LANES] * w;
         }
     }
     return s;
@@ -296,9 +296,9 @@ fn gemmf_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, x: u32, stride: 
     var next = tile_quads_load(x, stride, cols, tokens, token_tile, 0u, thread);
     for (var k = 0u; k < steps; k++) {
         for (var i = thread; i < TILE_ROWS * (16u / PART_COLS_FORMAT); i += THREADS) {
-            let row = i % TILE_ROWS;
+            let row = i / (16u / PART_COLS_FORMAT);
             let at = matrix + pieces * min(TILE_ROWS * row_tile + row, rows - 1u);
-            let part = i / TILE_ROWS;
+            let part = i % (16u / PART_COLS_FORMAT);
             tile_values_FORMAT(load_FORMAT_WEIGHTS(at, tile_unit_FORMAT(k, part), units), row, k, part);
         }
         tile_quads_put(next, thread);
@@ -320,9 +320,9 @@ fn gemmf2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32,
     var next = tile_quads_load(x, stride, cols, tokens, token_tile, 0u, thread);
     for (var k = 0u; k < steps; k++) {
         for (var i = thread; i < TILE_ROWS * (16u / PART_COLS_FORMAT); i += THREADS) {
-            let row = i % TILE_ROWS;
+            let row = i / (16u / PART_COLS_FORMAT);
             let at = select(pair, matrix, row < TILE_PAIRS) + pieces * min(TILE_PAIRS * row_tile + row % TILE_PAIRS, rows - 1u);
-            let part = i / TILE_ROWS;
+            let part = i % (16u / PART_COLS_FORMAT);
             tile_values_FORMAT(pair_load_FORMAT_WEIGHTS_PAIR(at, tile_unit_FORMAT(k, part), units, row), row, k, part);
         }
         tile_quads_put(next, thread);

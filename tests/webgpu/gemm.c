@@ -11,7 +11,7 @@
 enum { PIECE = 16, TOKENS_MOST = 130, COLS_MOST = 4352 };
 static const uint8_t nan_piece[PIECE] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255 };
 
-/* As in gemm.wgsl. */
+/* As in gemm.wgsl.  At staged_at there is room for a token more. */
 struct job { uint32_t matrix, norm, x_at, x_stride, staged_at, y_at, rows, cols, tokens; };
 _Static_assert(sizeof(struct job) == 36, "nine words");
 
@@ -47,7 +47,7 @@ static void job_add(uint64_t number, uint32_t tokens, uint32_t rows, uint32_t co
         if (on.format->coding) sums_add(on.arena, &on.sumf, &m, floats);
     }
     job.staged_at = (uint32_t)(on.rows.n / 4);
-    for (uint32_t i = 0; i < tokens * staged; i++) pile_add(on.arena, &on.rows, nan_piece, 4);
+    for (uint32_t i = 0; i < (tokens + 1) * staged; i++) pile_add(on.arena, &on.rows, nan_piece, 4);
     pile_add(on.arena, &on.jobs, &job, sizeof job);
     text_printf(&on.cases, "%s[%u, \"case %llu: %s, %u tokens, %u rows, %u columns\"]", on.n_sums ? ", " : "", on.n_sums,
                 (unsigned long long)number, norm ? "norm" : "row", tokens, rows, cols);

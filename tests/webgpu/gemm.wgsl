@@ -30,25 +30,29 @@ fn lower_FORMAT(m: job) -> u32 { return m.matrix + m.rows / 2u * row_pieces_FORM
 fn lower_rows(m: job) -> u32 { return m.rows - m.rows / 2u; }
 
 /* ---- int8 ---- */
+/* There is room for a token more in some. */
+fn stride_of(m: job) -> u32 { return m.tokens + m.cols / 32u % 2u; }
+
 @compute @workgroup_size(THREADS)
 fn stage_acts(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let m = jobs[id.x];
     if (id.y >= m.tokens) { return; }
-    let out = m.staged_at + staged_words(m.cols) * id.y;
-    if (m.norm == 0xffffffffu) { stage_row(m.x_at + m.x_stride * id.y, m.cols, out, thread); }
-    else { stage_norm_WEIGHTS(m.x_at + m.x_stride * id.y, m.norm, m.cols, EPS, out, thread); }
+    let at = m.x_at + m.x_stride * id.y;
+    if (m.norm == 0xffffffffu) { stage_row(at, m.cols, m.staged_at, id.y, stride_of(m), thread); }
+    else { stage_norm_WEIGHTS(at, m.norm, m.cols, EPS, m.staged_at, id.y, stride_of(m), thread); }
 }
 @compute @workgroup_size(THREADS)
 fn gemm_of_acts(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let m = jobs[id.x];
     results_begin(m);
-    gemm_FORMAT_WEIGHTS_row(m.matrix, m.rows, m.cols, m.staged_at, m.tokens, id.y, id.z, thread);
+    gemm_FORMAT_WEIGHTS_row(m.matrix, m.rows, m.cols, m.staged_at, stride_of(m), m.tokens, id.y, id.z, thread);
 }
 @compute @workgroup_size(THREADS)
 fn gemm2_of_acts(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let m = jobs[id.x];
     results_begin(m);
-    gemm2_FORMAT_WEIGHTS_PAIR_pair(m.matrix, lower_FORMAT(m), lower_rows(m), m.cols, m.staged_at, m.tokens, id.y, id.z, thread);
+    gemm2_FORMAT_WEIGHTS_PAIR_pair(m.matrix, lower_FORMAT(m), lower_rows(m), m.cols, m.staged_at, stride_of(m), m.tokens, id.y, id.z,
+                                   thread);
 }
 
 /* ---- floats ---- */
