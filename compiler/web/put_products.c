@@ -119,9 +119,9 @@ void web_put_stage(struct writer *w)
     web_use(w, "stage.wgsl", (struct web_words){ .weights = "vectors" });
     const char *with = norm ? arena_printf(w->arena, "%s, %uu, %s", web_vector(w, norm->weight), cols, web_float(w, norm->attr.eps)) : NULL;
     if (w->wg->staged.exists) {
-        const char *out = web_row(w, web_place_in(w->group->input, &w->wg->staged), "group.y");
-        if (norm) web_put(w, "stage_norm_vectors(%s, %s, %s, thread);", at, with, out);
-        else web_put(w, "stage_row(%s, %uu, %s, thread);", at, cols, out);
+        const uint32_t out = (uint32_t)(w->wg->staged.offset / 4);
+        if (norm) web_put(w, "stage_norm_vectors(%s, %s, %uu, group.y, %uu, thread);", at, with, out, w->plan->chunk);
+        else web_put(w, "stage_row(%s, %uu, %uu, group.y, %uu, thread);", at, cols, out, w->plan->chunk);
     }
     if (w->wg->rows_in.exists)
         web_put(w, "stagef_norm_vectors(%s, %s, %s, thread);", at, with,
@@ -142,10 +142,10 @@ static void put_tiles(struct writer *w, uint32_t i, uint32_t first_tile)
     web_use(w, "gemm.wgsl", (struct web_words){ .format = format, .weights = m, .pair = pair, .sink = sink });
     put_store(w, i);
     /* rows of f32 are where their tokens are, staged ones where the first of them is the first with logits */
-    const char *input = !floats ? arena_printf(w->arena, "%uu", (uint32_t)(staged.offset / 4))
+    const char *input = !floats ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(staged.offset / 4), w->plan->chunk)
         : w->wg->rows_in.exists ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(x.offset / 4), (uint32_t)(x.stride / 4))
         : arena_printf(w->arena, "%s, %uu", web_row(w, x, "forge_token(0u)"), (uint32_t)(x.stride / 4));
-    web_put(w, "gemm%s%s_%s_%s%s%s_%s(0u, %s%lluu, %lluu, %s, tokens, group.x%s, group.y, thread);", floats ? "f" : "", pair ? "2" : "",
+    web_put(w, "gemm%s%s_%s_%s%s%s_%s(0u, %s%lluu, %lluu, %s, tokens, rows%s, tile %% groups.y, thread);", floats ? "f" : "", pair ? "2" : "",
             format, m, pair ? "_" : "", pair ? pair : "", sink, pair ? "0u, " : "", (unsigned long long)run->rows,
             (unsigned long long)weight->cols, input, first_tile ? arena_printf(w->arena, " - %uu", first_tile) : "");
 }
@@ -154,10 +154,12 @@ void web_put_gemm(struct writer *w)
 {
     uint32_t first = 0;
     web_put(w, "let tokens = step.n_tokens - forge_token(0u);");
+    web_put(w, "let tile = group.x + group.y * groups.x;");              /* neighbours have the same rows */
+    web_put(w, "let rows = tile / groups.y;");
     for (uint32_t i = 0; i < w->wg->n_runs; i++) {
         const uint32_t end = first + web_tiles(w->group, &w->wg->runs[i]);
         const bool last = i + 1 == w->wg->n_runs;
-        if (!last) web_put(w, "if (group.x < %uu) {", end);
+        if (!last) web_put(w, "if (rows < %uu) {", end);
         put_tiles(w, i, first);
         if (!last) {
             web_put(w, "return;");
