@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ROW_AT: words of the arena before the row, and behind the scratch. */
+/* ROW_AT: words of the arena before the row. */
 enum { DRAWS_MOST = 65, TEXT_MOST = 80, ROW_AT = 5, N_OPTIONS = 6 };
 
 /* ---- logits ---- */
