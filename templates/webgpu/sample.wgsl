@@ -398,7 +398,7 @@ fn sample_locate(list: sample_list, kept: sample_kept, ties: bool, key: u32, at:
         first += found.bin * each;
         n = min(each, n - min(n, found.bin * each));
         level++;
-        if (each == 1u) { break; }
+        if (each <= 1u) { break; }
     }
     return sample_item(list, first).y;
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ROW_AT: words of the arena before the row, and behind the scratch. */
+/* ROW_AT: words of the arena before the row. */
 enum { DRAWS_MOST = 65, TEXT_MOST = 80, ROW_AT = 5, N_OPTIONS = 6 };
 
 /* ---- logits ---- */
@@ -88,14 +88,20 @@ static struct model_sampling options_any(uint32_t n_vocab)
     const float some = (float)random_in(1, n_vocab + 3);
     return (struct model_sampling){
         .size = sizeof(struct model_sampling),
-        .temperature = PICK(0.8f, 0.8f, 1, 0.3f, 2.7f, 50, 0, 1e-3f, 1e-39f),
+        .temperature = PICK(0.8f, 0.8f, 0.8f, 1, 1, 0.3f, 2.7f, 50, 0, 1e-3f, 1e-39f),
         .top_k = (int32_t)PICK(40, 40, 40, 0, 0, 1, 7, 300, some),
         .top_p = PICK(0.95f, 0.95f, 0, 0.5f, 0.01f, 1, 1e-12f, 0.99999994f),
-        .min_p = PICK(0, 0, 0, 0.05f, 0.7f, 1, 1e-9f),
-        .repeat_penalty = PICK(0, 1, 1.1f, 1.1f, 1.7f, 0.6f, 3e-3f),
+        .min_p = PICK(0, 0, 0, 0, 0.05f, 0.05f, 0.7f, 1, 1e-9f),
+        .repeat_penalty = PICK(0, 1, 1.1f, 1.1f, 1.5f, 0.6f, 3e-3f),
         .repeat_last_n = (int32_t)PICK(64, 64, 20, 1, 0),
     };
 }
+/* What a case begins with, on logits like those of a model. */
+static const struct model_sampling usual[] = {
+    { .size = sizeof *usual, .temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f,
+      .repeat_penalty = 1.1f, .repeat_last_n = 64 },
+    { .size = sizeof *usual, .temperature = 1, .top_p = 0.9f },
+};
 static const char *options_text(struct arena *a, const struct model_sampling *o)
 {
     return arena_printf(a, "temperature %g, top_k %d, top_p %g, min_p %g, penalty %g of %d", (double)o->temperature, o->top_k,
@@ -126,9 +132,11 @@ static void case_add(struct text *list, struct arena *a, uint32_t n_vocab, uint3
     for (uint32_t i = 0; i < draws; i++) {
         if (!one_kind) kind = random_below(N_DRAWABLE);
         if (!one_set) o = options_any(n_vocab);
+        if (i < COUNT_OF(usual)) o = usual[i];
+        if (i == draws - 1) o.repeat_penalty = PICK(1.5f, 1.1f, 0.6f), o.repeat_last_n = 64;      /* these logits are compared */
         options_put(&options[N_OPTIONS * i], &o);
         text_printf(list, "%s\"%s\"", i ? ", " : "", options_text(a, &o));
-        kinds[i] = i == bad_at ? N_DRAWABLE + random_below(N_KINDS - N_DRAWABLE) : kind;
+        kinds[i] = i == bad_at ? N_DRAWABLE + random_below(N_KINDS - N_DRAWABLE) : i < COUNT_OF(usual) ? ANY : kind;
         memcpy(logits, all + (size_t)kinds[i] * n_vocab, n_vocab * sizeof *logits);
         const int32_t token = model_sample(&m, logits, &o);
         if (token < 0 && token != MODEL_NOT_FINITE) bad("the reference says %d", token);
