@@ -26,14 +26,15 @@ const NO_SCORE = -1e30;
 const LOG2E = 1.44269504;
 
 /* cap tanh(s / cap); small ones by a series, where the other form has no digits left. */
-fn score_capped(s: f32, cap: f32) -> f32 {
+fn scores_capped(s: vec4f, cap: f32) -> vec4f {
     if (cap == 0.0) { return s; }
     let x = s / cap;
     let square = x * x;
     let small = x * (1.0 - square * (0.333333333 - square * 0.133333333));
-    let large = 1.0 - 2.0 / (1.0 + exp2(min(2.0 * LOG2E * x, 100.0)));
-    return cap * select(large, small, square < 0.01);
+    let large = 1.0 - 2.0 / (1.0 + exp2(min(2.0 * LOG2E * x, vec4f(100.0))));
+    return cap * select(large, small, square < vec4f(0.01));
 }
+fn score_capped(s: f32, cap: f32) -> f32 { return scores_capped(vec4f(s), cap).x; }
 
 const ATTENTION_TILE = 64u;                      /* positions */
 const ATTENTION_COLS = 32u;                      /* of K, at a time */

@@ -189,10 +189,8 @@ fn attention_chunk_KV(c: chunk, of_all: attention, k: kv_plane, v: kv_plane, kv_
 }
 /* Four rows' scores at a position, times log2(e). */
 fn chunk_scores(s: vec4f, cap: f32, position: u32, window: vec4u, last: vec4u) -> vec4f {
-    var x = s;
-    if (cap != 0.0) { x = vec4f(score_capped(s.x, cap), score_capped(s.y, cap), score_capped(s.z, cap), score_capped(s.w, cap)); }
     let at = vec4u(position);
-    return select(vec4f(NO_SCORE), x * LOG2E, (at <= last) & (at >= window));
+    return select(vec4f(NO_SCORE), scores_capped(s, cap) * LOG2E, (at <= last) & (at >= window));
 }
 /* A row may have seen nothing yet: then its maximum is no score's either. */
 fn chunk_weight(s: vec4f, most: vec4f) -> vec4f { return select(exp2(s - most), vec4f(0.0), s <= vec4f(NO_SCORE)); }
