@@ -333,9 +333,9 @@ static void config_write(struct text *list, const char *folder)
                 c->neox ? " neox" : "", c->norms ? ", norms" : "", c->heads, c->splits, c->window, c->ring, c->cap,
                 c->sinks ? ", sinks" : "", c->causal ? "" : ", all of the step");
     text_printf(list, "  \"kind\": \"%s\", \"head_dim\": %u, \"n_head\": %u, \"n_group\": %u, \"group\": %u, \"heads\": %u, \"each\": %u, "
-                "\"rows\": %u, \"splits\": %u, \"causal\": %s, \"ways\": [%u, %u, %u],\n", kind_name[c->kind], c->head_dim, c->n_head, c->n_group,
-                group, c->heads, EACH, c->head_dim > 128 ? 32u : 64u, c->splits, c->causal ? "true" : "false", c->ways & DECODE, c->ways & PREFILL,
-                c->ways & STEPS);
+                "\"rows\": %u, \"splits\": %u, \"causal\": %s, \"ways\": [%u, %u, %u],\n", kind_name[c->kind], c->head_dim, c->n_head,
+                c->n_group, group, c->heads, EACH, c->head_dim > 128 ? 32u : 64u, c->splits, c->causal ? "true" : "false",
+                c->ways & DECODE, c->ways & PREFILL, c->ways & STEPS);
     text_printf(list, "  \"out_decode\": %u, \"out_chunk\": %u, \"out_steps\": %u, \"gaps\": [", on.out_decode, on.out_chunk, on.out_steps);
     const uint32_t behind[] = { on.stride, on.out_decode, on.out_chunk, on.out_steps, on.parts, on.ml, on.scores, on.arena_words };
     for (uint32_t i = 0; i < COUNT_OF(behind); i++) text_printf(list, "%s[%u, %u]", i ? ", " : "", behind[i] - GAP, behind[i]);
