@@ -650,7 +650,7 @@ static const char *missing_gpu_key(struct arena *a, struct profile *p)
 static const char *missing_webgpu_tile(struct arena *a, struct profile *p)
 {
     static const char *const needed[] = { "gemv_threads", "gemv_groups", "gemv_rows", "gemv_lanes", "attention_splits",
-                                          "attention_threads", "gemm_tokens", "gemm_rows", "gemm_threads",
+                                          "attention_threads", "gemm_threads",
                                           "stage_threads", "sample_groups", "sample_threads", "prefill_chunk" };
     for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++)
         for (size_t k = 0; k < COUNT_OF(needed); k++)

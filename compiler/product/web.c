@@ -23,9 +23,11 @@ enum { STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
 enum { PIECES_REMEMBERED = 96 };  /* that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
 static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
-static const char *const files[] = { "model.wasm", "model.js", "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.wgsl",
-                                     "kernels.json" };
-enum { FILE_WASM, FILE_JS, FILE_TYPES, FILE_RUN, FILE_PACKAGE, FILE_GPU, FILE_KERNELS, FILE_LAUNCHES };
+static const char *const files[] = { "model.wasm", "model.js", "index.html", "page.js", "page.css", "worker.js", "cache.js", "sw.js",
+                                     "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.wgsl", "kernels.json" };
+/* Texts of runtime/web are those from model.js to run.js; those before sw.js are kept by it for times without a network.  Those behind
+ * package.json are WebGPU's. */
+enum { FILE_WASM, FILE_JS, FILE_SW = 7, FILE_RUN = 9, FILE_PACKAGE, FILE_GPU, FILE_KERNELS, FILE_LAUNCHES };
 
 /* What stands of a file in model.js. */
 struct web_file { const char *name; uint64_t bytes; char sha256[SHA256_DIGEST_STRING_LENGTH]; };
@@ -89,7 +91,11 @@ static const char *not_ours(struct arena *a, const char *out)
     if (!names[0]) return NULL;
     for (size_t i = 0; names[i]; i++)
         if (!is_ours(names[i])) return arena_printf(a, "it holds %s, which forgec did not write", printable(a, names[i], strlen(names[i])));
-    return has_mark(a, arena_printf(a, "%s/%s", out, files[FILE_JS])) ? NULL : "forgec did not write it";
+    for (size_t i = FILE_JS; i <= FILE_RUN; i++) {   /* somebody's own index.html has no mark; other versions wrote fewer files */
+        const char *path = arena_printf(a, "%s/%s", out, files[i]);
+        if (file_exists(path) && !has_mark(a, path)) return arena_printf(a, "it holds %s, which forgec did not write", files[i]);
+    }
+    return file_exists(arena_printf(a, "%s/%s", out, files[FILE_JS])) ? NULL : "forgec did not write it";
 }
 
 void web_claim(struct arena *a, const char *out)
@@ -221,11 +227,9 @@ static void check_memory(const struct library_input *in, const struct web_sizes 
         remedy);
 }
 
-/* What of WebGPU is beside the module: the kernels, and what tells of their launches. */
-struct gpu_files { struct web_file kernels, launches; };
-
-static const char *facts_text(struct arena *a, const struct library_input *in, const struct web_sizes *s, const struct web_file *module,
-                              const struct gpu_files *gpu, const struct folder *f, const char *hash)
+/* written: by the numbers of `files`. */
+static const char *facts_text(struct arena *a, const struct library_input *in, const struct web_sizes *s, const struct web_file *written,
+                              const struct folder *f, const char *hash)
 {
     const struct plan *p = in->plan;
     cJSON *o = cJSON_CreateObject();
@@ -251,10 +255,10 @@ static const char *facts_text(struct arena *a, const struct library_input *in, c
     add_linear(o, "grammarBytes", s->text.grammar_per_byte, s->text.grammar_fixed);
     add_linear(o, "schemaBytes", s->text.schema_per_byte, s->text.schema_fixed);
     cJSON_AddNumberToObject(o, "maskBytes", (double)s->text.mask_usual);
-    cJSON_AddItemToObject(o, "module", file_json(module));
+    cJSON_AddItemToObject(o, "module", file_json(&written[FILE_WASM]));
     cJSON_AddStringToObject(o, "engine", p->web ? "webgpu" : "wasm");
-    if (p->web) cJSON_AddItemToObject(o, "kernels", file_json(&gpu->kernels));
-    if (p->web) cJSON_AddItemToObject(o, "launches", file_json(&gpu->launches));
+    if (p->web) cJSON_AddItemToObject(o, "kernels", file_json(&written[FILE_KERNELS]));
+    if (p->web) cJSON_AddItemToObject(o, "launches", file_json(&written[FILE_LAUNCHES]));
     cJSON *weights = cJSON_AddArrayToObject(o, "weights");
     for (size_t i = 0; i < f->n_pieces; i++) cJSON_AddItemToArray(weights, file_json(&f->pieces[i]));
     char *printed = cJSON_Print(o);
@@ -265,17 +269,37 @@ static const char *facts_text(struct arena *a, const struct library_input *in, c
     return text;
 }
 
+/* For times without a network: what stands before sw.js, and WebGPU's. */
+static bool is_kept(const struct web_file *written, size_t i) { return i < FILE_SW || (i > FILE_PACKAGE && written[i].name); }
+
+/* What sw.js is told: files it keeps, and a name for all of them together. */
+static const char *site_text(struct arena *a, const struct web_file *written)
+{
+    struct text hashes = { .arena = a }, t = { .arena = a };
+    char build[SHA256_DIGEST_STRING_LENGTH];
+    for (size_t i = 0; i < COUNT_OF(files); i++) if (is_kept(written, i)) text_puts(&hashes, written[i].sha256);
+    SHA256Data((const uint8_t *)hashes.data, hashes.size, build);
+    text_printf(&t, "{ build: '%.16s', files: [\n", build);
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        if (is_kept(written, i)) text_printf(&t, "  { file: '%s', sha256: '%s' },\n", written[i].name, written[i].sha256);
+    text_puts(&t, "] }");
+    return t.data;
+}
+
 /* A text of runtime/web with the mark before its first comment, and the facts in the place of the line that asks for them. */
 static struct bytes page_text(struct arena *a, const char *name, const char *facts)
 {
     const struct bytes file = resource_get(a, NULL, arena_printf(a, "runtime/web/%s", name));
+    const char *ending = strrchr(name, '.'), *begin = "//", *end_mark = "";
+    if (strcmp(ending, ".html") == 0) begin = "<!--", end_mark = " -->";
+    if (strcmp(ending, ".css") == 0) begin = "/*", end_mark = " */";
     struct text t = { .arena = a };
     const char *line = (const char *)file.data, *const end = line + file.size;
     bool marked = false;
     while (line < end) {
         const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
-        if (!marked && memcmp(line, "#!", 2)) {
-            text_puts(&t, "// " HEADER_MARK " " FORGEC_VERSION "\n");
+        if (!marked && memcmp(line, "#!", 2) && memcmp(line, "<!", 2)) {
+            text_printf(&t, "%s " HEADER_MARK " " FORGEC_VERSION "%s\n", begin, end_mark);
             marked = true;
         }
         if (facts && memmem(line, (size_t)(stop - line), "@facts", 6)) text_printf(&t, "const facts = %s;\n", facts);
@@ -304,8 +328,10 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
     text_printf(&t, "{\n  \"name\": \"%s\",\n  \"version\": \"1.0.0\",\n  \"description\": %s,\n", package_name(a, out), description);
     text_puts(&t, "  \"type\": \"module\",\n  \"main\": \"./model.js\",\n  \"types\": \"./model.d.ts\",\n"
                   "  \"exports\": { \".\": { \"types\": \"./model.d.ts\", \"default\": \"./model.js\" }, \"./*\": \"./*\" },\n"
-                  "  \"bin\": \"./run.js\",\n  \"files\": [\"model.wasm\", \"model.js\", \"model.d.ts\", \"run.js\", \"gpu.js\", \"kernels.*\", "
-                  "\"weights-*.bin\"],\n"
+                  "  \"bin\": \"./run.js\",\n  \"files\": [");
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        if (i != FILE_PACKAGE && (i < FILE_PACKAGE || in->plan->web)) text_printf(&t, "\"%s\", ", files[i]);
+    text_puts(&t, "\"weights-*.bin\"],\n"
                   "  \"engines\": { \"node\": \">=18\" },\n  \"sideEffects\": false\n}\n");
     cJSON_free(description);
     cJSON_Delete(described);
@@ -381,16 +407,16 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
     struct outfile image = outfile_to(out, piece_take, &f);
     image_write(&image, in->writer);
     if (f.left > 0 || f.weights_left > 0) die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", out);
-    const struct web_file facts = write_file(&f, files[FILE_WASM], module);
-    struct gpu_files gpu = { 0 };
+    struct web_file written[COUNT_OF(files)] = { [FILE_WASM] = write_file(&f, files[FILE_WASM], module) };
     if (in->plan->web) {
-        gpu.kernels = write_file(&f, files[FILE_KERNELS], in->kernels);
-        gpu.launches = write_file(&f, files[FILE_LAUNCHES], bytes_of(emit_web_launches(a, in->plan)));
-        write_file(&f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL));
+        written[FILE_KERNELS] = write_file(&f, files[FILE_KERNELS], in->kernels);
+        written[FILE_LAUNCHES] = write_file(&f, files[FILE_LAUNCHES], bytes_of(emit_web_launches(a, in->plan)));
+        written[FILE_GPU] = write_file(&f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL));
     }
-    write_file(&f, files[FILE_JS], page_text(a, files[FILE_JS], facts_text(a, in, &sizes, &facts, &gpu, &f, hash)));
-    write_file(&f, files[FILE_TYPES], page_text(a, files[FILE_TYPES], NULL));
-    write_file(&f, files[FILE_RUN], page_text(a, files[FILE_RUN], NULL));
+    for (size_t i = FILE_JS; i <= FILE_RUN; i++) {
+        const char *facts = i == FILE_JS ? facts_text(a, in, &sizes, written, &f, hash) : i == FILE_SW ? site_text(a, written) : NULL;
+        written[i] = write_file(&f, files[i], page_text(a, files[i], facts));
+    }
     write_file(&f, files[FILE_PACKAGE], package_text(a, out, in));
     folder_commit(&f, out);
 }

@@ -49,6 +49,12 @@ struct web_place web_input(const struct plan *p, const struct group *g)
     return wg->normed.exists ? web_place_in(g->norm, &wg->normed) : web_place_of(p, g->input);
 }
 
+struct web_place web_input_floats(const struct plan *p, const struct group *g)
+{
+    const struct web_group *wg = &p->web->groups[g - p->fused->groups];
+    return wg->rows_in.exists ? web_place_in(g->norm, &wg->rows_in) : web_input(p, g);
+}
+
 bool web_norms(const struct plan *p, const struct group *g)
 {
     return g->norm && !p->web->groups[g - p->fused->groups].normed.exists;
@@ -67,6 +73,8 @@ static void place_values(struct arena *a, struct plan *p)
         const struct group *g = &p->fused->groups[i];
         struct web_group *wg = &p->web->groups[i];
         if (wg->normed.exists) arena_add(&ap, arena_printf(a, "%s in", g->name), &wg->normed, i, i, p->chunk);
+        if (wg->staged.exists) arena_add(&ap, arena_printf(a, "%s in int8", g->name), &wg->staged, i, i, p->chunk);
+        if (wg->rows_in.exists) arena_add(&ap, arena_printf(a, "%s in f32", g->name), &wg->rows_in, i, i, p->chunk);
         if (wg->rows.exists) arena_add(&ap, arena_printf(a, "rows of %s", g->name), &wg->rows, i, i, p->chunk);
         for (uint32_t k = 0; k < graph->n_nodes; k++) {
             const struct node *n = graph->nodes[k];
@@ -285,6 +293,28 @@ uint64_t web_input_bytes(const struct group *g, const struct web_group *wg)
     return (wg->ints ? ACTS_BYTES(units) : 0) + (wg->floats && !wg->from_arena ? FLOATS_BYTES(units) : 0);
 }
 
+static bool writes_logits(const struct plan *p, const struct group *g) { return g == &p->fused->groups[fuse_group(p->fused, p->fused->graph->output)]; }
+
+/* Does prefill compute the group's products in tiles?  Not of rows of a few tokens, nor with matrices that only some tokens have. */
+static bool has_tiles(const struct plan *p, const struct group *g)
+{
+    return g->kind == GROUP_LINEAR && p->chunk > WEB_FEW && (!writes_logits(p, g) || p->model->pooling);
+}
+
+uint32_t web_tiles(const struct group *g, const struct web_run *r)
+{
+    const uint32_t rows = g->branches[r->first].partner >= 0 ? TILE_PAIRS : TILE_ROWS;
+    return (uint32_t)((r->rows + rows - 1) / rows);
+}
+
+static void plan_tiles(const struct plan *p, const struct group *g, struct web_group *wg)
+{
+    if (!has_tiles(p, g)) return;
+    const uint32_t cols = g->input->cols, stride = STAGED_BYTES((cols + 63) / 64);
+    if (wg->ints) wg->staged = (struct buffer){ .exists = true, .cols = cols, .pieces = 1, .stride = stride };
+    if (wg->floats && g->norm && !wg->normed.exists) wg->rows_in = rows_of(cols);
+}
+
 /* What the groups of products need to be known before there are places. */
 static void plan_products(struct plan *p)
 {
@@ -296,6 +326,7 @@ static void plan_products(struct plan *p)
         const uint64_t room = p->profile->lds_bytes - GEMV_BYTES(p->profile->gpu.gemv_threads, p->profile->gpu.gemv_rows);
         wg->from_arena = wg->floats && web_input_bytes(g, wg) > room;
         if (g->norm && (g->norm->op != OP_rmsnorm || wg->from_arena)) wg->normed = rows_of(g->input->cols);
+        plan_tiles(p, g, wg);
         const uint32_t sum = gpu_sum_at(&g->branches[0]);
         if (sum < g->branches[0].n_chain) wg->rows = rows_of(g->branches[0].chain[sum]->inputs[0]->cols);
     }
@@ -363,15 +394,59 @@ static void choose_sum(const struct chooser *c)
     end(c, &d);
 }
 
+/* ", rmsnorm weight W_ATTN_NORM, eps 1e-05" */
+static const char *norm_text(const struct chooser *c, struct kernel_draft *d)
+{
+    const struct node *norm = web_norms(c->plan, c->group) ? c->group->norm : NULL;
+    return !norm ? "" : arena_printf(c->arena, ", %s %s, eps %.9g", op_info[norm->op].name, vector_text(c, d, norm->weight),
+                                     (double)(float)norm->attr.eps);
+}
+
+static void from_few(struct kernel_draft *d, const struct chooser *c)
+{
+    d->kernel.param[PARAM_LEAST] = WEB_FEW + 1;
+    d->kernel.param[PARAM_MOST] = c->plan->chunk;
+}
+
+/* Prefill's products of more than a few tokens: rows in the form that tiles read, then the tiles. */
+static void choose_tiles(const struct chooser *c)
+{
+    const struct group *g = c->group;
+    if (c->wg->staged.exists || c->wg->rows_in.exists) {
+        struct kernel_draft d = begin(c, TEMPLATE_stage, arena_printf(c->arena, "%s_stage", g->name));
+        d.launch.name = d.kernel.name;
+        const char *norm = norm_text(c, &d);
+        kernel_does(&d, "input %s%s", place_text(c, web_input(c->plan, g)), norm);
+        if (c->wg->staged.exists) kernel_does(&d, "as int8 -> %s", place_text(c, web_place_in(g->input, &c->wg->staged)));
+        if (c->wg->rows_in.exists) kernel_does(&d, "as floats -> %s", place_text(c, web_place_in(g->input, &c->wg->rows_in)));
+        from_few(&d, c);
+        end(c, &d);
+    }
+    const uint32_t threads = c->plan->profile->gpu.gemm_threads;
+    struct kernel_draft d = begin(c, TEMPLATE_gemm, arena_printf(c->arena, "%s_tiles", g->name));
+    if (c->wg->ints) kernel_does(&d, "input %s, as int8", place_text(c, web_place_in(g->input, &c->wg->staged)));
+    if (c->wg->floats) kernel_does(&d, "input %s, as floats", place_text(c, web_input_floats(c->plan, g)));
+    for (uint32_t i = 0; i < c->wg->n_runs; i++) does_run(c, &d, &c->wg->runs[i]);
+    count_work(c, &d.kernel);
+    d.kernel.param[PARAM_THREADS] = threads;
+    d.kernel.param[PARAM_ROWS] = TILE_ROWS;
+    d.kernel.param[PARAM_TOKENS] = d.kernel.grid_tokens = TILE_TOKENS(threads);
+    d.kernel.grid_x = 0;
+    for (uint32_t i = 0; i < c->wg->n_runs; i++) d.kernel.grid_x += web_tiles(g, &c->wg->runs[i]);
+    d.kernel.lds_bytes = (c->wg->ints ? TILE_BYTES(threads) : 0) + (c->wg->floats ? TILE_FLOAT_BYTES(threads) : 0);
+    from_few(&d, c);
+    end(c, &d);
+}
+
 static void choose_products(const struct chooser *c)
 {
     const struct profile *t = c->plan->profile;
     const struct group *g = c->group;
+    const bool tiles = c->prefill && has_tiles(c->plan, g);
     if (c->wg->normed.exists)
         choose_norm_to(c, g->norm, g->input, web_input(c->plan, g), arena_printf(c->arena, "%s_in", g->name));
     struct kernel_draft d = begin(c, TEMPLATE_gemv, g->name);
-    const char *norm = web_norms(c->plan, g) ? arena_printf(c->arena, ", %s %s, eps %.9g", op_info[g->norm->op].name,
-                                                            vector_text(c, &d, g->norm->weight), (double)(float)g->norm->attr.eps) : "";
+    const char *norm = norm_text(c, &d);
     kernel_does(&d, "input %s%s%s%s", place_text(c, web_input(c->plan, g)), norm, c->wg->ints ? ", as int8" : "",
                 c->wg->from_arena ? ", as it is" : c->wg->floats ? ", as floats" : "");
     for (uint32_t i = 0; i < c->wg->n_runs; i++) does_run(c, &d, &c->wg->runs[i]);
@@ -385,8 +460,10 @@ static void choose_products(const struct chooser *c)
     const uint64_t each = (uint64_t)t->gpu.gemv_threads / lanes * t->gpu.gemv_rows, groups = (rows_in_all(c) + each - 1) / each;
     d.kernel.grid_x = groups < GROUPS_UNIT * t->gpu.gemv_groups ? (uint32_t)groups : GROUPS_UNIT * t->gpu.gemv_groups;
     d.kernel.lds_bytes = (uint32_t)(web_input_bytes(g, c->wg) + GEMV_BYTES(t->gpu.gemv_threads, t->gpu.gemv_rows));
+    d.launch.most = tiles ? WEB_FEW : 0;
     end(c, &d);
     if (c->wg->rows.exists) choose_sum(c);
+    if (tiles) choose_tiles(c);
 }
 
 static void choose_route(const struct chooser *c)
@@ -541,6 +618,27 @@ static void choose_attention(const struct chooser *c)
 
 /* ---- operations with a state ---- */
 
+static void check_recur(const struct chooser *c, const struct node *n)
+{
+    if (n->attr.value_dim % 4 || n->attr.head_dim > RECUR_ROWS * RECUR_PARTS(n->attr.head_dim))
+        die("%s: %%%s has heads of %u and %u items; the kernels of WebGPU take up to %u of such, and a multiple of 4; target wasm32 takes "
+            "it", c->plan->model->gguf->path, n->name, n->attr.head_dim, n->attr.value_dim, RECUR_ROWS * RECUR_PARTS(n->attr.head_dim));
+}
+
+/* What a convolution leaves, when all tokens of the step have read what was there. */
+static void choose_keep(const struct chooser *c)
+{
+    const struct node *n = c->group->branches[0].chain[0];
+    struct kernel_draft d = begin(c, TEMPLATE_conv_keep, arena_printf(c->arena, "%s_keep", c->group->name));
+    d.launch.name = d.kernel.name;
+    d.launch.state = plan_state(c->plan, n)->offset;
+    kernel_does(&d, "the state, of %llu inputs: %s", n->weight ? (ull)n->weight->cols - 1 : 1, value_text(c, n->inputs[0]));
+    d.kernel.prefill = true;
+    d.kernel.grid_tokens = 0;
+    d.kernel.grid_x = (n->cols + d.kernel.param[PARAM_THREADS] - 1) / d.kernel.param[PARAM_THREADS];
+    end(c, &d);
+}
+
 static void choose_sequence(const struct chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
@@ -558,9 +656,12 @@ static void choose_sequence(const struct chooser *c)
     chain_text(c, &d, &t, b, 1, b->n_chain);
     kernel_does(&d, "%s%s%s: %s%s -> %s", op_info[n->op].name, text_str(&attrs), taps, text_str(&values), text_str(&t),
                 value_text(c, b->result));
-    d.kernel.grid_tokens = 0;                            /* the step's tokens one after the other */
-    d.kernel.grid_x = conv ? (n->cols + threads - 1) / threads : n->heads;
+    d.kernel.prefill = conv && c->prefill;
+    d.kernel.grid_tokens = d.kernel.prefill ? CONV_TOKENS : 0;           /* of a recurrence the step's tokens one after the other */
+    d.kernel.grid_x = conv ? (n->cols + threads - 1) / threads : RECUR_GROUPS(n->heads, n->attr.head_dim, n->attr.value_dim, threads);
+    if (!conv) check_recur(c, n);
     end(c, &d);
+    if (d.kernel.prefill) choose_keep(c);
 }
 
 /* ---- all of them ---- */

@@ -16,6 +16,7 @@ struct web_group {
     uint32_t       n_runs;
     bool           ints, floats, from_arena;
     struct buffer  normed;                           /* where the input's norm has a kernel of its own; else it does not exist */
+    struct buffer  staged, rows_in;                  /* prefill: the input as int8, and normed as floats */
     struct buffer  rows;                             /* of a sum of experts: all of their rows */
 };
 
@@ -35,6 +36,12 @@ struct web_place web_place_in(const struct node *n, const struct buffer *b);
 struct web_place web_input(const struct plan *p, const struct group *g);
 /* Does the product's kernel norm its input itself? */
 bool web_norms(const struct plan *p, const struct group *g);
+/* Steps of more tokens have tiles of prefill, where there are some. */
+enum { WEB_FEW = 8 };
+/* Row tiles of run i of prefill's products. */
+uint32_t web_tiles(const struct group *g, const struct web_run *r);
+/* The f32 rows that prefill's products of floats read. */
+struct web_place web_input_floats(const struct plan *p, const struct group *g);
 /* Bytes of workgroup memory for the input of decode's products. */
 uint64_t web_input_bytes(const struct group *g, const struct web_group *wg);
 /* Splits of decode's attention. */

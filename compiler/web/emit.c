@@ -70,7 +70,7 @@ static struct web_slot with_run(const struct plan *p, const struct launch *l, st
     return slot;
 }
 
-/* [kernel, groups, tokens of a group or 0, slices, tail, [state, bytes], [slots]]; a slot is the number of a vector, or of a matrix
+/* [kernel, groups, tokens of a group or 0, slices, tail, [least, most] rows or 0, [state, bytes], [slots]]; a slot is the number of a vector, or of a matrix
  * [offset, bytes, bytes of a row]. */
 static cJSON *launch_json(struct arena *a, const struct plan *p, const struct launch *l, struct vectors *v)
 {
@@ -83,7 +83,10 @@ static cJSON *launch_json(struct arena *a, const struct plan *p, const struct la
     add_number(o, k->grid_tokens);
     add_number(o, slices ? plan_slices(g) : 1);
     add_number(o, l->tail);
-    cJSON *state = cJSON_CreateArray(), *slots = cJSON_CreateArray();
+    cJSON *range = cJSON_CreateArray(), *state = cJSON_CreateArray(), *slots = cJSON_CreateArray();
+    cJSON_AddItemToArray(o, range);
+    add_number(range, k->param[PARAM_LEAST]);
+    add_number(range, l->most ? l->most : k->param[PARAM_MOST]);
     cJSON_AddItemToArray(o, state);
     cJSON_AddItemToArray(o, slots);
     add_state(state, p, l);

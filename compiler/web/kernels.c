@@ -141,6 +141,8 @@ static void put_body(struct writer *w, bool draw)
     case TEMPLATE_norm:              put_norm(w); break;
     case TEMPLATE_map:               web_put_map(w); break;
     case TEMPLATE_gemv:              web_put_gemv(w); break;
+    case TEMPLATE_stage:             web_put_stage(w); break;
+    case TEMPLATE_gemm:              web_put_gemm(w); break;
     case TEMPLATE_heads:             web_put_heads(w); break;
     case TEMPLATE_attention_decode:
     case TEMPLATE_attention_merge:
@@ -151,6 +153,7 @@ static void put_body(struct writer *w, bool draw)
     case TEMPLATE_weighted_sum:      web_put_attention(w); break;
     case TEMPLATE_route:             web_put_route(w); break;
     case TEMPLATE_conv:
+    case TEMPLATE_conv_keep:
     case TEMPLATE_recur:             web_put_sequence(w); break;
     case TEMPLATE_sample:            put_sample(w, draw); break;
     default: die("kernel %s is none of WebGPU; this is a mistake in forgec, please report it", w->kernel->name);
@@ -200,7 +203,7 @@ const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool d
     text_puts(&module, text_str(&w.functions));
     text_puts(&module, "@compute @workgroup_size(THREADS)\nfn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: "
                        "vec3u, @builtin(local_invocation_index) thread: u32) {\n");
-    text_printf(&module, "%s%s}\n", kernel->grid_tokens ? "    let t = forge_token(group.y);\n" : "", text_str(&w.body));
+    text_printf(&module, "%s%s}\n", kernel->grid_tokens == 1 ? "    let t = forge_token(group.y);\n" : "", text_str(&w.body));
     wgsl_add_text(w.w, kernel->name, text_str(&module), NULL, 0);
     wgsl_want(w.w, "main");
     text_printf(&out, "/* %s: %s", kernel->name, about_kernel(a, p, k));

@@ -49,6 +49,8 @@ void web_put_sum(struct writer *w);
 void web_put_sequence(struct writer *w);
 void web_put_route(struct writer *w);
 void web_put_gemv(struct writer *w);
+void web_put_stage(struct writer *w);
+void web_put_gemm(struct writer *w);
 void web_put_heads(struct writer *w);
 void web_put_attention(struct writer *w);
 void web_put_store(struct writer *w);

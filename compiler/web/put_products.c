@@ -18,10 +18,12 @@ static void put_branch(struct writer *w, const struct branch *b)
 static void put_store(struct writer *w, uint32_t i)
 {
     const struct web_run *run = &w->wg->runs[i];
-    const bool pair = w->group->branches[run->first].partner >= 0, slices = w->group->kind == GROUP_SLICES;
+    const bool pair = w->group->branches[run->first].partner >= 0, slices = w->group->kind == GROUP_SLICES,
+               tiles = w->kernel->template == TEMPLATE_gemm;
     const struct text outer = web_function_begin(w);
     uint64_t first = 0;
-    web_put(w, "let t = of_token;");
+    if (tiles) web_put(w, "let t = token + forge_token(0u);");
+    else web_put(w, "let t = of_token;");
     for (uint32_t k = run->first; k < run->last; k++) {
         const struct branch *b = &w->group->branches[k];
         const uint64_t end = first + b->matmul->weight->rows;
@@ -37,7 +39,7 @@ static void put_store(struct writer *w, uint32_t i)
         }
         first = end;
     }
-    web_function_end(w, outer, arena_printf(w->arena, "store_s%u(row: u32, first: f32%s)", i, pair ? ", second: f32" : ""));
+    web_function_end(w, outer, arena_printf(w->arena, "store_s%u(row: u32%s, first: f32%s)", i, tiles ? ", token: u32" : "", pair ? ", second: f32" : ""));
 }
 
 /* The input as the products read it. */
@@ -105,4 +107,64 @@ void web_put_gemv(struct writer *w)
     if (g->kind == GROUP_SLICES) at = put_slice(w, at, cols);
     put_input(w, at, cols);
     for (uint32_t i = 0; i < w->wg->n_runs; i++) put_run(w, i);
+}
+
+/* ---- prefill ---- */
+
+void web_put_stage(struct writer *w)
+{
+    const struct node *norm = web_norms(w->plan, w->group) ? w->group->norm : NULL;
+    const char *at = web_row(w, web_input(w->plan, w->group), "t");
+    const uint32_t cols = w->group->input->cols;
+    web_use(w, "stage.wgsl", (struct web_words){ .weights = "vectors" });
+    const char *with = norm ? arena_printf(w->arena, "%s, %uu, %s", web_vector(w, norm->weight), cols, web_float(w, norm->attr.eps)) : NULL;
+    if (w->wg->staged.exists) {
+        const uint32_t out = (uint32_t)(w->wg->staged.offset / 4);
+        if (norm) web_put(w, "stage_norm_vectors(%s, %s, %uu, group.y, %uu, thread);", at, with, out, w->plan->chunk);
+        else web_put(w, "stage_row(%s, %uu, %uu, group.y, %uu, thread);", at, cols, out, w->plan->chunk);
+    }
+    if (w->wg->rows_in.exists)
+        web_put(w, "stagef_norm_vectors(%s, %s, %s, thread);", at, with,
+                web_row(w, web_place_in(w->group->input, &w->wg->rows_in), "group.y"));
+}
+
+static void put_tiles(struct writer *w, uint32_t i, uint32_t first_tile)
+{
+    const struct web_run *run = &w->wg->runs[i];
+    const struct branch *b = &w->group->branches[run->first], *up = b->partner >= 0 ? &w->group->branches[b->partner] : NULL;
+    const struct weight *weight = run->weight;
+    const char *format = weight->tensor->quant->file, *m = web_matrix(w, weight), *pair = up ? web_matrix(w, up->matmul->weight) : NULL,
+               *sink = arena_printf(w->arena, "s%u", i);
+    const bool floats = gpu_takes_floats(weight) || w->plan->options.exact;
+    const struct web_place x = web_input_floats(w->plan, w->group), staged = web_place_in(w->group->input, &w->wg->staged);
+    web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = m });
+    if (pair) web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = pair });
+    web_use(w, "gemm.wgsl", (struct web_words){ .format = format, .weights = m, .pair = pair, .sink = sink });
+    put_store(w, i);
+    /* rows of f32 are where their tokens are, staged ones where the first of them is the first with logits */
+    const char *input = !floats ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(staged.offset / 4), w->plan->chunk)
+        : w->wg->rows_in.exists ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(x.offset / 4), (uint32_t)(x.stride / 4))
+        : arena_printf(w->arena, "%s, %uu", web_row(w, x, "forge_token(0u)"), (uint32_t)(x.stride / 4));
+    web_put(w, "gemm%s%s_%s_%s%s%s_%s(0u, %s%lluu, %lluu, %s, tokens, rows%s, tile %% groups.y, thread);", floats ? "f" : "", pair ? "2" : "",
+            format, m, pair ? "_" : "", pair ? pair : "", sink, pair ? "0u, " : "", (unsigned long long)run->rows,
+            (unsigned long long)weight->cols, input, first_tile ? arena_printf(w->arena, " - %uu", first_tile) : "");
+}
+
+void web_put_gemm(struct writer *w)
+{
+    uint32_t first = 0;
+    web_put(w, "let tokens = step.n_tokens - forge_token(0u);");
+    web_put(w, "let tile = group.x + group.y * groups.x;");              /* neighbours have the same rows */
+    web_put(w, "let rows = tile / groups.y;");
+    for (uint32_t i = 0; i < w->wg->n_runs; i++) {
+        const uint32_t end = first + web_tiles(w->group, &w->wg->runs[i]);
+        const bool last = i + 1 == w->wg->n_runs;
+        if (!last) web_put(w, "if (rows < %uu) {", end);
+        put_tiles(w, i, first);
+        if (!last) {
+            web_put(w, "return;");
+            web_put(w, "}");
+        }
+        first = end;
+    }
 }

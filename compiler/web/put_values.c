@@ -2,6 +2,7 @@
  * lines on `y`.  In scope: t and r, token and column; y; with a partner up. */
 #include "compiler/gpu/groups.h"
 #include "put.h"
+#include "templates/gpu/slices_sizes.h"
 
 /* Column r of token t's row; "0u": its only one. */
 static const char *item_of(struct writer *w, const struct node *n, const char *r)
@@ -215,10 +216,42 @@ static const char *rows_of(struct writer *w, const struct node *n)
     return arena_printf(w->arena, "%uu, %uu", (uint32_t)(at.offset / 4), (uint32_t)(at.stride / 4));
 }
 
+static void put_recur(struct writer *w, const struct branch *b)
+{
+    const struct node *n = b->chain[0];
+    const struct node_attrs *at = &n->attr;
+    struct text values = { .arena = w->arena }, strides = { .arena = w->arena };
+    web_constant(w, "RECUR_PARTS", RECUR_PARTS(at->head_dim));
+    web_constant(w, "RECUR_ROWS", at->head_dim / RECUR_PARTS(at->head_dim));
+    for (uint32_t i = 0; i < 5; i++) {
+        const struct web_place of = web_place_of(w->plan, n->inputs[i]);
+        text_printf(&values, "%uu, ", (uint32_t)(of.offset / 4));
+        text_printf(&strides, ", %uu", (uint32_t)(of.stride / 4));
+    }
+    web_put(w, "let shape = recur(%uu, %uu, %uu, %uu, %uu, %uu, %uu%s);", n->heads, n->inputs[0]->cols / at->head_dim, at->head_dim,
+            at->value_dim, (unsigned)at->delta, (unsigned)at->modulo, (unsigned)(n->inputs[3]->cols != n->heads), text_str(&strides));
+    web_put(w, "recur_rows_row(%sshape, step.n_tokens, group.x, thread);", text_str(&values));
+}
+
+/* A convolution, or the row before, which is one of two taps that keep their inputs. */
 void web_put_sequence(struct writer *w)
 {
-    (void)rows_of;
-    die("kernel %s: forgec has no kernel of WebGPU for it yet; target wasm32 takes the model", w->kernel->name);
+    const struct branch *b = &w->group->branches[0];
+    const struct node *n = b->chain[0];
+    const unsigned keeps = !w->kernel->prefill, taps = n->weight ? (unsigned)n->weight->cols : 2;
+    if (w->kernel->template == TEMPLATE_conv_keep) {
+        web_use(w, "sequence.wgsl", (struct web_words){ .sink = "row" });
+        web_put(w, "conv_keep(%s, %uu, %uu, step.n_tokens, group.x, thread);", rows_of(w, n->inputs[0]), n->cols, taps);
+        return;
+    }
+    put_sink(w, b, 1);
+    web_use(w, "sequence.wgsl", (struct web_words){ .sink = "row" });
+    if (n->op == OP_recur) put_recur(w, b);
+    else if (n->op == OP_previous)
+        web_put(w, "previous_rows_row(%s, %uu, %uu, step.n_tokens, group.x, group.y, thread);", rows_of(w, n->inputs[0]), n->cols, keeps);
+    else
+        web_put(w, "conv_rows_row(%s, %s, %uu, %uu, %uu, %uu, step.n_tokens, group.x, group.y, thread);", rows_of(w, n->inputs[0]),
+                web_vector(w, n->weight), (unsigned)plan_weight_stride(w->plan, n->weight), n->cols, taps, keeps);
 }
 
 /* ---- routers ---- */

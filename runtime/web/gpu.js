@@ -8,8 +8,8 @@ const BUFFER_MOST = 2 ** 30;                           // of weights
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
 
 /** Launches of kernels.json by name. */
-const launchOf = ([kernel, groups, tokens, slices, tail, [state, stateBytes], slots]) =>
-  ({ kernel, groups, tokens, slices, tail, state, stateBytes, slots });
+const launchOf = ([kernel, groups, tokens, slices, tail, [least, most], [state, stateBytes], slots]) =>
+  ({ kernel, groups, tokens, slices, tail, least, most: most || Infinity, state, stateBytes, slots });
 const up = (n, to) => Math.ceil(n / to) * to;
 
 /** The 256 bits that runtime/run/random.h makes of a seed by splitmix64, as 8 words. */
@@ -62,6 +62,10 @@ export class GpuEngine {
       }));
     }
     await this.#openDevice();
+    await this.#files.keeping(() => this.#make());
+  }
+
+  async #make() {
     const scopes = ['out-of-memory', 'validation'];
     for (const scope of scopes) this.#device.pushErrorScope(scope);
     try {
@@ -70,7 +74,7 @@ export class GpuEngine {
       this.#bind();
     } finally {
       const [validation, memory] = [await this.#device.popErrorScope(), await this.#device.popErrorScope()];
-      if (memory) throw this.#error('out_of_memory', `The GPU has no memory for the model: ${this.about().memoryMiB} MiB.`, memory);
+      if (memory) throw this.#error('out_of_memory', `The GPU has no memory for the model: ${Math.ceil(this.about().memoryBytes / 2 ** 20)} MiB.`, memory);
       if (validation) throw this.#error('failed', `WebGPU refused the model: ${validation.message}`, validation);
     }
   }
@@ -239,9 +243,9 @@ export class GpuEngine {
   // ---- steps ----
 
   #encode(pass, launches, nTokens, nLogits) {
-    for (const { pipeline, group, groups, tokens, slices, tail } of launches) {
-      const rows = tokens ? Math.ceil((tail ? nLogits : nTokens) / tokens) : 1;
-      if (rows === 0) continue;
+    for (const { pipeline, group, groups, tokens, slices, tail, least, most } of launches) {
+      const wanted = tail ? nLogits : nTokens, rows = tokens ? Math.ceil(wanted / tokens) : 1;
+      if (rows === 0 || wanted < least || wanted > most) continue;
       pass.setPipeline(pipeline);
       pass.setBindGroup(0, group);
       pass.dispatchWorkgroups(groups, rows, slices);
@@ -452,7 +456,7 @@ export class GpuEngine {
   /** For people: what computes. */
   about() {
     const info = this.#adapter?.info ?? {}, sum = [this.#plan.arenaBytes, this.#plan.stateBytes, this.#plan.imageBytes];
-    return { engine: 'webgpu', gpu: [info.vendor, info.architecture, info.device, info.description].filter(Boolean).join(' '),
-             variant: 'int8 products', memoryMiB: Math.ceil(sum.reduce((a, b) => a + b, 0) / 2 ** 20) };
+    const name = [info.vendor, info.architecture, info.description || info.device].filter(Boolean).join(' ');
+    return { device: `WebGPU on ${name || 'a GPU without a name'}, products of int8`, memoryBytes: sum.reduce((a, b) => a + b, 0) };
   }
 }

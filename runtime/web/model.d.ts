@@ -1,7 +1,8 @@
 // model.d.ts -- the types of model.js.
 
 export type ErrorCode =
-  | 'not_found' | 'http' | 'network' | 'wrong_size' | 'wrong_hash' | 'no_simd' | 'out_of_memory' | 'aborted'   // loading
+  | 'not_found' | 'http' | 'network' | 'offline' | 'wrong_size' | 'wrong_hash' | 'no_simd' | 'out_of_memory'   // loading
+  | 'aborted'
   | 'context_full' | 'cannot_rewind' | 'not_finite' | 'busy' | 'closed' | 'bad_argument' | 'wrong_kind'        // steps
   | 'no_tokenizer' | 'no_template' | 'refused' | 'stuck' | 'no_room' | 'failed';
 
@@ -11,14 +12,24 @@ export declare class ModelError extends Error {
   readonly cause?: unknown;
 }
 
-export interface Progress { loaded: number; total: number; file: string }
+export interface Progress {
+  loaded: number;
+  total: number;
+  /** How many of `loaded` were kept on this device. */
+  cached: number;
+  file: string;
+  /** Another tab is loading the same model, this one goes on when it is done. */
+  waiting?: boolean;
+}
 
 export interface LoadOptions {
   /** Address of the folder; where model.js is unless given. */
   base?: string | URL;
   /** In the place of the global fetch. */
-  fetch?: (url: string, init: { signal?: AbortSignal }) => Promise<Response>;
+  fetch?: (url: string, init: { signal?: AbortSignal; cache?: string; headers?: Record<string, string> }) => Promise<Response>;
   onProgress?: (progress: Progress) => void;
+  /** Keep weights on the visitor's device, and go on there with what broke off (default: false; of no effect in Node). */
+  cache?: boolean;
   signal?: AbortSignal;
 }
 
@@ -94,9 +105,30 @@ export interface Info {
   readonly sampling: Readonly<Required<Omit<Sampling, 'seed'>>>;
 }
 
+/** What is known of the model before it is loaded. */
+export interface Card {
+  readonly name: string;
+  readonly target: string;
+  readonly build: string;
+  readonly engine: 'wasm' | 'webgpu';
+  /** Of all files. */
+  readonly bytes: number;
+}
+
+/** For people: what runs the model, and what is kept. */
+export interface About extends Card {
+  /** Words for what computes: the processor, or a GPU and how it is used. */
+  readonly device: string;
+  readonly memoryBytes: number;
+  /** Where weights are kept on this device: files of the origin, entries of its Cache API, nowhere.  note: a sentence where that is not all
+   * of them, or none. */
+  readonly storage: Readonly<{ kind: 'files' | 'entries' | 'none'; note: string }>;
+}
+
 export declare class Model {
   private constructor();
   readonly info: Info;
+  about(): About;
 
   /** Tokens of a text.  bos (default: true): with what begins a text; special: texts of control tokens become those. */
   encode(text: string, options?: { bos?: boolean; special?: boolean }): number[];
@@ -135,5 +167,6 @@ export declare class Model {
   close(): void;
 }
 
+export declare function about(): Card;
 export declare function load(options?: LoadOptions): Promise<Model>;
 export default load;

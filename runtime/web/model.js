@@ -34,6 +34,8 @@ function aborted(signal) {
   if (signal?.aborted) throw new ModelError('aborted', 'It was aborted.', signal.reason);
 }
 
+const allFiles = () => [facts.module, facts.kernels, facts.launches, ...facts.weights].filter(Boolean);
+
 /** The bytes of a file on this machine, into `target` from `at` on, or as an array of their own. */
 async function readLocal(url, file, target, at, progress, signal) {
   const { open } = await import('node:fs/promises');
@@ -62,28 +64,42 @@ function wrongSize(file, size) {
   return new ModelError('wrong_size', `${file.file} has ${size} bytes and not ${file.bytes}: it is cut short or of another build.`);
 }
 
-async function readRemote(fetcher, url, file, target, at, progress, signal) {
+/** The same from a server; the first `from` bytes are there already, which the server may have to send again.  kept: takes what comes. */
+async function readRemote(fetcher, url, file, target, at, progress, signal, from = 0, kept = null) {
   let response, done = 0;
   try {
-    response = await fetcher(url, { signal });
+    const init = { signal, cache: kept ? 'no-store' : 'no-cache' };    // kept by us, or by the browser, which asks whether it still holds
+    if (from > 0) init.headers = { Range: `bytes=${from}-` };
+    response = await fetcher(url, init);
   } catch (error) {
     aborted(signal);
+    if (globalThis.navigator?.onLine === false)
+      throw new ModelError('offline', `There is no network, and ${file.file} is not kept on this device.`, error);
     throw new ModelError('network', `${file.file} cannot be fetched: ${error.message}.`, error);
   }
+  if (from > 0 && (response.status === 206 || response.status === 416)) {
+    if (response.headers.get('Content-Range') !== `bytes ${from}-${file.bytes - 1}/${file.bytes}`) {
+      response.body?.cancel().catch(() => {});
+      progress(-from);
+      return readRemote(fetcher, url, file, target, at, progress, signal, 0, kept);
+    }
+    done = from;
+  } else if (from > 0) progress(-from);
   if (response.status === 404) throw new ModelError('not_found', `${file.file} is not there: ${url} gives status 404.`);
   if (!response.ok) throw new ModelError('http', `${file.file} cannot be fetched: ${url} gives status ${response.status}.`);
-  const take = (bytes) => {
+  const take = async (bytes) => {
     if (done + bytes.length > file.bytes) throw wrongSize(file, `more than ${file.bytes}`);
     target.set(bytes, at + done);
+    await kept?.write(bytes, done);
     done += bytes.length;
     progress(bytes.length);
   };
   try {
-    if (!response.body) take(new Uint8Array(await response.arrayBuffer()));
+    if (!response.body) await take(new Uint8Array(await response.arrayBuffer()));
     else {
       const reader = response.body.getReader();
       try {
-        for (let part; !(part = await reader.read()).done;) take(part.value);
+        for (let part; !(part = await reader.read()).done;) await take(part.value);
       } catch (error) {
         reader.cancel().catch(() => {});
         throw error;
@@ -106,29 +122,68 @@ async function sha256(bytes) {
 
 /** Reads files of the folder; false from `get` means that a hash could not be compared. */
 class Files {
-  constructor({ base, fetch: fetcher, signal, onProgress }) {
+  constructor({ base, fetch: fetcher, signal, onProgress, cache }) {
     this.base = new URL(base ?? '.', base === undefined ? import.meta.url : globalThis.location?.href ?? import.meta.url);
     if (!this.base.pathname.endsWith('/')) this.base.pathname += '/';
     this.fetcher = fetcher;
     this.signal = signal;
     this.onProgress = onProgress;
-    this.loaded = 0;
-    this.total = [facts.module, ...(facts.kernels ? [facts.kernels, facts.launches] : []), ...facts.weights].reduce((sum, file) => sum + file.bytes, 0);
+    this.loaded = this.cached = 0;
+    this.caches = cache === true && !isNode;
+    this.cache = null;
+    this.storage = Object.freeze({ kind: 'none', note: '' });
+    this.total = allFiles().reduce((sum, file) => sum + file.bytes, 0);
+  }
+
+  #tell(bytes, file, more) {
+    this.loaded += bytes;
+    this.onProgress?.({ loaded: this.loaded, total: this.total, cached: this.cached, file, ...more });
+  }
+
+  /** Weights are kept on this device while `work` reads them, where the caller wants that and the browser has a place. */
+  async keeping(work) {
+    if (!this.caches) return work();
+    const { openCache } = await import('./cache.js'), onWait = () => this.#tell(0, '', { waiting: true });
+    try {
+      this.cache = await openCache(this.base.href, facts.build, { signal: this.signal, onWait });
+    } catch (error) {
+      aborted(this.signal);
+      throw error;
+    }
+    try {
+      return await work();
+    } finally {
+      this.storage = Object.freeze({ kind: this.cache.kind, note: this.cache.note });
+      this.cache.close();
+      this.cache = null;
+    }
   }
 
   async get(file, target, at) {
-    aborted(this.signal);
-    const url = new URL(file.file, this.base);
-    const progress = (bytes) => {
-      this.loaded += bytes;
-      this.onProgress?.({ loaded: this.loaded, total: this.total, file: file.file });
-    };
-    if (!this.fetcher && url.protocol === 'file:' && isNode) await readLocal(url, file, target, at, progress, this.signal);
-    else await readRemote(this.fetcher ?? globalThis.fetch, url.href, file, target, at, progress, this.signal);
-    const hash = await sha256(target.subarray(at, at + file.bytes));
-    if (hash !== null && hash !== file.sha256)
-      throw new ModelError('wrong_hash', `${file.file} is damaged or of another build: its SHA-256 is not the one of this model.`);
-    return hash !== null;
+    for (const kept = this.cache?.piece(file) ?? null; ;) {
+      aborted(this.signal);
+      const url = new URL(file.file, this.base), progress = (bytes) => this.#tell(bytes, file.file);
+      const from = kept ? await kept.read(target, at, (bytes) => { this.cached += bytes; progress(bytes); }) : 0;
+      try {
+        if (!this.fetcher && url.protocol === 'file:' && isNode) await readLocal(url, file, target, at, progress, this.signal);
+        else if (from < file.bytes) await readRemote(this.fetcher ?? fetch, url.href, file, target, at, progress, this.signal, from, kept);
+      } catch (error) {
+        if (error.code === 'wrong_size') await kept?.drop();
+        else kept?.close();                              // what came stays: the next time goes on with it
+        throw error;
+      }
+      const bytes = target.subarray(at, at + file.bytes), hash = await sha256(bytes);
+      if (hash === null || hash === file.sha256) {
+        await kept?.done(bytes);
+        return hash !== null;
+      }
+      await kept?.drop();
+      if (from === 0)
+        throw new ModelError('wrong_hash', `${file.file} is damaged or of another build: its SHA-256 is not the one of this model.`);
+      this.cached -= from;                               // it was damaged here: once more, all of it from the server
+      progress(-file.bytes);
+      kept.whole = false;
+    }
   }
 }
 
@@ -255,9 +310,12 @@ class WasmEngine {
     return true;
   }
 
-  close() {}
+  /** What runs the model: `engine`, `device` as words for people, `memoryBytes` it holds. */
+  about() {
+    return { device: 'WebAssembly with SIMD on one core of the processor', memoryBytes: this.memory.memory.buffer.byteLength };
+  }
 
-  about() { return { engine: 'wasm', memoryMiB: Math.ceil(this.memory.memory.buffer.byteLength / 2 ** 20) }; }
+  close() {}
 }
 
 // ---- the model ----
@@ -265,7 +323,8 @@ class WasmEngine {
 /** Gives the page its turn when the last one is a while ago. */
 function pauser(signal, milliseconds = 12) {
   let last = performance.now();
-  const turn = globalThis.scheduler?.yield ? () => globalThis.scheduler.yield()
+  // in a worker what goes on after scheduler.yield is before messages that wait, so none would end a text
+  const turn = globalThis.document && globalThis.scheduler?.yield ? () => globalThis.scheduler.yield()
     : typeof setImmediate === 'function' ? () => new Promise((go) => setImmediate(go))
     : () => new Promise((go) => {
       const { port1, port2 } = new MessageChannel();
@@ -321,7 +380,7 @@ function number(options, name, otherwise, least, most) {
 }
 
 export class Model {
-  #call; #memory; #engine; #check; #tell = null; #busy = false; #closed = false; #defaults;
+  #call; #memory; #engine; #check; #storage; #tell = null; #busy = false; #closed = false; #defaults;
 
   /** Use load(). */
   constructor(parts) {
@@ -329,6 +388,7 @@ export class Model {
     this.#memory = parts.memory;
     this.#engine = parts.engine;
     this.#check = parts.check;
+    this.#storage = parts.storage;
     parts.hear((...event) => this.#tell?.(...event));
     const at = this.#call.suggested(), float = (i) => this.#memory.f32(at + 4 * i), whole = (i) => this.#memory.i32(at + 4 * i);
     const or = (value, otherwise) => (value >= 0 ? Number(value.toPrecision(7)) : otherwise);
@@ -340,6 +400,9 @@ export class Model {
                                 weightsBytes: facts.weights.reduce((sum, file) => sum + file.bytes, 0),
                                 memoryBytes: this.#memory.memory.buffer.byteLength, sampling: Object.freeze({ ...this.#defaults }) });
   }
+
+  /** For people: what the model is, what runs it, and whether its weights are kept on this device. */
+  about() { return { ...about(), ...this.#engine.about(), storage: this.#storage }; }
 
   // ---- text ----
 
@@ -663,26 +726,32 @@ export class Model {
 
 // ---- loading ----
 
+/** What is known before anything is loaded. */
+export const about = () => ({ name: facts.name, target: facts.target, build: facts.build, engine: facts.engine,
+                              bytes: allFiles().reduce((sum, file) => sum + file.bytes, 0) });
+
 // A function that returns a vector: only engines with SIMD take it.
 const simdProbe = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0,
                                 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
 
-async function openWasm(exports, files, memory, check) {
+async function openWasm({ exports, files, memory, check }) {
   const weightsBytes = facts.weights.reduce((sum, file) => sum + file.bytes, 0);
   const at = { weightsBytes, weights: memory.take(weightsBytes), workspace: memory.take(facts.workspaceBytes),
                logitsAt: memory.take(4 * facts.nVocab) };
   memory.need(memory.at + facts.roomBytes);
   let hashed = true, to = at.weights;
-  for (const file of facts.weights) {
-    hashed = await files.get(file, memory.u8, to) && hashed;
-    to += file.bytes;
-  }
+  await files.keeping(async () => {
+    for (const file of facts.weights) {
+      hashed = await files.get(file, memory.u8, to) && hashed;
+      to += file.bytes;
+    }
+  });
   const engine = new WasmEngine(exports, memory, check, at);
   if (!hashed) check(exports.verify(at.workspace));
   return engine;
 }
 
-async function openGpu(files, memory, options) {
+async function openGpu({ files, memory, options }) {
   const { GpuEngine } = await import('./gpu.js');
   const logitsAt = memory.take(4 * facts.nVocab);
   memory.need(memory.at + facts.roomBytes);
@@ -692,7 +761,7 @@ async function openGpu(files, memory, options) {
 }
 
 /** Loads the model.  base: the folder's address (default: where this file is); fetch: in the place of the global one; onProgress: is told
- * {loaded, total, file}; signal: an AbortSignal. */
+ * {loaded, total, cached, file}; signal: an AbortSignal; cache: keep weights on the visitor's device. */
 export async function load(options = {}) {
   if (typeof WebAssembly !== 'object' || !WebAssembly.validate(simdProbe))
     throw new ModelError('no_simd', 'This browser has no WebAssembly with SIMD, which the model needs.');
@@ -713,8 +782,8 @@ export async function load(options = {}) {
     const text = cString(memory, exports.explain(status));
     throw new ModelError(statusCodes[status] ?? 'failed', `${text[0].toUpperCase()}${text.slice(1)}.`);
   };
-  const engine = facts.engine === 'webgpu' ? await openGpu(files, memory, options) : await openWasm(exports, files, memory, check);
-  return new Model({ call: exports, memory, engine, check, hear: (listener) => { hear = listener; } });
+  const engine = await (facts.engine === 'webgpu' ? openGpu : openWasm)({ exports, files, memory, check, options });
+  return new Model({ call: exports, memory, engine, check, storage: files.storage, hear: (listener) => { hear = listener; } });
 }
 
 export default load;

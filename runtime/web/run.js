@@ -1,7 +1,10 @@
 #!/usr/bin/env node
 // run.js -- the model of this folder as a program of Node: `node run.js -p "Once upon a time" -n 100`.
 import { readFileSync, writeSync, openSync } from 'node:fs';
-import { load, ModelError } from './model.js';
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { about, load, ModelError } from './model.js';
 
 const help = `usage: node run.js [options]
 
@@ -84,11 +87,15 @@ async function bench(model, { promptTokens = 128, maxTokens = 64 }) {
   const tokens = (n) => Array.from({ length: n }, (_, i) => (i * 2654435761) % model.info.nVocab), prompt = [], decode = [];
   for (let i = 0; i < 8; i++) {
     await model.reset(0);
-    prompt.push(await rate(promptTokens, () => model.prefill(tokens(promptTokens))));
+    prompt.push(await rate(promptTokens, async () => {
+      await model.prefill(tokens(promptTokens));
+      await model.logits();                               // then it is done on a GPU, too
+    }));
     await model.reset(0);
     await model.step(1);
     decode.push(await rate(maxTokens, async () => {
-      for (let k = 0; k < maxTokens; k++) await model.step(await model.sample({ temperature: 0, repeatPenalty: 0 }));
+      const drawn = model.draw(model.tokens, { temperature: 0, repeatPenalty: 0, maxTokens, ignoreEnd: true });
+      while (!(await drawn.next()).done);
     }));
   }
   const shown = (list, n) => {
@@ -124,13 +131,28 @@ async function write(model, o) {
   if (!o.quiet) process.stderr.write(`${result.tokens} tokens (${result.reason}), ${rate} tok/s with the prompt\n`);
 }
 
+/** WebGPU where Node has none: npm's package of that name, here, where the program is run, or in $NODE_PATH. */
+async function webgpu() {
+  if (about().engine !== 'webgpu' || globalThis.navigator?.gpu) return undefined;
+  const paths = [dirname(fileURLToPath(import.meta.url)), process.cwd()];
+  let found;
+  try {
+    found = createRequire(import.meta.url).resolve('webgpu', { paths });
+  } catch (error) {
+    throw new ModelError('no_webgpu', 'Node has no WebGPU: `npm install webgpu` in this folder brings it.', error);
+  }
+  const { create, globals } = await import(pathToFileURL(found).href);
+  Object.assign(globalThis, globals);
+  return create([]);
+}
+
 const o = options(process.argv.slice(2));
 if (o.help) {
   process.stdout.write(help);
   process.exit(0);
 }
 try {
-  const model = await load();
+  const gpu = await webgpu(), model = await load({ gpu });
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);
@@ -139,6 +161,7 @@ try {
     if (o.logits) writeAll(o.logits, await rowsOf(model, promptOf(model, o), o.together));
     if (!o.logits || o.maxTokens) await write(model, o);
   }
+  model.close();
 } catch (error) {
   process.stderr.write(`run.js: ${error.message}\n`);
   const codes = { context_full: 6, out_of_memory: 5, wrong_hash: 4, wrong_size: 4, not_finite: 4 };

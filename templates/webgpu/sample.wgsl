@@ -1,7 +1,7 @@
-/* sample.wgsl -- from logits to the next token, two dispatches behind each other: sample_scan in GROUPS workgroups, which penalises what was
- * said lately and finds the best token of each span of the vocabulary; sample_draw in one, which draws a token, writes it into the text and
- * makes the step of that token.  It is runtime/library/sample.c, whose order of operations it keeps: the same token comes out for the same
- * logits, history and random numbers.
+/* sample.wgsl -- from logits to the next token, by two dispatches: sample_scan in GROUPS workgroups, which penalises what was said lately
+ * and finds the best token of each span of the vocabulary; sample_draw in one, which draws a token, writes it into the text and makes its
+ * step.  It is runtime/library/sample.c, whose order of operations it keeps: the same token comes out for the same logits, history and
+ * random numbers.
  *
  * The module has
  *     var<storage, read_write> arena: array<u32>;          a row of N_VOCAB logits, and 2 GROUPS words of scratch between the dispatches
@@ -11,7 +11,8 @@
  *     var<storage, read_write> next: array<u32>;           sample_draw: the same buffer, words as of forge_step
  *     const THREADS                                        of a workgroup, a power of two, 16 at least
  *     const N_VOCAB, GROUPS                                at most 524,288 and 1,024; a few hundred tokens for each group are best
- * and two kernels that have one call each.  row, scratch: words of the arena.
+ * and two kernels of one call each, sample_scan_span() and sample_draw_token().  row, scratch: words of the arena.
+ * Workgroup memory: 8,364 + 8 THREADS + 4 GROUPS bytes.
  *
  * sampling:
  *     0  temperature, f32; 0: the likeliest token          4  repeat_penalty, f32; 0 or 1: none
@@ -24,11 +25,11 @@
  * No token can be drawn where a logit is NaN or plus infinity or all are minus infinity: then word 6 says so, the text gets token 0, and
  * random numbers stay.  Behind the end of the text nothing is written; the step goes on nevertheless, and must not be run.
  *
- * What may differ from the reference.  Of floats only sums, differences and products count, each of them rounded by itself, of which WGSL
- * leaves open the direction; machines round to nearest.  (Quotients are computed in integers.)  A machine that takes numbers below 2^-126 as 0
- * may do that with a logit times the penalty; differences of logits so small count only at temperatures below 1e-30.  Without penalty
- * the likeliest token is exact.  Where penalties turn all logits into minus infinity the reference has token 0, here no token can be
- * drawn. */
+ * What may differ from the reference.  Penalties, the temperature's inverse and the likeliest token are exact, in integers.  Weights are
+ * made of sums, differences and products of floats, each of them rounded by itself; WGSL leaves open the direction, machines round to
+ * nearest.  One that rounds otherwise has weights that are off by some 2^-22, and so, of about 2^20 tokens, another one.  Differences of
+ * logits below 2^-126, which a machine may take as 0, count only at temperatures below 1e-30.  Where penalties turn all logits into minus
+ * infinity the reference has token 0, here no token can be drawn. */
 
 const SAMPLE_SPAN = (N_VOCAB + GROUPS - 1u) / GROUPS;
 const SAMPLE_CANDIDATES = 384u;
@@ -67,31 +68,43 @@ fn sample_parts_of(bits: u32) -> sample_parts {
     let shift = countLeadingZeros(significand) - 8u;
     return sample_parts(significand << shift, i32(max(bits >> 23u, 1u)) - i32(shift));
 }
-/* a / b to nearest even of bits, both positive and finite, which WGSL's division may miss by 2.5 units. */
+/* The float to nearest even of 25 bits, whose highest is 1 and which are one more than there is room for; more: something is behind. */
+fn sample_nearest(bits: u32, more: bool, exponent: i32) -> u32 {
+    if (exponent > 254) { return 0x7f800000u; }
+    let shift = u32(clamp(2 - exponent, 1, 26));
+    let half = 1u << (shift - 1u);
+    let behind = bits & (2u * half - 1u);
+    let whole = bits >> shift;
+    let up = behind > half || (behind == half && (more || (whole & 1u) == 1u));
+    return (u32(max(exponent, 1) - 1) << 23u) + whole + select(0u, 1u, up);
+}
+/* a / b of bits, both positive and finite; WGSL's division may miss by 2.5 units. */
 fn sample_quotient(a_bits: u32, b_bits: u32) -> u32 {
     let a = sample_parts_of(a_bits);
     let b = sample_parts_of(b_bits);
     let less = a.significand < b.significand;
-    let exponent = a.exponent - b.exponent + select(127, 126, less);
-    if (exponent > 254) { return 0x7f800000u; }
     var rest = a.significand << select(0u, 1u, less);
-    var quotient = 0u;                           /* 25 bits, one more than there is room for */
+    var quotient = 0u;
     for (var i = 0u; i < 25u; i++) {
         let one = rest >= b.significand;
         quotient = (quotient << 1u) | select(0u, 1u, one);
         rest = (rest - select(0u, b.significand, one)) << 1u;
     }
-    let shift = u32(clamp(2 - exponent, 1, 26));
-    let half = 1u << (shift - 1u);
-    let behind = quotient & (2u * half - 1u);
-    let whole = quotient >> shift;
-    let up = behind > half || (behind == half && (rest > 0u || (whole & 1u) == 1u));
-    return (u32(max(exponent, 1) - 1) << 23u) + whole + select(0u, 1u, up);
+    return sample_nearest(quotient, rest > 0u, a.exponent - b.exponent + select(127, 126, less));
+}
+/* a b of the same; WGSL's product may be 0 where it is below 2^-126. */
+fn sample_times_float(a_bits: u32, b_bits: u32) -> u32 {
+    let a = sample_parts_of(a_bits);
+    let b = sample_parts_of(b_bits);
+    let product = sample_product(a.significand, b.significand);
+    let shift = select(22u, 23u, product.y >= 0x8000u);
+    let more = (product.x & ((1u << shift) - 1u)) > 0u;
+    return sample_nearest((product.x >> shift) | (product.y << (32u - shift)), more, a.exponent + b.exponent - 149 + i32(shift));
 }
 /* Dividing a negative logit would make it likelier. */
 fn sample_penalised(bits: u32, penalty: u32) -> u32 {
     if ((bits & 0x7fffffffu) == 0u || bits == 0xff800000u) { return bits; }
-    if (bits >= 0x80000000u) { return bitcast<u32>(bitcast<f32>(bits) * bitcast<f32>(penalty)); }
+    if (bits >= 0x80000000u) { return 0x80000000u | sample_times_float(bits & 0x7fffffffu, penalty); }
     return sample_quotient(bits, penalty);
 }
 
@@ -195,9 +208,10 @@ fn sample_rounded(x: f32, zero: u32) -> f32 { return bitcast<f32>(bitcast<u32>(x
 fn sample_step(p: f32, f: f32, add: f32, zero: u32) -> f32 { return sample_rounded(sample_rounded(p * f, zero) + add, zero); }
 /* 2^-x as a fixed-point number with 40 bits behind the point, x >= 0; 0 from 2^-40 on and for NaN. */
 fn sample_exp2_minus(x: f32, zero: u32) -> vec2u {
-    if ((bitcast<u32>(x) & 0x7fffffffu) >= bitcast<u32>(40.0f)) { return vec2u(0u); }
-    let n = u32(x);
-    let f = sample_rounded(x - f32(n), zero);
+    let at = sample_rounded(x, zero);
+    if ((bitcast<u32>(at) & 0x7fffffffu) >= bitcast<u32>(40.0f)) { return vec2u(0u); }
+    let n = u32(at);
+    let f = sample_rounded(at - f32(n), zero);
     var p = sample_step(0x1.ca8f0ap-14f, f, -0x1.4e600cp-10f, zero);
     p = sample_step(p, f, 0x1.39e9b0p-7f, zero);
     p = sample_step(p, f, -0x1.c694ecp-5f, zero);
@@ -384,7 +398,7 @@ fn sample_locate(list: sample_list, kept: sample_kept, ties: bool, key: u32, at:
         first += found.bin * each;
         n = min(each, n - min(n, found.bin * each));
         level++;
-        if (each == 1u) { break; }
+        if (each <= 1u) { break; }
     }
     return sample_item(list, first).y;
 }

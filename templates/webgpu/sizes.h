@@ -9,6 +9,15 @@
 /* gemv.wgsl: sums of the lanes, and of the group. */
 #define GEMV_BYTES(threads, rows) (4u * (threads) * ((rows) + 1u))
 
+/* stage.wgsl: bytes of a row of so many units.  gemm.wgsl: rows of a tile, of each matrix of a pair, tokens; workgroup memory with int8 and
+ * with floats. */
+#define STAGED_BYTES(units) (80u * (units))
+#define TILE_ROWS 64u
+#define TILE_PAIRS 32u
+#define TILE_TOKENS(threads) ((threads) / 2u)
+#define TILE_BYTES(threads) ((threads) > 128u ? 16384u : 11264u)
+#define TILE_FLOAT_BYTES(threads) ((threads) > 128u ? 12288u : 8192u)
+
 /* heads.wgsl: heads of a workgroup. */
 #define HEADS_EACH 2u
 /* attention.wgsl: query heads of a workgroup, of those that share a KV head; workgroups for them; rows of parts. */

@@ -13,6 +13,10 @@
  *     unit_NAME, load_NAME_WEIGHTS(row, unit, units)
  *     dot_NAME(u, x, unit)                         the unit times int8 activations; floats: dotf_NAME(u, x), times floats
  *     values_NAME(u, unit, part)                   columns PART_COLS part .. of the unit as floats, as exact as f32
+ * But for floats, with c for columns 16c .. 16c+15 of the unit:
+ *     codes_NAME(u, c)                             int8, one a byte
+ *     factor_NAME(u, unit, c)                      (f, g): weights are f code + g
+ *     SCALE_COLS_NAME, ADDED_NAME                  how many columns, 16 or 32, share a factor; whether g is other than 0
  *
  * Files of the IQ formats choose codes from grids of up to 2,048 entries; the packer has looked them up, and packed rows have only the
  * levels of single columns, 3 to 16 of them.  Those are computed, four at a time in the bytes of a word: a lookup would need workgroup

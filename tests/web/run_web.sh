@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_web.sh FORGEC DATA STORY MAKE [CHROMIUM] -- folders for pages: what lies in them, what model.js does with good and with spoilt ones (test_web.mjs, in
-# node), wrong outputs, and an object linked into a module of one's own.  DATA: tests/data/golden.  STORY: the storyteller.  MAKE: make_gguf.
+# node), the page in Chromium (test_page.mjs), wrong outputs, and an object linked into a module of one's own.  DATA: tests/data/golden.  STORY: the storyteller.  MAKE: make_gguf.
 # Skipped (77) without node.
 set -eu
 forgec=$1 golden=$2/q-llama-Q8_0 story=$3 make=$4
@@ -16,7 +16,8 @@ stored() { [ "$(ids "$tmp/out")" = "$(ids "$golden.greedy")" ] || bad "other tok
 printf 'inherits: wasm32\npiece: {value: 1, unit: MiB, source: "so that there are several"}\n' > "$tmp/pieces.yaml"
 check "a folder" 0 "$forgec" build "$story" -t "$tmp/pieces.yaml" -q -o "$tmp/story"
 inside=$(ls "$tmp/story" | tr '\n' ' ') pieces=$(printf 'weights-%d.bin ' 0 1 2 3 4 5 6 7)
-[ "$inside" = "model.d.ts model.js model.wasm package.json run.js $pieces" ] || bad "in it are $inside"
+[ "$inside" = "cache.js index.html model.d.ts model.js model.wasm package.json page.css page.js run.js sw.js $pieces""worker.js " ] || bad "in it are $inside"
+[ "$(cd "$tmp/story" && cat index.html page.js page.css worker.js cache.js sw.js | wc -c)" -lt 40000 ] || bad "the page is large"
 [ "$(wc -c < "$tmp/story/model.wasm")" -lt 2000000 ] || bad "the module is large"
 cp -r "$tmp/story" "$tmp/first"
 check "the same again, in its place" 0 "$forgec" build "$story" -t "$tmp/pieces.yaml" -q --no-cache -o "$tmp/story/"
@@ -33,6 +34,9 @@ mkdir "$tmp/foreign"
 echo text > "$tmp/foreign/index.html"
 refuse "a file is there" 1 "is no folder" "$forgec" build "$story" -t wasm32 -o "$tmp/file"
 refuse "a folder of another's" 1 "holds index.html, which forgec did not write" "$forgec" build "$story" -t wasm32 -o "$tmp/foreign"
+cp -r "$tmp/first" "$tmp/edited"
+echo text > "$tmp/edited/index.html"
+refuse "a page of one's own in it" 1 "holds index.html, which forgec did not write" "$forgec" build "$story" -t wasm32 -o "$tmp/edited"
 refuse "no folder to write to" 1 "cannot make a folder beside it" "$forgec" build "$story" -t wasm32 -o "$tmp/nowhere/story"
 refuse "no place to write to" 1 "cannot make a folder beside it" "$forgec" build "$story" -t wasm32 -o /proc/story
 if [ "$(id -u)" -ne 0 ]; then
@@ -43,7 +47,7 @@ fi
 # what a disk would say that is full
 refuse "a limit of file sizes" 1 "cannot write" sh -c 'ulimit -f 4000; exec "$@"' sh "$forgec" build "$story" -t wasm32 -q -o "$tmp/new"
 refuse "the same over a folder" 1 "cannot write" sh -c 'ulimit -f 4000; exec "$@"' sh "$forgec" build "$story" -t wasm32 -q -o "$tmp/first"
-[ "$(ls "$tmp/first" | wc -l)" -eq 6 ] || bad "the former folder was changed"
+[ "$(ls "$tmp/first" | wc -l)" -eq 12 ] || bad "the former folder was changed"
 refuse "standard output" 1 "standard output" "$forgec" build "$story" -t wasm32 -o -
 refuse "several targets" 1 "takes one target" "$forgec" build "$story" -t wasm32,portable -o "$tmp/new"
 refuse "a server" 1 "no --server" "$forgec" build "$story" -t wasm32 --server -o "$tmp/new"
@@ -61,12 +65,6 @@ stored
 check "run.js: a wrong option" 2 "$node" "$tmp/chat/run.js" --nonsense
 one_line
 
-# ---- a browser ----
-if [ -n "${5-}" ] && HOME=$tmp timeout 60 "$5" --headless --no-sandbox --disable-gpu --dump-dom about:blank > "$tmp/out" 2> "$tmp/err"; then
-    mkdir "$tmp/chromium"
-    check "a page" 0 timeout 120 "$node" "$here/test_browser.mjs" "$tmp/chat" "$golden" "$5" "$tmp/chromium"
-else echo "a page: left out, no chromium that starts"; fi
-
 # ---- vectors ----
 check "a model of vectors" 0 "$make" --shape golden-bert --type F16 --tokenizer wordpiece -o "$tmp/words.gguf"
 check "its program" 0 "$forgec" build "$tmp/words.gguf" -q --exact -o "$tmp/words-native"
@@ -79,6 +77,14 @@ check "the folder's vector" 0 "$node" --input-type=module -e '
     const off = Math.max(...numbers.map((x, i) => Math.abs(x - vector[i])));
     if (vector.length !== numbers.length || !(off < 1e-4)) { console.log(`off by ${off}`); process.exit(1); }' "$tmp/words" "$(cat "$tmp/vector")"
 check "verify, of vectors" 0 "$forgec" verify "$tmp/words.gguf" -t wasm32
+
+# ---- a browser ----
+if [ -n "${5-}" ] && HOME=$tmp timeout 60 "$5" --headless --no-sandbox --disable-gpu --dump-dom about:blank > "$tmp/out" 2> "$tmp/err"; then
+    mkdir "$tmp/chromium" "$tmp/chromium-page"
+    check "a page" 0 timeout 120 "$node" "$here/test_browser.mjs" "$tmp/chat" "$golden" "$5" "$tmp/chromium"
+    check "the folder's page" 0 timeout 120 "$node" "$here/test_page.mjs" "$tmp/story" "$tmp/words" "$tmp/chat" "$5" "$tmp/chromium-page"
+    cat "$tmp/out"
+else echo "a page: left out, no chromium that starts"; fi
 
 # ---- an object in a module of one's own ----
 clang=$(for c in "${FORGEC_CLANG:-clang-19}" clang; do command -v "$c" && break; done || :)

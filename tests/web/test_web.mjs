@@ -116,6 +116,13 @@ await test('a fetch of the caller', async () => {
   await load({ base, fetch: (url, init) => { asked.push(url); return fetch(url, init); } });
   holds(asked.every((url) => url.startsWith(base)) && asked.length > 4, 'all files by it');
 });
+await test('what is said of it; nothing is kept in Node', async () => {
+  const { about } = await import(pathToFileURL(`${storyFolder}/model.js`)), model = await load({ cache: true }), said = model.about();
+  const { name, target, build, bytes } = about();
+  same([said.name, said.target, said.build, said.bytes], [name, target, build, bytes]);
+  same([said.engine, said.storage, said.memoryBytes], ['wasm', { kind: 'none', note: '' }, model.info.memoryBytes]);
+  holds(said.device.length > 0 && bytes > model.info.weightsBytes, 'words for the device, and bytes of all files');
+});
 await test('no SIMD', async () => {
   const validate = WebAssembly.validate;
   WebAssembly.validate = () => false;

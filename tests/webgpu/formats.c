@@ -14,8 +14,7 @@
  *   NAME.arena           the rows
  *   NAME.sum             f64 [matvecs][ROWS][2]: the same of products with a whole row
  *   NAME.sumf            those of a row as floats, which only the first matvecs have */
-#include "tests/kernel/blocks.h"
-#include "compiler/base/base.h"
+#include "pile.h"
 #include "compiler/web/wgsl.h"
 #include <stdio.h>
 
@@ -27,19 +26,6 @@ struct acts_unit { int8_t q[64]; float scale[4], sum16[4]; };
 _Static_assert(sizeof(struct acts_unit) == 96, "vec4u q0, q1, q2, q3; vec4f scale, sum16");
 
 /* ---- what becomes files ---- */
-struct pile { uint8_t *bytes; size_t n, capacity; };
-static void pile_add(struct arena *a, struct pile *p, const void *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        arena_room(a, p->bytes, p->n, p->capacity);
-        p->bytes[p->n++] = ((const uint8_t *)bytes)[i];
-    }
-}
-static void pair_add(struct arena *a, struct pile *p, double want, double bound)
-{
-    pile_add(a, p, (const double[2]){ want, bound }, sizeof(double[2]));
-}
-
 static struct of_format {
     struct arena        *arena;
     const struct format *format;
@@ -81,10 +67,6 @@ static void acts_add(double x[64])
 }
 
 /* ---- cases ---- */
-/* Floats that are no normal numbers, below 2^-126, may count as zero: a weight, or what multiplies one of MXFP4's levels, up to 12; and a
- * scale times a scale, which multiplies a block's sum of integers, below 2^16. */
-static const double tiny_weight = 0x1p-122, tiny_product = 0x1p-110;
-
 static void unit_add(const struct matrix *m, uint32_t base, uint32_t row, uint32_t unit)
 {
     double x[64];
@@ -105,57 +87,22 @@ static void unit_add(const struct matrix *m, uint32_t base, uint32_t row, uint32
 }
 
 /* ---- a matrix times a row ---- */
-/* A row of the arena; x, floats: what the product should see of it, in int8 unless weights are floats, and in floats.  Before int8 it is
- * d (q + e), with a column of q = +-127 in each block and e below a half, so that d and q are known; a norm's weights are a power of two for
- * a block, with any signs, and keep that. */
-static void row_fill(float *row, float *weight, double *x, double *floats, uint32_t cols, bool norm)
-{
-    double squares = 0;
-    for (uint32_t col = 0; col < cols; col += 32) {
-        const float d = fabsf(random_between(-6, 2));
-        const uint32_t there = cols - col < 32 ? cols - col : 32, top = random_below(there), zero = !random_below(8);
-        const int power = (int)random_below(7) - 3;
-        for (uint32_t i = col; i < col + there; i++) {
-            const int q = zero ? 0 : i == col + top ? (random_below(2) ? -127 : 127) : (int)random_below(253) - 126;
-            const float e = zero || i == col + top ? 0 : 0.4f * random_sign() * random_f32();
-            weight[i] = norm ? random_sign() * ldexpf(1, power) : 1;
-            row[i] = d * ((float)q + e);
-            floats[i] = (double)row[i];
-            x[i] = on.format->coding ? (double)d * q : floats[i];
-            squares += (double)row[i] * (double)row[i];
-        }
-    }
-    const double factor = norm ? 1 / sqrt(squares / cols + 1e-5) : 1;
-    for (uint32_t i = 0; i < cols; i++) {
-        x[i] *= factor * (double)weight[i];
-        floats[i] *= factor * (double)weight[i];
-    }
-}
-/* Products of all rows with x. */
-static void sums_add(struct pile *sum, const struct matrix *m, const double *x)
-{
-    double unseen = 2 * ((m->cols + 63) / 64) * tiny_product;
-    for (uint32_t i = 0; i < m->cols; i++) unseen += tiny_weight * fabs(x[i]);
-    for (uint32_t r = 0; r < ROWS; r++) {
-        const struct dot want = dot_ref(m->weights + (uint64_t)r * m->cols, m->sizes + (uint64_t)r * m->cols, x, m->cols);
-        pair_add(on.arena, sum, want.sum, 4e-6 * want.size + unseen);
-    }
-}
 static void gemv_add(const struct matrix *m, uint32_t base, uint64_t number)
 {
     static float row[COLS_MOST], weight[COLS_MOST];
     static double x[COLS_MOST], floats[COLS_MOST];
     const uint32_t norm = number % 2, groups = 1 + number / 2 % 2;
     const uint32_t norm_at = norm ? (uint32_t)(on.weights.n / PIECE) : ~0u;
-    row_fill(row, weight, x, floats, m->cols, norm);
+    norm_fill(weight, m->cols, norm);
+    row_fill(row, weight, x, floats, m->cols, norm, on.format->coding);
     pile_add(on.arena, &on.matvecs, (const uint32_t[7]){ base, norm_at, (uint32_t)(on.arena_rows.n / 4), on.n_sums, ROWS, m->cols, groups },
              sizeof(uint32_t[7]));
     if (norm) pile_add(on.arena, &on.weights, weight, m->cols * sizeof *weight);
     pile_add(on.arena, &on.arena_rows, row, m->cols * sizeof *row);
     pile_add(on.arena, &on.arena_rows, (const uint32_t[3]){ 0x7fc00000, 0x7fc00000, 0x7fc00000 }, sizeof(uint32_t[3]));
-    sums_add(&on.sum, m, x);
+    sums_add(on.arena, &on.sum, m, x);
     if (on.n_sumfs == on.n_sums && m->cols <= FLOAT_COLS_MOST) {
-        sums_add(&on.sumf, m, floats);
+        sums_add(on.arena, &on.sumf, m, floats);
         on.n_sumfs += ROWS;
     }
     text_printf(&on.matvec_cases, "%s[%u, \"case %llu: %s, groups %u, %u columns\"]", on.n_sums ? ", " : "", on.n_sums,

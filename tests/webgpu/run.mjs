@@ -1,6 +1,6 @@
-// run.mjs -- runs the kernels that formats.c wrote into the working directory on WebGPU, and compares.  Outputs begin as a NaN of no other
+// run.mjs -- runs the kernels that formats.c or gemm.c wrote into the working directory on WebGPU, and compares.  Outputs begin as a NaN of no other
 // maker, with more behind them: what keeps it was not written, and what lies behind must keep it.
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import process from 'node:process';
 
 // Deno has WebGPU, Node a package of it.
@@ -24,19 +24,23 @@ function bufferOf(words, usage) {
     return buffer;
 }
 
-// groups: of x and y.  Gives the words of the output and the milliseconds of compiling and running.
-async function run(module, entryPoint, inputs, output, n, groups) {
+// steps: kernels that run one after the other, { module, entry, groups, inputs, output }; inputs: [[binding, buffer]], output: the binding of
+// the results, of which one step has it.  Gives their words and the milliseconds of compiling and running.
+async function run(steps, n) {
     const from = performance.now();
-    const pipeline = await device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint } });
+    const pipelineOf = ({ module, entry }) => device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint: entry } });
+    const pipelines = await Promise.all(steps.map(pipelineOf));
     const compiled = performance.now();
     const result = bufferOf(new Uint32Array(n + GUARD).fill(POISON), GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC);
     const back = device.createBuffer({ size: result.size, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
-    const entries = [...inputs, [output, result]].map(([binding, buffer]) => ({ binding, resource: { buffer } }));
-    const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
     const encoder = device.createCommandEncoder(), pass = encoder.beginComputePass();
-    pass.setPipeline(pipeline);
-    pass.setBindGroup(0, group);
-    pass.dispatchWorkgroups(...groups);
+    steps.forEach(({ groups, inputs, output }, i) => {
+        const all = output === undefined ? inputs : [...inputs, [output, result]];
+        const entries = all.map(([binding, buffer]) => ({ binding, resource: { buffer } }));
+        pass.setPipeline(pipelines[i]);
+        pass.setBindGroup(0, device.createBindGroup({ layout: pipelines[i].getBindGroupLayout(0), entries }));
+        pass.dispatchWorkgroups(...groups);
+    });
     pass.end();
     encoder.copyBufferToBuffer(result, 0, back, 0, result.size);
     const begun = performance.now();
@@ -68,21 +72,37 @@ function compare(kernel, words, want, each, cases) {
     return failures > 0;
 }
 
+async function moduleOf(name) {
+    const module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
+    for (const m of (await module.getCompilationInfo()).messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
+    return module;
+}
+let kernels = 0, failed = 0;
+// want: the file of what should come out.
+async function check(name, steps, n, want, each, cases) {
+    kernels++;
+    try {
+        const r = await run(steps, n);
+        if (refused) throw new Error(refused);
+        const what = `${name}, compiled in ${r.compile.toFixed()} ms, run in ${r.run.toFixed()} ms`;
+        failed += compare(what, r.words, new Float64Array(bytesOf(want)), each, cases);
+    } catch (error) {
+        failed++;
+        refused = '';
+        console.log(`FAILED ${name}: ${error.message}`);
+    }
+}
+const inputOf = name => bufferOf(new Uint32Array(bytesOf(name)), GPUBufferUsage.STORAGE);
+
 // Matrix times row takes SwiftShader seconds to compile, and what differs by format the other kernels show: these have units of 64, 8 and 4
 // columns, planes of all kinds and sums of 16.  A format that is asked for alone has it, too.
-const list = JSON.parse(readFileSync('formats.json'));
-const chosen = { 'gemv': ['q4_K', 'q6_K', 'q8_0', 'f16', 'f32'], 'gemv2': ['q4_K', 'f16'], 'gemvf': ['q6_K'], 'gemvf2': ['q4_K'] };
-let kernels = 0, failed = 0;
-for (const { format, places, unit_cols, floats, cases, sums, sumfs, matvecs } of list) {
-    const moduleOf = async name => {
-        const module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
-        const messages = (await module.getCompilationInfo()).messages;
-        for (const m of messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
-        return module;
-    };
+const chosen = { 'gemv': ['q4_K', 'q6_K', 'q8_0', 'f16', 'f32'], 'gemv2': ['q4_K', 'f16'], 'gemvf': ['q6_K'], 'gemvf2': ['q4_K'],
+                 'gemm': ['q8_0', 'q4_K', 'q6_K', 'q2_K'], 'gemm2': ['q4_K'], 'gemmf': ['f32', 'f16', 'q6_K'], 'gemmf2': ['f16'] };
+const formats = existsSync('formats.json') ? JSON.parse(readFileSync('formats.json')) : [];
+for (const { format, places, unit_cols, floats, cases, sums, sumfs, matvecs } of formats) {
     const units = await moduleOf(`${format}.wgsl`), gemv = await moduleOf(`${format}.gemv.wgsl`);
     const gemvf = floats ? gemv : await moduleOf(`${format}.gemvf.wgsl`), numbers = floats ? 'floats' : 'acts';
-    const input = kind => bufferOf(new Uint32Array(bytesOf(`${format}.${kind}`)), GPUBufferUsage.STORAGE);
+    const input = kind => inputOf(`${format}.${kind}`);
     const weights = input('weights'), at = input('places'), acts = input('acts'), rows = input('matvecs'), arena = input('arena');
     const eachPlace = [Math.ceil(places / 64)];
     const eachRow = [[0, weights], [1, rows], [2, arena]];
@@ -95,20 +115,22 @@ for (const { format, places, unit_cols, floats, cases, sums, sumfs, matvecs } of
         ['gemvf', 'sumf', gemvf, 'gemv_of_floats', groupsOf(sumfs), eachRow, 3, sumfs, 1, matvecs],
         ['gemvf2', 'sumf', gemvf, 'gemv2_of_floats', groupsOf(sumfs), eachRow, 3, sumfs, 1, matvecs]]) {
         if (floats && choice.startsWith('gemvf')) continue;
-        if (choice && list.length > 1 && !chosen[choice].includes(format)) continue;
-        kernels++;
-        try {
-            const r = await run(module, entry, inputs, output, n, groups);
-            if (refused) throw new Error(refused);
-            failed += compare(`${format} ${entry}, compiled in ${r.compile.toFixed()} ms, run in ${r.run.toFixed()} ms`, r.words,
-                              new Float64Array(bytesOf(`${format}.${what}`)), each, of);
-        } catch (error) {
-            failed++;
-            refused = '';
-            console.log(`FAILED ${format} ${entry}: ${error.message}`);
-        }
+        if (choice && formats.length > 1 && !chosen[choice].includes(format)) continue;
+        await check(`${format} ${entry}`, [{ module, entry, groups, inputs, output }], n, `${format}.${what}`, each, of);
     }
     for (const buffer of [weights, at, acts, rows, arena]) buffer.destroy();
+}
+
+// Other programs write down what runs.  Of prefill's products those are chosen that have all kinds of factors: codes and factors are what
+// values are made of, which all formats have above.
+const tasks = existsSync('tasks.json') ? JSON.parse(readFileSync('tasks.json')) : [];
+const alone = new Set(tasks.map(task => task.chosen[1])).size === 1;
+for (const { name, module, chosen: [choice, format], buffers, want, results, steps, cases } of tasks) {
+    if (!alone && !chosen[choice].includes(format)) continue;
+    const code = await moduleOf(module), inputs = buffers.map(inputOf);
+    const kernels = steps.map(step => ({ module: code, ...step, inputs: step.bindings.map(binding => [binding, inputs[binding]]) }));
+    await check(name, kernels, results, want, 1, cases);
+    for (const buffer of inputs) buffer.destroy();
 }
 console.log(`${kernels} kernels, ${failed} failed`);
 process.exit(failed || !kernels ? 1 : 0);

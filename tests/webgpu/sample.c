@@ -1,8 +1,9 @@
-/* sample.c -- tokens drawn by WGSL: writes into the working directory, for sample.mjs, logits, modules, and what runtime/library/sample.c draws:
- *   sample.json          of each vocabulary its sizes, and its cases: options, the text, and what should come out
- *   N_VOCAB.wgsl         sample.wgsl with what it uses of the templates
- *   N_VOCAB.logits       f32 [N_KINDS][n_vocab]
- * A case is a text and some draws behind each other, of logits of any kinds. */
+/* sample.c -- tokens drawn by WGSL: writes into the working directory, for sample.mjs, logits, modules, and what runtime/library/sample.c
+ * draws:
+ *   sample.json          of each vocabulary its sizes, and its cases: the text, options, and what should come out
+ *   NUMBER.wgsl          of a vocabulary: sample.wgsl with what it uses of the templates
+ *   NUMBER.logits        f32 [N_KINDS][n_vocab]
+ * A case is a text and draws behind each other, of logits of one kind or of all, by one set of options or another one each. */
 #include "tests/kernel/registry.h"
 #include "compiler/base/base.h"
 #include "compiler/web/wgsl.h"
@@ -12,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ROW_AT: words of the arena before the row, and behind the scratch. */
-enum { DRAWS = 65, TEXT_MOST = 80, ROW_AT = 5, N_OPTIONS = 6 };
+/* ROW_AT: words of the arena before the row. */
+enum { DRAWS_MOST = 65, TEXT_MOST = 80, ROW_AT = 5, N_OPTIONS = 6 };
 
 /* ---- logits ---- */
 enum kind { ANY, PEAKED, FLAT, LEVELS, MASKED, SAME, LARGE, TINY, N_DRAWABLE, WITH_NAN = N_DRAWABLE, WITH_INFINITY, FORBIDDEN, N_KINDS };
@@ -87,45 +88,55 @@ static struct model_sampling options_any(uint32_t n_vocab)
     const float some = (float)random_in(1, n_vocab + 3);
     return (struct model_sampling){
         .size = sizeof(struct model_sampling),
-        .temperature = PICK(0.8f, 0.8f, 1, 0.3f, 2.7f, 50, 0, 1e-3f, 1e-39f),
+        .temperature = PICK(0.8f, 0.8f, 0.8f, 1, 1, 0.3f, 2.7f, 50, 0, 1e-3f, 1e-39f),
         .top_k = (int32_t)PICK(40, 40, 40, 0, 0, 1, 7, 300, some),
         .top_p = PICK(0.95f, 0.95f, 0, 0.5f, 0.01f, 1, 1e-12f, 0.99999994f),
-        .min_p = PICK(0, 0, 0, 0.05f, 0.7f, 1, 1e-9f),
-        .repeat_penalty = PICK(0, 1, 1.1f, 1.1f, 1.7f, 0.6f, 3e-3f),
+        .min_p = PICK(0, 0, 0, 0, 0.05f, 0.05f, 0.7f, 1, 1e-9f),
+        .repeat_penalty = PICK(0, 1, 1.1f, 1.1f, 1.5f, 0.6f, 3e-3f),
         .repeat_last_n = (int32_t)PICK(64, 64, 20, 1, 0),
     };
 }
+/* What a case begins with, on logits like those of a model. */
+static const struct model_sampling usual[] = {
+    { .size = sizeof *usual, .temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f,
+      .repeat_penalty = 1.1f, .repeat_last_n = 64 },
+    { .size = sizeof *usual, .temperature = 1, .top_p = 0.9f },
+};
 static const char *options_text(struct arena *a, const struct model_sampling *o)
 {
-    return arena_printf(a, "temperature %g, top_k %d, top_p %g, min_p %g, penalty %g of %d", (double)o->temperature, o->top_k, (double)o->top_p,
-                        (double)o->min_p, (double)o->repeat_penalty, o->repeat_last_n);
+    return arena_printf(a, "temperature %g, top_k %d, top_p %g, min_p %g, penalty %g of %d", (double)o->temperature, o->top_k,
+                        (double)o->top_p, (double)o->min_p, (double)o->repeat_penalty, o->repeat_last_n);
 }
 
-static void case_add(struct text *list, struct arena *a, uint32_t n_vocab, const float *all, uint64_t number)
+static void case_add(struct text *list, struct arena *a, uint32_t n_vocab, uint32_t draws, const float *all, uint64_t number)
 {
-    static int32_t tokens[TEXT_MOST + DRAWS];
+    static int32_t tokens[TEXT_MOST + DRAWS_MOST];
     static const struct forge_program nothing;
     struct forge_program program = nothing;
     struct model m = { .magic = LIBRARY_OPEN, .program = &program, .sequence = &m.first, .first.tokens = tokens };
     const bool one_kind = random_below(2), one_set = !random_below(4);
-    const uint32_t n_text = random_in(1, TEXT_MOST), n_tokens = random_in(1, n_text), bad_at = random_below(3 * DRAWS);
+    const uint32_t n_text = random_in(1, TEXT_MOST), n_tokens = random_in(1, n_text), bad_at = random_below(3 * draws);
     float *logits = arena_array(a, float, n_vocab);
     struct model_sampling o = options_any(n_vocab);
-    uint32_t kinds[DRAWS], drawn[DRAWS], options[DRAWS * N_OPTIONS], failed = 0, kind = random_below(N_DRAWABLE);
+    uint32_t kinds[DRAWS_MOST], drawn[DRAWS_MOST], options[DRAWS_MOST * N_OPTIONS];
+    uint32_t failed = 0, kind = random_below(N_DRAWABLE);
     program.n_vocab = n_vocab;
     m.first.n_past = n_text;
     xoshiro_seed(m.first.random, number);
-    for (uint32_t i = 0; i < n_text; i++) tokens[i] = (int32_t)(i && random_below(3) == 0 ? (uint32_t)tokens[random_below(i)] : random_below(n_vocab));
+    for (uint32_t i = 0; i < n_text; i++)
+        tokens[i] = i && random_below(3) == 0 ? tokens[random_below(i)] : (int32_t)random_below(n_vocab);
     text_printf(list, "{ \"case\": %llu, \"n_tokens\": %u", (unsigned long long)number, n_tokens);
     words_print(list, "text", (const uint32_t *)(const void *)tokens, n_text);
     random_print(list, "random", m.first.random);
     text_puts(list, ", \"what\": [");
-    for (uint32_t i = 0; i < DRAWS; i++) {
+    for (uint32_t i = 0; i < draws; i++) {
         if (!one_kind) kind = random_below(N_DRAWABLE);
         if (!one_set) o = options_any(n_vocab);
+        if (i < COUNT_OF(usual)) o = usual[i];
+        if (i == draws - 1) o.repeat_penalty = PICK(1.5f, 1.1f, 0.6f), o.repeat_last_n = 64;      /* these logits are compared */
         options_put(&options[N_OPTIONS * i], &o);
         text_printf(list, "%s\"%s\"", i ? ", " : "", options_text(a, &o));
-        kinds[i] = i == bad_at ? N_DRAWABLE + random_below(N_KINDS - N_DRAWABLE) : kind;
+        kinds[i] = i == bad_at ? N_DRAWABLE + random_below(N_KINDS - N_DRAWABLE) : i < COUNT_OF(usual) ? ANY : kind;
         memcpy(logits, all + (size_t)kinds[i] * n_vocab, n_vocab * sizeof *logits);
         const int32_t token = model_sample(&m, logits, &o);
         if (token < 0 && token != MODEL_NOT_FINITE) bad("the reference says %d", token);
@@ -134,19 +145,19 @@ static void case_add(struct text *list, struct arena *a, uint32_t n_vocab, const
         tokens[m.first.n_past++] = (int32_t)drawn[i];
     }
     text_puts(list, "]");
-    words_print(list, "options", options, COUNT_OF(options));
-    words_print(list, "kinds", kinds, DRAWS);
-    words_print(list, "drawn", drawn, DRAWS);
+    words_print(list, "options", options, draws * N_OPTIONS);
+    words_print(list, "kinds", kinds, draws);
+    words_print(list, "drawn", drawn, draws);
     random_print(list, "random_after", m.first.random);
     text_printf(list, ", \"failed\": %u, \"hash\": %u }", failed, hash_of(logits, n_vocab));
 }
 
 /* ---- vocabularies ---- */
-static const struct vocabulary { uint32_t n_vocab, threads, groups, cases; } vocabularies[] = {
-    { 100, 32, 50, 16 },
-    { 100, 16, 7, 6 },
-    { 32000, 128, 125, 2 },
-    { 151936, 256, 594, 1 },
+/* SwiftShader takes a second or two for a draw from the largest. */
+static const struct vocabulary { uint32_t n_vocab, threads, groups, cases, draws; } vocabularies[] = {
+    { 100, 16, 30, 24, DRAWS_MOST },             /* the last groups have no tokens */
+    { 32000, 64, 125, 1, DRAWS_MOST },
+    { 151936, 256, 594, 1, 6 },
 };
 
 static void module_write(struct arena *a, const char *folder, const struct vocabulary *v, uint32_t i)
@@ -178,7 +189,8 @@ void test_webgpu_sample(void)
         const struct vocabulary *v = &vocabularies[i];
         const float *all = NULL;
         uint32_t written = 0;
-        text_printf(&list, "%s{ \"n_vocab\": %u, \"groups\": %u, \"row_at\": %u, \"cases\": [", i ? "] },\n" : "[", v->n_vocab, v->groups, ROW_AT);
+        text_printf(&list, "%s{ \"n_vocab\": %u, \"groups\": %u, \"row_at\": %u, \"cases\": [", i ? "] },\n" : "[", v->n_vocab, v->groups,
+                    ROW_AT);
         for (uint32_t c = 0; c < rounds(v->cases); c++) {
             number++;
             if (!case_begin()) continue;
@@ -187,7 +199,7 @@ void test_webgpu_sample(void)
                 file_write(a, arena_printf(a, "%u.logits", i), (struct bytes){ (const uint8_t *)all, sizeof(float[N_KINDS]) * v->n_vocab });
             }
             text_puts(&list, written++ ? ",\n" : "\n");
-            case_add(&list, a, v->n_vocab, all, number);
+            case_add(&list, a, v->n_vocab, v->draws, all, number);
         }
         module_write(a, folder, v, i);
     }

@@ -1,5 +1,5 @@
-// sample.mjs -- draws tokens with the kernels that sample.c wrote into the working directory, on WebGPU, and compares.  All draws of a case run
-// behind each other on the device; the text is full before the last one, which must leave what lies behind.
+// sample.mjs -- draws tokens with the kernels that sample.c wrote into the working directory, on WebGPU, and compares.  All draws of a case
+// run behind each other on the device; the text is full before the last one, which must leave what lies behind.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 
@@ -76,7 +76,8 @@ function compare({ n_vocab, groups, row_at }, c, [arena, step, text, sampling]) 
     if (sampling.subarray(16).some(w => w !== POISON)) return 'words behind sampling are written';
     const last = [1, n_text + n - 1, 1, n];
     if (last.some((w, i) => step[i] !== w)) return `the step is ${[...step]}, not ${last}`;
-    if (arena.some((w, i) => (i < row_at || i >= row_at + n_vocab + 2 * groups) && w !== POISON)) return 'words beside the row and the scratch are written';
+    const end = row_at + n_vocab + 2 * groups;
+    if (arena.some((w, i) => (i < row_at || i >= end) && w !== POISON)) return 'words beside the row and the scratch are written';
     let hash = 2166136261;
     for (let i = 0; i < n_vocab; i++) hash = Math.imul(hash ^ arena[row_at + i], 16777619);
     return hash >>> 0 === c.hash ? '' : 'the penalised logits are others';
@@ -86,10 +87,11 @@ const list = JSON.parse(readFileSync('sample.json'));
 let tests = 0, failed = 0;
 for (const [i, vocabulary] of list.entries()) {
     if (!vocabulary.cases.length) continue;
-    const from = performance.now(), module = device.createShaderModule({ code: readFileSync(`${i}.wgsl`, 'utf8') });
-    for (const m of (await module.getCompilationInfo()).messages) console.log(`    ${i}.wgsl:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
-    const bytes = readFileSync(`${i}.logits`), logits = bufferOf(new Uint32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)), COPY_SRC);
-    const pipelines = await Promise.all(['sample_scan', 'sample_draw'].map(entryPoint => device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint } })));
+    const from = performance.now(), name = `${i}.wgsl`, module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
+    for (const m of (await module.getCompilationInfo()).messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
+    const b = readFileSync(`${i}.logits`), logits = bufferOf(new Uint32Array(b.buffer, b.byteOffset, b.byteLength / 4), COPY_SRC);
+    const pipelineOf = entryPoint => device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint } });
+    const pipelines = await Promise.all(['sample_scan', 'sample_draw'].map(pipelineOf));
     const compiled = performance.now();
     let failures = 0;
     for (const c of vocabulary.cases) {
@@ -102,7 +104,7 @@ for (const [i, vocabulary] of list.entries()) {
     }
     failed += failures;
     logits.destroy();
-    console.log(`${failures ? 'FAILED' : 'ok'} ${vocabulary.n_vocab} tokens, ${vocabulary.groups} groups: ${vocabulary.cases.length} cases, ${failures} wrong, ` +
+    console.log(`${failures ? 'FAILED' : 'ok'} ${vocabulary.n_vocab} tokens: ${vocabulary.cases.length} cases, ${failures} wrong, ` +
                 `compiled in ${(compiled - from).toFixed()} ms, run in ${(performance.now() - compiled).toFixed()} ms`);
 }
 console.log(`${tests} cases, ${failed} failed`);

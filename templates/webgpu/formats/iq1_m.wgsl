@@ -4,6 +4,8 @@
 
 const UNIT_COLS_iq1_m = 64u;
 const PART_COLS_iq1_m = 16u;
+const SCALE_COLS_iq1_m = 16u;
+const ADDED_iq1_m = true;
 fn row_pieces_iq1_m(units: u32) -> u32 { return units + plane_pieces(4u * units) + plane_pieces(units / 2u); }
 
 struct unit_iq1_m { pairs: vec4u, small: u32, d: u32 }      /* codes; 4 bytes; f16 of two superblocks */
@@ -25,7 +27,11 @@ fn dot_iq1_m(u: unit_iq1_m, x: acts_unit, unit: u32) -> f32 {
                        dot_piece(codes_iq1_m(u, 2u), x.q2), dot_piece(codes_iq1_m(u, 3u), x.q3));
     return 0.125 * d_iq1_m(u, unit) * (dot_pieces(p, x) - 9.0 * dot(sc, x.sum16));
 }
+fn factor_iq1_m(u: unit_iq1_m, unit: u32, c: u32) -> vec2f {
+    let scale = 0.125 * d_iq1_m(u, unit) * scale_iq1_m(u, c);
+    return vec2f(scale, -9.0 * scale);
+}
 fn values_iq1_m(u: unit_iq1_m, unit: u32, part: u32) -> array<vec4f, 4> {
-    let scale = 0.125 * d_iq1_m(u, unit) * scale_iq1_m(u, part);
-    return values_added(codes_iq1_m(u, part), scale, -9.0 * scale);
+    let factor = factor_iq1_m(u, unit, part);
+    return values_added(codes_iq1_m(u, part), factor.x, factor.y);
 }

@@ -4,6 +4,8 @@
 
 const UNIT_COLS_iq1_s = 64u;
 const PART_COLS_iq1_s = 16u;
+const SCALE_COLS_iq1_s = 32u;
+const ADDED_iq1_s = true;
 fn row_pieces_iq1_s(units: u32) -> u32 { return units + plane_pieces(2u * units); }
 
 struct unit_iq1_s { pairs: vec4u, head: vec2u }             /* codes; d, upper bits of scales (2 x 8), lower (4 x 8) */
@@ -16,16 +18,21 @@ fn small_iq1_s(u: unit_iq1_s, unit: u32, b: u32) -> u32 { return (u.head.y >> (8
 fn scale_iq1_s(small: u32) -> f32 { return f32(2u * (small & 7u) + 1u); }
 /* What is taken from a code, in eighths. */
 fn less_iq1_s(small: u32) -> f32 { return select(9.0, 7.0, small >= 8u); }
+fn codes_iq1_s(u: unit_iq1_s, c: u32) -> vec4u { return bit_pairs(u.pairs, c, 3u); }
 fn dot_iq1_s(u: unit_iq1_s, x: acts_unit, unit: u32) -> f32 {
     let s0 = small_iq1_s(u, unit, 0u);
     let s1 = small_iq1_s(u, unit, 1u);
-    let p0 = dot_block(bit_pairs(u.pairs, 0u, 3u), bit_pairs(u.pairs, 1u, 3u), x.q0, x.q1);
-    let p1 = dot_block(bit_pairs(u.pairs, 2u, 3u), bit_pairs(u.pairs, 3u, 3u), x.q2, x.q3);
+    let p0 = dot_block(codes_iq1_s(u, 0u), codes_iq1_s(u, 1u), x.q0, x.q1);
+    let p1 = dot_block(codes_iq1_s(u, 2u), codes_iq1_s(u, 3u), x.q2, x.q3);
     return 0.125 * half_f32(u.head.x) * (scale_iq1_s(s0) * (p0 * x.scale.x - less_iq1_s(s0) * x.scale.z) +
                                          scale_iq1_s(s1) * (p1 * x.scale.y - less_iq1_s(s1) * x.scale.w));
 }
-fn values_iq1_s(u: unit_iq1_s, unit: u32, part: u32) -> array<vec4f, 4> {
-    let small = small_iq1_s(u, unit, part / 2u);
+fn factor_iq1_s(u: unit_iq1_s, unit: u32, c: u32) -> vec2f {
+    let small = small_iq1_s(u, unit, c / 2u);
     let scale = 0.125 * half_f32(u.head.x) * scale_iq1_s(small);
-    return values_added(bit_pairs(u.pairs, part, 3u), scale, -less_iq1_s(small) * scale);
+    return vec2f(scale, -less_iq1_s(small) * scale);
+}
+fn values_iq1_s(u: unit_iq1_s, unit: u32, part: u32) -> array<vec4f, 4> {
+    let factor = factor_iq1_s(u, unit, part);
+    return values_added(codes_iq1_s(u, part), factor.x, factor.y);
 }

@@ -4,6 +4,8 @@
 
 const UNIT_COLS_iq2_xs = 64u;
 const PART_COLS_iq2_xs = 16u;
+const SCALE_COLS_iq2_xs = 16u;
+const ADDED_iq2_xs = false;
 fn row_pieces_iq2_xs(units: u32) -> u32 {
     return units + plane_pieces(8u * units) + plane_pieces(2u * units) + plane_pieces(units / 2u);
 }
@@ -28,6 +30,9 @@ fn dot_iq2_xs(u: unit_iq2_xs, x: acts_unit, unit: u32) -> f32 {
                        dot_piece(codes_iq2_xs(u, 2u), x.q2), dot_piece(codes_iq2_xs(u, 3u), x.q3));
     return 0.125 * d_iq2_xs(u, unit) * dot_pieces(p, x);
 }
+fn factor_iq2_xs(u: unit_iq2_xs, unit: u32, c: u32) -> vec2f {
+    return vec2f(0.125 * d_iq2_xs(u, unit) * scale_iq2_xs(u, unit, c), 0.0);
+}
 fn values_iq2_xs(u: unit_iq2_xs, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_iq2_xs(u, part), 0.125 * d_iq2_xs(u, unit) * scale_iq2_xs(u, unit, part));
+    return values_scaled(codes_iq2_xs(u, part), factor_iq2_xs(u, unit, part).x);
 }

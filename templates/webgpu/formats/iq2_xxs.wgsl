@@ -4,6 +4,8 @@
 
 const UNIT_COLS_iq2_xxs = 64u;
 const PART_COLS_iq2_xxs = 16u;
+const SCALE_COLS_iq2_xxs = 32u;
+const ADDED_iq2_xxs = false;
 fn row_pieces_iq2_xxs(units: u32) -> u32 { return units + plane_pieces(8u * units) + plane_pieces(2u * units); }
 
 struct unit_iq2_xxs { pairs: vec4u, signs: vec2u, head: vec2u }       /* head: d, upper scale bits (2 x 8), lower (4 x 8) */
@@ -19,6 +21,9 @@ fn dot_iq2_xxs(u: unit_iq2_xxs, x: acts_unit, unit: u32) -> f32 {
     return 0.125 * half_f32(u.head.x) *
            (p0 * (super_scale(u.head, unit, 0u) * x.scale.x) + p1 * (super_scale(u.head, unit, 1u) * x.scale.y));
 }
+fn factor_iq2_xxs(u: unit_iq2_xxs, unit: u32, c: u32) -> vec2f {
+    return vec2f(0.125 * half_f32(u.head.x) * super_scale(u.head, unit, c / 2u), 0.0);
+}
 fn values_iq2_xxs(u: unit_iq2_xxs, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_iq2_xxs(u, part), 0.125 * half_f32(u.head.x) * super_scale(u.head, unit, part / 2u));
+    return values_scaled(codes_iq2_xxs(u, part), factor_iq2_xxs(u, unit, part).x);
 }

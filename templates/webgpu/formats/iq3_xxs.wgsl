@@ -3,6 +3,8 @@
 
 const UNIT_COLS_iq3_xxs = 64u;
 const PART_COLS_iq3_xxs = 16u;
+const SCALE_COLS_iq3_xxs = 32u;
+const ADDED_iq3_xxs = false;
 fn row_pieces_iq3_xxs(units: u32) -> u32 { return 2u * units + plane_pieces(2u * units); }
 
 struct unit_iq3_xxs { q0: vec4u, q1: vec4u, head: vec2u }   /* nibbles of the two blocks; d, upper scale bits (2 x 8), lower (4 x 8) */
@@ -17,6 +19,9 @@ fn dot_iq3_xxs(u: unit_iq3_xxs, x: acts_unit, unit: u32) -> f32 {
     return 0.5 * half_f32(u.head.x) *
            (p0 * (super_scale(u.head, unit, 0u) * x.scale.x) + p1 * (super_scale(u.head, unit, 1u) * x.scale.y));
 }
+fn factor_iq3_xxs(u: unit_iq3_xxs, unit: u32, c: u32) -> vec2f {
+    return vec2f(0.5 * half_f32(u.head.x) * super_scale(u.head, unit, c / 2u), 0.0);
+}
 fn values_iq3_xxs(u: unit_iq3_xxs, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_iq3_xxs(u, part), 0.5 * half_f32(u.head.x) * super_scale(u.head, unit, part / 2u));
+    return values_scaled(codes_iq3_xxs(u, part), factor_iq3_xxs(u, unit, part).x);
 }

@@ -3,6 +3,8 @@
 
 const UNIT_COLS_iq4_nl = 64u;
 const PART_COLS_iq4_nl = 16u;
+const SCALE_COLS_iq4_nl = 32u;
+const ADDED_iq4_nl = false;
 fn row_pieces_iq4_nl(units: u32) -> u32 { return 2u * units + plane_pieces(4u * units); }
 
 struct unit_iq4_nl { q0: vec4u, q1: vec4u, scales: u32 }    /* nibbles of the two blocks; f16 d0, d1 */
@@ -17,6 +19,7 @@ fn dot_iq4_nl(u: unit_iq4_nl, x: acts_unit, unit: u32) -> f32 {
     let p1 = dot_block(codes_iq4_nl(u, 2u), codes_iq4_nl(u, 3u), x.q2, x.q3);
     return p0 * (d.x * x.scale.x) + p1 * (d.y * x.scale.y);
 }
+fn factor_iq4_nl(u: unit_iq4_nl, unit: u32, c: u32) -> vec2f { return vec2f(half_f32(u.scales >> (16u * (c / 2u))), 0.0); }
 fn values_iq4_nl(u: unit_iq4_nl, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_iq4_nl(u, part), half_f32(u.scales >> (16u * (part / 2u))));
+    return values_scaled(codes_iq4_nl(u, part), factor_iq4_nl(u, unit, part).x);
 }

@@ -3,6 +3,8 @@
 
 const UNIT_COLS_iq4_xs = 64u;
 const PART_COLS_iq4_xs = 16u;
+const SCALE_COLS_iq4_xs = 32u;
+const ADDED_iq4_xs = false;
 fn row_pieces_iq4_xs(units: u32) -> u32 { return 2u * units + plane_pieces(2u * units); }
 
 struct unit_iq4_xs { q0: vec4u, q1: vec4u, head: vec2u }    /* nibbles of the two blocks; d, upper scale bits (2 x 8), lower (4 x 8) */
@@ -17,6 +19,9 @@ fn dot_iq4_xs(u: unit_iq4_xs, x: acts_unit, unit: u32) -> f32 {
     return half_f32(u.head.x) * (p0 * ((super_scale(u.head, unit, 0u) - 32.0) * x.scale.x) +
                                  p1 * ((super_scale(u.head, unit, 1u) - 32.0) * x.scale.y));
 }
+fn factor_iq4_xs(u: unit_iq4_xs, unit: u32, c: u32) -> vec2f {
+    return vec2f(half_f32(u.head.x) * (super_scale(u.head, unit, c / 2u) - 32.0), 0.0);
+}
 fn values_iq4_xs(u: unit_iq4_xs, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_iq4_xs(u, part), half_f32(u.head.x) * (super_scale(u.head, unit, part / 2u) - 32.0));
+    return values_scaled(codes_iq4_xs(u, part), factor_iq4_xs(u, unit, part).x);
 }

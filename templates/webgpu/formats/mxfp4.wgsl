@@ -3,6 +3,8 @@
 
 const UNIT_COLS_mxfp4 = 64u;
 const PART_COLS_mxfp4 = 16u;
+const SCALE_COLS_mxfp4 = 32u;
+const ADDED_mxfp4 = false;
 fn row_pieces_mxfp4(units: u32) -> u32 { return 2u * units + plane_pieces(2u * units); }
 
 struct unit_mxfp4 { q0: vec4u, q1: vec4u, scales: u32 }     /* nibbles of the two blocks; E8M0 of each, with the neighbouring unit's */
@@ -20,6 +22,7 @@ fn dot_mxfp4(u: unit_mxfp4, x: acts_unit, unit: u32) -> f32 {
     let p1 = dot_block(codes_mxfp4(u, 2u), codes_mxfp4(u, 3u), x.q2, x.q3);
     return p0 * (scale_mxfp4(u, unit, 0u) * x.scale.x) + p1 * (scale_mxfp4(u, unit, 1u) * x.scale.y);
 }
+fn factor_mxfp4(u: unit_mxfp4, unit: u32, c: u32) -> vec2f { return vec2f(scale_mxfp4(u, unit, c / 2u), 0.0); }
 fn values_mxfp4(u: unit_mxfp4, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_mxfp4(u, part), scale_mxfp4(u, unit, part / 2u));
+    return values_scaled(codes_mxfp4(u, part), factor_mxfp4(u, unit, part).x);
 }

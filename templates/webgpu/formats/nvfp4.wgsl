@@ -3,6 +3,8 @@
 
 const UNIT_COLS_nvfp4 = 64u;
 const PART_COLS_nvfp4 = 16u;
+const SCALE_COLS_nvfp4 = 16u;
+const ADDED_nvfp4 = false;
 fn row_pieces_nvfp4(units: u32) -> u32 { return 2u * units + plane_pieces(4u * units); }
 
 struct unit_nvfp4 { q0: vec4u, q1: vec4u, scales: u32 }     /* nibbles of the two blocks; E4M3 of each half of them */
@@ -19,6 +21,7 @@ fn dot_nvfp4(u: unit_nvfp4, x: acts_unit, unit: u32) -> f32 {
                        dot_piece(codes_nvfp4(u, 2u), x.q2), dot_piece(codes_nvfp4(u, 3u), x.q3));
     return dot_pieces(p, x);
 }
+fn factor_nvfp4(u: unit_nvfp4, unit: u32, c: u32) -> vec2f { return vec2f(scale_nvfp4(u, c), 0.0); }
 fn values_nvfp4(u: unit_nvfp4, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_nvfp4(u, part), scale_nvfp4(u, part));
+    return values_scaled(codes_nvfp4(u, part), factor_nvfp4(u, unit, part).x);
 }

@@ -3,6 +3,8 @@
 
 const UNIT_COLS_q3_K = 64u;
 const PART_COLS_q3_K = 16u;
+const SCALE_COLS_q3_K = 16u;
+const ADDED_q3_K = false;
 fn row_pieces_q3_K(units: u32) -> u32 { return units + plane_pieces(8u * units) + units / 4u; }
 
 struct unit_q3_K { pairs: vec4u, head: vec4u, bits: vec2u } /* upper two bits; d, 0, 4 units x 24 bits; lowest bits */
@@ -20,7 +22,9 @@ fn dot_q3_K(u: unit_q3_K, x: acts_unit, unit: u32) -> f32 {
                        dot_piece(codes_q3_K(u, 2u), x.q2), dot_piece(codes_q3_K(u, 3u), x.q3));
     return 0.03125 * half_f32(u.head.x) * dot_pieces(p, x);
 }
+fn factor_q3_K(u: unit_q3_K, unit: u32, c: u32) -> vec2f {
+    return vec2f(0.03125 * half_f32(u.head.x) * (six_bits_f32(super_bits(u.head, unit), 6u * c) - 32.0), 0.0);
+}
 fn values_q3_K(u: unit_q3_K, unit: u32, part: u32) -> array<vec4f, 4> {
-    let sc = six_bits_f32(super_bits(u.head, unit), 6u * part) - 32.0;
-    return values_scaled(codes_q3_K(u, part), 0.03125 * half_f32(u.head.x) * sc);
+    return values_scaled(codes_q3_K(u, part), factor_q3_K(u, unit, part).x);
 }

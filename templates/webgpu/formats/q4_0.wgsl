@@ -3,6 +3,8 @@
 
 const UNIT_COLS_q4_0 = 64u;
 const PART_COLS_q4_0 = 16u;
+const SCALE_COLS_q4_0 = 32u;
+const ADDED_q4_0 = false;
 fn row_pieces_q4_0(units: u32) -> u32 { return 2u * units + plane_pieces(4u * units); }
 
 struct unit_q4_0 { q0: vec4u, q1: vec4u, scales: u32 }      /* nibbles of the two blocks; f16 d0, d1 */
@@ -18,6 +20,9 @@ fn dot_q4_0(u: unit_q4_0, x: acts_unit, unit: u32) -> f32 {
     let p1 = dot_block(codes_q4_0(u, 2u), codes_q4_0(u, 3u), x.q2, x.q3);
     return 0.0625 * (p0 * (d.x * x.scale.x) + p1 * (d.y * x.scale.y));
 }
+fn factor_q4_0(u: unit_q4_0, unit: u32, c: u32) -> vec2f {
+    return vec2f(0.0625 * half_f32(u.scales >> (16u * (c / 2u))), 0.0);
+}
 fn values_q4_0(u: unit_q4_0, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_q4_0(u, part), 0.0625 * half_f32(u.scales >> (16u * (part / 2u))));
+    return values_scaled(codes_q4_0(u, part), factor_q4_0(u, unit, part).x);
 }

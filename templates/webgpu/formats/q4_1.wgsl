@@ -3,6 +3,8 @@
 
 const UNIT_COLS_q4_1 = 64u;
 const PART_COLS_q4_1 = 16u;
+const SCALE_COLS_q4_1 = 32u;
+const ADDED_q4_1 = true;
 fn row_pieces_q4_1(units: u32) -> u32 { return 2u * units + plane_pieces(8u * units); }
 
 struct unit_q4_1 { q0: vec4u, q1: vec4u, scales: vec2u }    /* nibbles of the two blocks; f16 d0, m0, d1, m1 */
@@ -10,14 +12,16 @@ struct unit_q4_1 { q0: vec4u, q1: vec4u, scales: vec2u }    /* nibbles of the tw
 fn load_q4_1_WEIGHTS(row: u32, unit: u32, units: u32) -> unit_q4_1 {
     return unit_q4_1(WEIGHTS[row + unit], WEIGHTS[row + units + unit], words_WEIGHTS(row + 2u * units, unit));
 }
+fn codes_q4_1(u: unit_q4_1, c: u32) -> vec4u { return nibbles(u.q0, u.q1, c); }
 fn dot_q4_1(u: unit_q4_1, x: acts_unit, unit: u32) -> f32 {
     let dm0 = unpack2x16float(u.scales.x);
     let dm1 = unpack2x16float(u.scales.y);
-    let p0 = dot_block(nibbles(u.q0, u.q1, 0u), nibbles(u.q0, u.q1, 1u), x.q0, x.q1);
-    let p1 = dot_block(nibbles(u.q0, u.q1, 2u), nibbles(u.q0, u.q1, 3u), x.q2, x.q3);
+    let p0 = dot_block(codes_q4_1(u, 0u), codes_q4_1(u, 1u), x.q0, x.q1);
+    let p1 = dot_block(codes_q4_1(u, 2u), codes_q4_1(u, 3u), x.q2, x.q3);
     return p0 * (dm0.x * x.scale.x) + p1 * (dm1.x * x.scale.y) + (dm0.y * x.scale.z + dm1.y * x.scale.w);
 }
+fn factor_q4_1(u: unit_q4_1, unit: u32, c: u32) -> vec2f { return unpack2x16float(select(u.scales.x, u.scales.y, c >= 2u)); }
 fn values_q4_1(u: unit_q4_1, unit: u32, part: u32) -> array<vec4f, 4> {
-    let dm = unpack2x16float(select(u.scales.x, u.scales.y, part >= 2u));
-    return values_added(nibbles(u.q0, u.q1, part), dm.x, dm.y);
+    let factor = factor_q4_1(u, unit, part);
+    return values_added(codes_q4_1(u, part), factor.x, factor.y);
 }

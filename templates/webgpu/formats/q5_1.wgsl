@@ -3,6 +3,8 @@
 
 const UNIT_COLS_q5_1 = 64u;
 const PART_COLS_q5_1 = 16u;
+const SCALE_COLS_q5_1 = 32u;
+const ADDED_q5_1 = true;
 fn row_pieces_q5_1(units: u32) -> u32 { return 2u * units + 2u * plane_pieces(8u * units); }
 
 /* Lower four bits of the two blocks; top bits; f16 d0, m0, d1, m1. */
@@ -21,7 +23,8 @@ fn dot_q5_1(u: unit_q5_1, x: acts_unit, unit: u32) -> f32 {
     let p1 = dot_block(codes_q5_1(u, 2u), codes_q5_1(u, 3u), x.q2, x.q3);
     return p0 * (dm0.x * x.scale.x) + p1 * (dm1.x * x.scale.y) + (dm0.y * x.scale.z + dm1.y * x.scale.w);
 }
+fn factor_q5_1(u: unit_q5_1, unit: u32, c: u32) -> vec2f { return unpack2x16float(select(u.scales.x, u.scales.y, c >= 2u)); }
 fn values_q5_1(u: unit_q5_1, unit: u32, part: u32) -> array<vec4f, 4> {
-    let dm = unpack2x16float(select(u.scales.x, u.scales.y, part >= 2u));
-    return values_added(codes_q5_1(u, part), dm.x, dm.y);
+    let factor = factor_q5_1(u, unit, part);
+    return values_added(codes_q5_1(u, part), factor.x, factor.y);
 }

@@ -3,6 +3,8 @@
 
 const UNIT_COLS_q5_K = 64u;
 const PART_COLS_q5_K = 16u;
+const SCALE_COLS_q5_K = 32u;
+const ADDED_q5_K = true;
 fn row_pieces_q5_K(units: u32) -> u32 { return 2u * units + plane_pieces(8u * units) + units / 4u; }
 
 /* Lower four bits of the two blocks; d, dmin, 4 units x 24 bits; top bits. */
@@ -23,8 +25,11 @@ fn dot_q5_K(u: unit_q5_K, x: acts_unit, unit: u32) -> f32 {
     let minimum = six_bits_f32(bits, 6u) * x.scale.z + six_bits_f32(bits, 18u) * x.scale.w;
     return d.x * product - d.y * minimum;
 }
+fn factor_q5_K(u: unit_q5_K, unit: u32, c: u32) -> vec2f {
+    let bits = super_bits(u.head, unit) >> (12u * (c / 2u));
+    return unpack2x16float(u.head.x) * vec2f(six_bits_f32(bits, 0u), -six_bits_f32(bits, 6u));
+}
 fn values_q5_K(u: unit_q5_K, unit: u32, part: u32) -> array<vec4f, 4> {
-    let bits = super_bits(u.head, unit) >> (12u * (part / 2u));
-    let d = unpack2x16float(u.head.x);
-    return values_added(codes_q5_K(u, part), d.x * six_bits_f32(bits, 0u), -d.y * six_bits_f32(bits, 6u));
+    let factor = factor_q5_K(u, unit, part);
+    return values_added(codes_q5_K(u, part), factor.x, factor.y);
 }

@@ -3,6 +3,8 @@
 
 const UNIT_COLS_q6_K = 64u;
 const PART_COLS_q6_K = 16u;
+const SCALE_COLS_q6_K = 16u;
+const ADDED_q6_K = false;
 fn row_pieces_q6_K(units: u32) -> u32 { return 3u * units + plane_pieces(4u * units) + plane_pieces(units / 2u); }
 
 /* Upper four bits of the two blocks; lower two bits; 4 x int8; f16 of two superblocks. */
@@ -22,6 +24,9 @@ fn dot_q6_K(u: unit_q6_K, x: acts_unit, unit: u32) -> f32 {
                                                 dot_piece(codes_q6_K(u, 2u), x.q2), dot_piece(codes_q6_K(u, 3u), x.q3));
     return 0.25 * d_q6_K(u, unit) * dot_pieces(p, x);
 }
+fn factor_q6_K(u: unit_q6_K, unit: u32, c: u32) -> vec2f {
+    return vec2f(0.25 * d_q6_K(u, unit) * int8_f32(u.scales, c), 0.0);
+}
 fn values_q6_K(u: unit_q6_K, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_q6_K(u, part), 0.25 * d_q6_K(u, unit) * int8_f32(u.scales, part));
+    return values_scaled(codes_q6_K(u, part), factor_q6_K(u, unit, part).x);
 }

@@ -3,6 +3,8 @@
 
 const UNIT_COLS_tq2_0 = 64u;
 const PART_COLS_tq2_0 = 16u;
+const SCALE_COLS_tq2_0 = 32u;
+const ADDED_tq2_0 = false;
 fn row_pieces_tq2_0(units: u32) -> u32 { return units + plane_pieces(units / 2u); }
 
 struct unit_tq2_0 { pairs: vec4u, d: u32 }                 /* codes; f16 of two superblocks */
@@ -18,6 +20,7 @@ fn dot_tq2_0(u: unit_tq2_0, x: acts_unit, unit: u32) -> f32 {
     let p1 = dot_block(codes_tq2_0(u, 2u), codes_tq2_0(u, 3u), x.q2, x.q3);
     return -0.015625 * d_tq2_0(u, unit) * (p0 * x.scale.x + p1 * x.scale.y);
 }
+fn factor_tq2_0(u: unit_tq2_0, unit: u32, c: u32) -> vec2f { return vec2f(-0.015625 * d_tq2_0(u, unit), 0.0); }
 fn values_tq2_0(u: unit_tq2_0, unit: u32, part: u32) -> array<vec4f, 4> {
-    return values_scaled(codes_tq2_0(u, part), -0.015625 * d_tq2_0(u, unit));
+    return values_scaled(codes_tq2_0(u, part), factor_tq2_0(u, unit, part).x);
 }

@@ -1,0 +1,201 @@
+// cache.js -- keeps the pieces of weights on the visitor's device: model.js imports it where load has `cache: true` and there is a browser.
+// In a worker they are files of the origin (OPFS), written in place and so resumed; elsewhere entries of the Cache API, whole ones only.
+// Everything is done under one lock for each address, so a second tab waits; what is read is held against its hash by model.js.
+
+const STEP = 1 << 22;
+const hex = (buffer) => Array.from(new Uint8Array(buffer), (b) => b.toString(16).padStart(2, '0')).join('');
+
+const notes = {
+  insecure: 'The page came neither by https nor from this machine, so the browser keeps nothing: the model is downloaded at every visit.',
+  refused: 'The browser keeps nothing for this page, so the model is downloaded at every visit.',
+  full: 'There is no room to keep all of the model here, so the rest is downloaded again at the next visit.',
+};
+
+/** A piece as a file: NAME when its hash was right, NAME.part before. */
+class FilePiece {
+  constructor(store, file) {
+    this.store = store;
+    this.file = file;
+    this.access = null;
+  }
+
+  /** Opens NAME; false where it is not there. */
+  async open(name, create = false) {
+    try {
+      this.handle = await this.store.folder.getFileHandle(name, { create });
+    } catch (error) {
+      if (error.name === 'NotFoundError') return false;
+      throw error;
+    }
+    this.access = await this.handle.createSyncAccessHandle();
+    return true;
+  }
+
+  /** Reads what is here into target from `at` on: how many bytes.  A whole piece is closed again, a part left open to be gone on with. */
+  async read(target, at, progress) {
+    let done = 0;
+    try {
+      for (const [name, whole] of [[this.file.file, true], [`${this.file.file}.part`, false]]) {
+        if (!await this.open(name)) continue;
+        const size = this.access.getSize();
+        if (whole ? size !== this.file.bytes : size > this.file.bytes) {
+          await this.drop();
+          continue;
+        }
+        while (done < size) {
+          const n = this.access.read(target.subarray(at + done, at + Math.min(size, done + STEP)), { at: done });
+          if (n === 0) throw new Error('the file is shorter than its size');
+          done += n;
+          progress(n);
+        }
+        this.whole = whole;
+        if (whole) this.close();
+        return size;
+      }
+    } catch {
+      progress(-done);
+      await this.drop();
+    }
+    return 0;
+  }
+
+  /** Bytes that came, from `at` of the piece on. */
+  async write(bytes, at) {
+    if (this.store.full) return this.close();
+    try {
+      if (!this.access) await this.open(`${this.file.file}.part`, true);
+      if (at < this.access.getSize()) this.access.truncate(at);
+      if (this.access.write(bytes, { at }) !== bytes.length) throw new Error('written in part');
+    } catch {
+      this.store.full = true;
+      this.store.note = notes.full;
+      await this.drop();
+    }
+  }
+
+  /** The hash was right: from now on it is a whole one. */
+  async done() {
+    if (this.whole || !this.access) return;
+    this.access.flush();
+    this.close();
+    await this.handle.move?.(this.file.file).catch(() => {});           // a part of full size is as good
+  }
+
+  async drop() {
+    this.close();
+    for (const name of [this.file.file, `${this.file.file}.part`]) await this.store.folder.removeEntry(name).catch(() => {});
+  }
+
+  close() {
+    this.access?.close();
+    this.access = null;
+  }
+}
+
+class FileStore {
+  kind = 'files';
+  note = '';
+  full = false;
+
+  static async open(key, build) {
+    if (!globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) return null;
+    const store = new FileStore(), root = await navigator.storage.getDirectory();
+    const ours = await (await root.getDirectoryHandle('forgec', { create: true })).getDirectoryHandle(key, { create: true });
+    for await (const name of ours.keys()) if (name !== build) await ours.removeEntry(name, { recursive: true }).catch(() => {});
+    store.folder = await ours.getDirectoryHandle(build, { create: true });
+    return store;
+  }
+
+  piece(file) { return new FilePiece(this, file); }
+}
+
+/** A piece as an entry of the Cache API, which is written when all of it is here. */
+class EntryPiece {
+  constructor(store, file) {
+    this.store = store;
+    this.file = file;
+    this.url = store.url(file.file);
+  }
+
+  async read(target, at, progress) {
+    let done = 0;
+    try {
+      const entry = await this.store.cache.match(this.url);
+      if (!entry) return 0;
+      const reader = entry.body.getReader();
+      for (let part; !(part = await reader.read()).done; done += part.value.length) {
+        if (done + part.value.length > this.file.bytes) throw new Error('too long');
+        target.set(part.value, at + done);
+        progress(part.value.length);
+      }
+      if (done < this.file.bytes) throw new Error('too short');
+      this.whole = true;
+      return done;
+    } catch {
+      progress(-done);
+      await this.drop();
+      return 0;
+    }
+  }
+
+  write() {}
+
+  async done(bytes) {
+    if (this.whole || this.store.full) return;
+    try {
+      await this.store.cache.put(this.url, new Response(bytes.slice()));
+    } catch {
+      this.store.full = true;
+      this.store.note = notes.full;
+    }
+  }
+
+  async drop() { await this.store.cache.delete(this.url).catch(() => {}); }
+  close() {}
+}
+
+class EntryStore {
+  kind = 'entries';
+  note = '';
+  full = false;
+
+  static async open(key, build) {
+    const store = new EntryStore();
+    store.url = (name) => `${location.origin}/${build}/${name}`;
+    store.cache = await caches.open(`forgec weights ${key}`);
+    for (const request of await store.cache.keys())
+      if (!request.url.startsWith(store.url(''))) await store.cache.delete(request);
+    return store;
+  }
+
+  piece(file) { return new EntryPiece(this, file); }
+}
+
+/** What keeps pieces for the folder at `base`, with `kind` (`files`, `entries`, `none`) and a `note` for people; close() lets the next tab
+ * in.  onWait is told when another tab is at it. */
+export async function openCache(base, build, { signal, onWait } = {}) {
+  if (!globalThis.isSecureContext) return { kind: 'none', note: notes.insecure, piece: () => null, close() {} };
+  const none = { kind: 'none', note: notes.refused, piece: () => null, close() {} };
+  if (!navigator.locks) return none;
+  const key = hex(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(base))).slice(0, 16);
+  const ask = (options) => new Promise((resolve, reject) => {
+    navigator.locks.request(`forgec ${key}`, options, (lock) => lock ? new Promise((release) => resolve(release)) : resolve(null))
+      .catch(reject);
+  });
+  let release;
+  try {
+    release = await ask({ ifAvailable: true });
+  } catch {
+    return none;
+  }
+  if (!release) {
+    onWait?.();
+    release = await ask({ signal });
+  }
+  for (const Store of [FileStore, EntryStore]) {
+    const store = await Store.open(key, build).catch(() => null);
+    if (store) return Object.assign(store, { close: release });
+  }
+  release();
+  return none;
+}

@@ -1,0 +1,70 @@
+/* stage.wgsl -- rows brought into the form in which the products of prefill read them, gemm.wgsl: as int8, the numbers of acts.wgsl; for
+ * products with floats a row stays as it is, or is normed.  One token a workgroup.
+ *
+ * The module has what acts.wgsl asks for, but ACTS_UNITS; THREADS is a multiple of 8.  Workgroup memory: 12 THREADS bytes; of floats 4.
+ * Called by all invocations of the group, in uniform control flow; thread: local_invocation_index.  at: the word of the arena where the row
+ * begins; weight: the piece of WEIGHTS where the norm's weights begin, [cols] f32.
+ *
+ * The staged rows of a step begin at word `acts` of the arena, with room for `stride` tokens.  A block of 32 columns has ten words: q, of
+ * columns 4i .. 4i+3 in word i; its d, f32; the sums of q over columns 0 .. 15 and 16 .. 31, two signed in a word.  They lie as
+ * [unit of 64 columns][word][token][block], so that what a tile reads at once are neighbours.  Columns from cols on are zero. */
+// include templates/webgpu/acts.wgsl
+
+/* Words of the arena for staged rows. */
+fn staged_words(cols: u32, stride: u32) -> u32 { return 20u * stride * ((cols + 63u) / 64u); }
+/* Where word 0 of a block is, and how far from each other its words are. */
+fn staged_at(acts: u32, unit: u32, token: u32, block: u32, stride: u32) -> u32 { return acts + 20u * stride * unit + 2u * token + block; }
+fn staged_word(stride: u32) -> u32 { return 2u * stride; }
+
+var<workgroup> stage_tops: array<u32, THREADS>;
+var<workgroup> stage_sums: array<u32, THREADS>;
+
+/* Columns 4 quad .. of the row, quads of neighbouring invocations; those behind the last unit are zero and are not put. */
+fn stage_quad(v: vec4f, quad: u32, quads: u32, acts: u32, token: u32, stride: u32, thread: u32) {
+    let first = thread - thread % 8u;            /* of those that share a block */
+    stage_tops[thread] = quad_top(v);
+    workgroupBarrier();
+    var bits = 0u;
+    for (var i = 0u; i < 8u; i++) { bits = max(bits, stage_tops[first + i]); }
+    let top = block_top(bits);
+    let q = quad_q(v, 127.0 / top);
+    stage_sums[thread] = bitcast<u32>(dot4I8Packed(q, 0x01010101u));
+    workgroupBarrier();                          /* and so nobody reads stage_tops any more */
+    if (quad >= quads) { return; }
+    let out = staged_at(acts, quad / 16u, token, quad / 8u % 2u, stride);
+    arena[out + quad % 8u * staged_word(stride)] = q;
+    if (thread == first) {
+        let low = stage_sums[first] + stage_sums[first + 1u] + stage_sums[first + 2u] + stage_sums[first + 3u];
+        let high = stage_sums[first + 4u] + stage_sums[first + 5u] + stage_sums[first + 6u] + stage_sums[first + 7u];
+        arena[out + 8u * staged_word(stride)] = bitcast<u32>(top * (1.0 / 127.0));
+        arena[out + 9u * staged_word(stride)] = (low & 0xffffu) | (high << 16u);
+    }
+}
+fn stage_row(at: u32, cols: u32, acts: u32, token: u32, stride: u32, thread: u32) {
+    let quads = 16u * ((cols + 63u) / 64u);
+    for (var first = 0u; first < quads; first += THREADS) {
+        let quad = first + thread;
+        stage_quad(row_quad(at, quad, cols), quad, quads, acts, token, stride, thread);
+    }
+}
+fn stage_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, acts: u32, token: u32, stride: u32, thread: u32) {
+    let quads = 16u * ((cols + 63u) / 64u);
+    let factor = row_norm_factor(at, cols, eps, thread);
+    for (var first = 0u; first < quads; first += THREADS) {
+        let quad = first + thread;
+        stage_quad(norm_quad_WEIGHTS(at, weight, quad, cols, factor), quad, quads, acts, token, stride, thread);
+    }
+}
+/* The normed row itself: [cols] f32, to word `out` of the arena, which may be `at`. */
+fn stagef_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, out: u32, thread: u32) {
+    let factor = row_norm_factor(at, cols, eps, thread);
+    for (var quad = thread; 4u * quad < cols; quad += THREADS) {
+        let v = bitcast<vec4u>(norm_quad_WEIGHTS(at, weight, quad, cols, factor));
+        let col = out + 4u * quad;
+        let there = cols - 4u * quad;
+        arena[col] = v.x;
+        if (there > 1u) { arena[col + 1u] = v.y; }
+        if (there > 2u) { arena[col + 2u] = v.z; }
+        if (there > 3u) { arena[col + 3u] = v.w; }
+    }
+}
