@@ -93,8 +93,8 @@ export class GpuEngine {
     need('maxStorageBufferBindingSize', largest, 'bytes for a buffer');
     requiredLimits.maxStorageBufferBindingSize = has.maxStorageBufferBindingSize;
     requiredLimits.maxBufferSize = has.maxBufferSize;
-    requiredLimits.maxComputeWorkgroupStorageSize = Math.max(16384, need('maxComputeWorkgroupStorageSize', plan.workgroupBytes,
-                                                                        'bytes of workgroup memory'));
+    need('maxComputeWorkgroupStorageSize', plan.workgroupBytes, 'bytes of workgroup memory');
+    requiredLimits.maxComputeWorkgroupStorageSize = Math.min(has.maxComputeWorkgroupStorageSize, 32768);
     requiredLimits.maxStorageBuffersPerShaderStage = Math.max(8, need('maxStorageBuffersPerShaderStage', this.#mostBuffers(),
                                                                      'buffers for a kernel'));
     this.#device = await this.#adapter.requestDevice({ requiredLimits });
