@@ -56,7 +56,8 @@ fn attention_cuts(n_head: u32, n_head_kv: u32) -> u32 { return (n_head / n_head_
 
 /* Columns first .. of K, for positions tile .. of the split; those beyond its end repeat the last one. */
 fn attention_put_k_KV(k: kv_plane, kv_head: u32, tile: u32, end: u32, ring: u32, first: u32, thread: u32) {
-    for (var item = thread; item < ATTENTION_TILE * ATTENTION_COLS / 4u; item += THREADS) {
+    for (var turn = 0u; turn < ATTENTION_TILE * ATTENTION_COLS / 4u / THREADS; turn++) {        /* so many that loads go together */
+        let item = turn * THREADS + thread;
         let p = item / (ATTENTION_COLS / 4u);
         let c = item % (ATTENTION_COLS / 4u) * 4u;
         if (first + c < HEAD_DIM) {
@@ -92,6 +93,13 @@ fn attention_score(h: u32, p: u32, cap: f32) -> f32 {
     for (var part = 0u; part < ATTENTION_PARTS; part++) { s += attention_tile[h * THREADS + part * ATTENTION_TILE + p]; }
     return score_capped(s, cap) * LOG2E;
 }
+
+/* V of position p of a tile, 0 behind its n positions; and a weight that is finite there, too. */
+fn attention_v_KV(v: kv_plane, kv_head: u32, tile: u32, p: u32, n: u32, ring: u32, column: u32) -> vec4f {
+    let x = kv_load_KV(v, kv_head, kv_row(tile + min(p, n - 1u), ring), column);
+    return select(vec4f(0.0), x, p < n);
+}
+fn attention_weight(h: u32, p: u32, n: u32) -> f32 { return attention_weights[h * ATTENTION_TILE + min(p, n - 1u)]; }
 
 /* One token: q: the word where its row begins, [n_head][HEAD_DIM], normed and rotated; out: the same of what comes out.  position: the
  * token's; its own key and value are stored already.  cut: of the query heads of kv_head, cuts attention_cuts(); split: of the positions.
@@ -157,9 +165,15 @@ fn attention_decode_KV(of_all: attention, k: kv_plane, v: kv_plane, q: u32, out:
         }
         workgroupBarrier();
         for (var h = 0u; h < HEADS; h++) { sums[h] *= attention_head[h]; }
-        for (var p = slot; p < n && slot < ATTENTION_SLOTS; p += ATTENTION_SLOTS) {
-            let x = kv_load_KV(v, kv_head, kv_row(tile + p, of_all.ring), 4u * quad);
-            for (var h = 0u; h < HEADS; h++) { sums[h] += attention_weights[h * ATTENTION_TILE + p] * x; }
+        for (var p = slot; p < n && slot < ATTENTION_SLOTS; p += 4u * ATTENTION_SLOTS) {       /* four loads together */
+            let x0 = attention_v_KV(v, kv_head, tile, p, n, of_all.ring, 4u * quad);
+            let x1 = attention_v_KV(v, kv_head, tile, p + ATTENTION_SLOTS, n, of_all.ring, 4u * quad);
+            let x2 = attention_v_KV(v, kv_head, tile, p + 2u * ATTENTION_SLOTS, n, of_all.ring, 4u * quad);
+            let x3 = attention_v_KV(v, kv_head, tile, p + 3u * ATTENTION_SLOTS, n, of_all.ring, 4u * quad);
+            for (var h = 0u; h < HEADS; h++) {
+                sums[h] += attention_weight(h, p, n) * x0 + attention_weight(h, p + ATTENTION_SLOTS, n) * x1 +
+                           attention_weight(h, p + 2u * ATTENTION_SLOTS, n) * x2 + attention_weight(h, p + 3u * ATTENTION_SLOTS, n) * x3;
+            }
         }
     }
 
