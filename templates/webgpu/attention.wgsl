@@ -11,9 +11,9 @@
  *     var<storage, read> vectors: array<vec4u>;                   where there are sinks
  *     const THREADS                                64, 128 or 256
  *     const HEAD_DIM                               a multiple of 4, at most 256; of K and V
- *     const HEADS                                  at most 16 and THREADS
- * Words: KV (kv.wgsl).  Workgroup memory, of attention_decode: 8,448 + HEADS (4 HEAD_DIM + 324) bytes and, of at most 512 each, the runs'
- * maxima and totals.  That is below 16,384 for 8 heads of 128, 6 of 192 and 5 of 256 dimensions.  attention_merge has none.
+ *     const HEADS                                  HEADS THREADS is at most 2,112
+ * Words: KV (kv.wgsl).  Workgroup memory, of attention_decode: 8,448 + HEADS (4 HEAD_DIM + 324) bytes at most, which is below 16,384 for 8
+ * heads of 128, 6 of 192 and 5 of 256 dimensions.  attention_merge has none.
  * Functions are called by all invocations of a group, in uniform control flow. */
 // include templates/webgpu/heads.wgsl
 

@@ -319,7 +319,7 @@ static void config_write(struct text *list, const char *folder)
     static const char *const ways[] = { "decode", "merge", "prefill", "scores", "mask", "softmax", "weighted" };
     const struct config *c = on.c;
     const char *const heads = c->ways & STEPS ? "finish_apart" : "finish";
-    const uint32_t group = c->n_head / c->n_group, past = 1 + random_below(N_CTX - TOKENS - 1);
+    const uint32_t group = c->n_head / c->n_group, past = 150 + random_below(N_CTX - 151);
     vectors_fill();
     places_find();
     on.k = calloc((size_t)N_CTX * c->n_group * c->head_dim, sizeof *on.k);
@@ -344,7 +344,7 @@ static void config_write(struct text *list, const char *folder)
     step_write(list, 1, 1, 1);
     step_write(list, 2, past, 1);
     step_write(list, 3, 0, TOKENS - 3);
-    step_write(list, 4, random_below(N_CTX - TOKENS), 3 + 2 * random_below(6));
+    step_write(list, 4, 100 + random_below(N_CTX - TOKENS - 100), 3 + 2 * random_below(6));
     text_puts(list, "] }");
     free(on.k);
     free(on.v);
