@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_CTX = 384, TOKENS = 28, THREADS = 128, EACH = 4, BLOCK = 16, GAP = 64, POISON_WORD = 0x7fc5a5a5, HEAD_DIM_MOST = 256 };
+enum { N_CTX = 384, TOKENS = 28, THREADS = 128, EACH = 4, BLOCK = 16, GAP = 64, POISON_WORD = 0x7fc5a5a5, HEAD_DIM_MOST = 576 };
 enum kind { F16, F32, Q8_0 };
 enum way { DECODE = 1, PREFILL = 2, STEPS = 4 };
 static const char *const kind_name[] = { "f16", "f32", "q8_0" };
@@ -41,6 +41,7 @@ static const struct config {
     { F32,  32,  16, 1, 16, 0, 1, 8, 2, 100, 0,  0,  true,  true,  false, DECODE },
     { Q8_0, 96,  2, 1, 96,  1, 0, 2, 4, 0,  0,   0,  false, true,  true,  STEPS },
     { F16,  72,  2, 2, 0,   0, 1, 1, 1, 0,  0,   0,  true,  true,  false, DECODE },
+    { F16,  576, 2, 1, 64,  1, 0, 1, 1, 0,  0,   0,  false, true,  false, STEPS },
 };
 
 /* A configuration at work. */
