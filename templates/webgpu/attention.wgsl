@@ -11,9 +11,9 @@
  *     var<storage, read> vectors: array<vec4u>;                   where there are sinks
  *     const THREADS                                64, 128 or 256
  *     const HEAD_DIM                               a multiple of 4, at most 256; of K and V
- *     const HEADS                                  at most 16 and THREADS
- * Words: KV (kv.wgsl).  Workgroup memory, of attention_decode: 8,448 + HEADS (4 HEAD_DIM + 324) bytes and, of at most 512 each, the runs'
- * maxima and totals.  That is below 16,384 for 8 heads of 128, 6 of 192 and 5 of 256 dimensions.  attention_merge has none.
+ *     const HEADS                                  HEADS THREADS is at most 2,112
+ * Words: KV (kv.wgsl).  Workgroup memory, of attention_decode: 8,448 + HEADS (4 HEAD_DIM + 324) bytes at most, which is below 16,384 for 8
+ * heads of 128, 6 of 192 and 5 of 256 dimensions.  attention_merge has none.
  * Functions are called by all invocations of a group, in uniform control flow. */
 // include templates/webgpu/heads.wgsl
 
@@ -26,14 +26,15 @@ const NO_SCORE = -1e30;
 const LOG2E = 1.44269504;
 
 /* cap tanh(s / cap); small ones by a series, where the other form has no digits left. */
-fn score_capped(s: f32, cap: f32) -> f32 {
+fn scores_capped(s: vec4f, cap: f32) -> vec4f {
     if (cap == 0.0) { return s; }
     let x = s / cap;
     let square = x * x;
     let small = x * (1.0 - square * (0.333333333 - square * 0.133333333));
-    let large = 1.0 - 2.0 / (1.0 + exp2(min(2.0 * LOG2E * x, 100.0)));
-    return cap * select(large, small, square < 0.01);
+    let large = 1.0 - 2.0 / (1.0 + exp2(min(2.0 * LOG2E * x, vec4f(100.0))));
+    return cap * select(large, small, square < vec4f(0.01));
 }
+fn score_capped(s: f32, cap: f32) -> f32 { return scores_capped(vec4f(s), cap).x; }
 
 const ATTENTION_TILE = 64u;                      /* positions */
 const ATTENTION_COLS = 32u;                      /* of K, at a time */
@@ -55,7 +56,8 @@ fn attention_cuts(n_head: u32, n_head_kv: u32) -> u32 { return (n_head / n_head_
 
 /* Columns first .. of K, for positions tile .. of the split; those beyond its end repeat the last one. */
 fn attention_put_k_KV(k: kv_plane, kv_head: u32, tile: u32, end: u32, ring: u32, first: u32, thread: u32) {
-    for (var item = thread; item < ATTENTION_TILE * ATTENTION_COLS / 4u; item += THREADS) {
+    for (var turn = 0u; turn < ATTENTION_TILE * ATTENTION_COLS / 4u / THREADS; turn++) {        /* so many that loads go together */
+        let item = turn * THREADS + thread;
         let p = item / (ATTENTION_COLS / 4u);
         let c = item % (ATTENTION_COLS / 4u) * 4u;
         if (first + c < HEAD_DIM) {
@@ -91,6 +93,13 @@ fn attention_score(h: u32, p: u32, cap: f32) -> f32 {
     for (var part = 0u; part < ATTENTION_PARTS; part++) { s += attention_tile[h * THREADS + part * ATTENTION_TILE + p]; }
     return score_capped(s, cap) * LOG2E;
 }
+
+/* V of position p of a tile, 0 behind its n positions; and a weight that is finite there, too. */
+fn attention_v_KV(v: kv_plane, kv_head: u32, tile: u32, p: u32, n: u32, ring: u32, column: u32) -> vec4f {
+    let x = kv_load_KV(v, kv_head, kv_row(tile + min(p, n - 1u), ring), column);
+    return select(vec4f(0.0), x, p < n);
+}
+fn attention_weight(h: u32, p: u32, n: u32) -> f32 { return attention_weights[h * ATTENTION_TILE + min(p, n - 1u)]; }
 
 /* One token: q: the word where its row begins, [n_head][HEAD_DIM], normed and rotated; out: the same of what comes out.  position: the
  * token's; its own key and value are stored already.  cut: of the query heads of kv_head, cuts attention_cuts(); split: of the positions.
@@ -156,9 +165,15 @@ fn attention_decode_KV(of_all: attention, k: kv_plane, v: kv_plane, q: u32, out:
         }
         workgroupBarrier();
         for (var h = 0u; h < HEADS; h++) { sums[h] *= attention_head[h]; }
-        for (var p = slot; p < n && slot < ATTENTION_SLOTS; p += ATTENTION_SLOTS) {
-            let x = kv_load_KV(v, kv_head, kv_row(tile + p, of_all.ring), 4u * quad);
-            for (var h = 0u; h < HEADS; h++) { sums[h] += attention_weights[h * ATTENTION_TILE + p] * x; }
+        for (var p = slot; p < n && slot < ATTENTION_SLOTS; p += 4u * ATTENTION_SLOTS) {       /* four loads together */
+            let x0 = attention_v_KV(v, kv_head, tile, p, n, of_all.ring, 4u * quad);
+            let x1 = attention_v_KV(v, kv_head, tile, p + ATTENTION_SLOTS, n, of_all.ring, 4u * quad);
+            let x2 = attention_v_KV(v, kv_head, tile, p + 2u * ATTENTION_SLOTS, n, of_all.ring, 4u * quad);
+            let x3 = attention_v_KV(v, kv_head, tile, p + 3u * ATTENTION_SLOTS, n, of_all.ring, 4u * quad);
+            for (var h = 0u; h < HEADS; h++) {
+                sums[h] += attention_weight(h, p, n) * x0 + attention_weight(h, p + ATTENTION_SLOTS, n) * x1 +
+                           attention_weight(h, p + 2u * ATTENTION_SLOTS, n) * x2 + attention_weight(h, p + 3u * ATTENTION_SLOTS, n) * x3;
+            }
         }
     }
 

@@ -43,7 +43,10 @@ fn chunk_token(c: chunk, group: u32, row: u32) -> u32 { return c.first + min(row
 fn chunk_last(c: chunk, token: u32) -> u32 { return c.n_past + select(c.n_tokens - 1u, token, c.causal); }
 
 fn chunk_put(at: u32, x0: vec4f, x1: vec4f, x2: vec4f, x3: vec4f, stride: u32) {
-    for (var i = 0u; i < 4u; i++) { chunk_tile[at + i * stride] = vec4f(x0[i], x1[i], x2[i], x3[i]); }
+    chunk_tile[at] = vec4f(x0.x, x1.x, x2.x, x3.x);
+    chunk_tile[at + stride] = vec4f(x0.y, x1.y, x2.y, x3.y);
+    chunk_tile[at + 2u * stride] = vec4f(x0.z, x1.z, x2.z, x3.z);
+    chunk_tile[at + 3u * stride] = vec4f(x0.w, x1.w, x2.w, x3.w);
 }
 fn chunk_q(c: chunk, of_all: attention, kv_head: u32, group: u32, row: u32, column: u32) -> vec4f {
     let head = kv_head * group + row % group;
@@ -55,30 +58,35 @@ fn chunk_put_q_k_KV(c: chunk, of_all: attention, k: kv_plane, kv_head: u32, grou
                     thread: u32) {
     const quads = CHUNK_COLS / 4u;
     for (var item = thread; item < quads * (CHUNK_ROWS + CHUNK_POSITIONS) / 4u; item += THREADS) {
-        let at = column + item % quads * 4u;
-        let i = item / quads;
-        var x: array<vec4f, 4>;
-        for (var n = 0u; n < 4u; n++) {
-            x[n] = vec4f(0.0);
-            if (at < HEAD_DIM) {
-                if (i < CHUNK_ROWS / 4u) { x[n] = chunk_q(c, of_all, kv_head, group, first_row + 4u * i + n, at); }
-                else {
-                    let position = min(start + 4u * (i - CHUNK_ROWS / 4u) + n, end - 1u);
-                    x[n] = kv_load_KV(k, kv_head, kv_row(position, of_all.ring), at);
-                }
-            }
-        }
         let c4 = item % quads * 4u;
-        if (i < CHUNK_ROWS / 4u) { chunk_put(c4 * CHUNK_Q_STRIDE + i, x[0], x[1], x[2], x[3], CHUNK_Q_STRIDE); }
-        else {
-            chunk_put(CHUNK_COLS * CHUNK_Q_STRIDE + c4 * CHUNK_K_STRIDE + i - CHUNK_ROWS / 4u, x[0], x[1], x[2], x[3], CHUNK_K_STRIDE);
+        let i = item / quads;
+        /* Beyond the head, columns there are, which count for nothing. */
+        let at = min(column + c4, HEAD_DIM - 4u);
+        let counts = select(0.0, 1.0, column + c4 < HEAD_DIM);
+        if (i < CHUNK_ROWS / 4u) {
+            let row = first_row + 4u * i;
+            let x0 = chunk_q(c, of_all, kv_head, group, row, at);
+            let x1 = chunk_q(c, of_all, kv_head, group, row + 1u, at);
+            let x2 = chunk_q(c, of_all, kv_head, group, row + 2u, at);
+            let x3 = chunk_q(c, of_all, kv_head, group, row + 3u, at);
+            chunk_put(c4 * CHUNK_Q_STRIDE + i, counts * x0, counts * x1, counts * x2, counts * x3, CHUNK_Q_STRIDE);
+        } else {
+            let p = start + 4u * i - CHUNK_ROWS;
+            let x0 = kv_load_KV(k, kv_head, kv_row(min(p, end - 1u), of_all.ring), at);
+            let x1 = kv_load_KV(k, kv_head, kv_row(min(p + 1u, end - 1u), of_all.ring), at);
+            let x2 = kv_load_KV(k, kv_head, kv_row(min(p + 2u, end - 1u), of_all.ring), at);
+            let x3 = kv_load_KV(k, kv_head, kv_row(min(p + 3u, end - 1u), of_all.ring), at);
+            chunk_put(CHUNK_COLS * CHUNK_Q_STRIDE + c4 * CHUNK_K_STRIDE + i - CHUNK_ROWS / 4u, x0, x1, x2, x3, CHUNK_K_STRIDE);
         }
     }
 }
 fn chunk_put_v_KV(of_all: attention, v: kv_plane, kv_head: u32, start: u32, end: u32, thread: u32) {
-    for (var item = thread; item < CHUNK_VALUES * (HEAD_DIM / 4u); item += THREADS) {
+    const items = CHUNK_VALUES * (HEAD_DIM / 4u);
+    for (var turn = 0u; turn < (items + THREADS - 1u) / THREADS; turn++) {      /* so many that loads go together */
+        let item = min(turn * THREADS + thread, items - 1u);
         let position = min(start + item / (HEAD_DIM / 4u), end - 1u);
-        chunk_tile[item] = kv_load_KV(v, kv_head, kv_row(position, of_all.ring), item % (HEAD_DIM / 4u) * 4u);
+        let x = kv_load_KV(v, kv_head, kv_row(position, of_all.ring), item % (HEAD_DIM / 4u) * 4u);
+        if (turn * THREADS + thread < items) { chunk_tile[item] = x; }
     }
 }
 
@@ -189,10 +197,8 @@ fn attention_chunk_KV(c: chunk, of_all: attention, k: kv_plane, v: kv_plane, kv_
 }
 /* Four rows' scores at a position, times log2(e). */
 fn chunk_scores(s: vec4f, cap: f32, position: u32, window: vec4u, last: vec4u) -> vec4f {
-    var x = s;
-    if (cap != 0.0) { x = vec4f(score_capped(s.x, cap), score_capped(s.y, cap), score_capped(s.z, cap), score_capped(s.w, cap)); }
     let at = vec4u(position);
-    return select(vec4f(NO_SCORE), x * LOG2E, (at <= last) & (at >= window));
+    return select(vec4f(NO_SCORE), scores_capped(s, cap) * LOG2E, (at <= last) & (at >= window));
 }
 /* A row may have seen nothing yet: then its maximum is no score's either. */
 fn chunk_weight(s: vec4f, most: vec4f) -> vec4f { return select(exp2(s - most), vec4f(0.0), s <= vec4f(NO_SCORE)); }

@@ -33,17 +33,19 @@ async function moduleOf(name) {
 // All pipelines of a configuration, with what a launch's grid is for so many tokens.
 async function pipelinesOf(c) {
     const heads = await moduleOf(`${c.name}.heads.wgsl`), ways = await moduleOf(`${c.name}.wgsl`), cuts = Math.ceil(c.group / c.heads);
-    const list = [[heads, c.apart ? 'finish_apart' : 'finish', n => [Math.ceil((c.n_head + 2 * c.n_group) / c.each), n]]];
-    if (c.causal) list.push([ways, 'decode', n => [c.n_group * cuts, c.splits, n]]);
-    if (c.causal && c.splits > 1) list.push([ways, 'merge', n => [c.n_head, n]]);
-    list.push([ways, 'prefill', n => [c.n_group, Math.ceil(n * c.group / c.rows)]]);
-    if (c.apart) list.push([ways, 'scores', n => [c.n_head, n, 2]]);
-    if (c.apart && c.causal) list.push([ways, 'mask', n => [c.n_head, n]]);
-    if (c.apart) list.push([ways, 'softmax', n => [c.n_head, n]], [ways, 'weighted', n => [c.n_head, n]]);
+    const list = [[heads, c.by_steps ? 'finish_apart' : 'finish', n => [Math.ceil((c.n_head + 2 * c.n_group) / c.each), n]]];
+    if (c.by_decode) list.push([ways, 'decode', n => [c.n_group * cuts, c.splits, n]]);
+    if (c.by_decode && c.splits > 1) list.push([ways, 'merge', n => [c.n_head, n]]);
+    if (c.by_prefill) list.push([ways, 'prefill', n => [c.n_group, Math.ceil(n * c.group / c.rows)]]);
+    if (c.by_steps) list.push([ways, 'scores', n => [c.n_head, n, 2]]);
+    if (c.by_steps && c.causal) list.push([ways, 'mask', n => [c.n_head, n]]);
+    if (c.by_steps) list.push([ways, 'softmax', n => [c.n_head, n]], [ways, 'weighted', n => [c.n_head, n]]);
     return Promise.all(list.map(async ([module, entryPoint, grid]) => ({
         grid, entryPoint, pipeline: await device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint } }) })));
 }
 
+// Decode's kernel is for single tokens: it need not show that for the longest steps.
+const byDecode = (c, s) => c.by_decode && s.n_tokens <= 16;
 // Binding 2 is the step, 4 vectors; a pipeline has those that its kernel uses.
 const USES = { finish: [0, 1, 2, 4], finish_apart: [0, 1, 2, 4], decode: [0, 1, 2, 4], merge: [0], prefill: [0, 1, 2, 4], scores: [0, 1, 2],
                mask: [0, 2], softmax: [0, 2, 4], weighted: [0, 1, 2] };
@@ -53,6 +55,7 @@ async function run(c, s, pipelines, vectors) {
     const step = bufferOf(new Uint32Array([s.n_tokens, s.n_past, 1, 0]), GPUBufferUsage.UNIFORM);
     const buffers = { 0: arena, 1: state, 2: step, 4: vectors }, encoder = device.createCommandEncoder();
     for (const { pipeline, grid, entryPoint } of pipelines) {
+        if (['decode', 'merge'].includes(entryPoint) && !byDecode(c, s)) continue;
         const entries = USES[entryPoint].map(binding => ({ binding, resource: { buffer: buffers[binding] } }));
         const pass = encoder.beginComputePass();
         pass.setPipeline(pipeline);
@@ -91,7 +94,8 @@ function check(what, got, want, bound, place) {
 }
 function checkOutputs(c, s, arena) {
     const want = new Float64Array(bytesOf(`${s.name}.want`)), floats = new Float32Array(arena.buffer), row = c.n_head * c.head_dim;
-    for (const [what, at] of [...(c.causal ? [['decode', c.out_decode]] : []), ['prefill', c.out_chunk], ...(c.apart ? [['steps', c.out_steps]] : [])])
+    for (const [what, at] of [...(byDecode(c, s) ? [['decode', c.out_decode]] : []),
+                              ...(c.by_prefill ? [['prefill', c.out_chunk]] : []), ...(c.by_steps ? [['steps', c.out_steps]] : [])])
         for (let i = 0; i < want.length / 2; i++)
             check(what, floats[at + i], want[2 * i], want[2 * i + 1],
                   () => `${s.what}, token ${Math.floor(i / row)}, head ${Math.floor(i % row / c.head_dim)}, column ${i % c.head_dim}`);
@@ -116,6 +120,7 @@ function checkState(c, s, state) {
 
 let failed = 0;
 const list = JSON.parse(readFileSync('attention.json'));
+for (const c of list) [c.by_decode, c.by_prefill, c.by_steps] = c.ways;
 const compiled = list.map(c => pipelinesOf(c).catch(error => ({ error })));
 for (const [i, c] of list.entries()) {
     const from = performance.now(), pipelines = await compiled[i], begun = performance.now();
