@@ -395,7 +395,8 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
     if (f.left > 0 || f.weights_left > 0) die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", out);
     struct web_file written[COUNT_OF(files)] = { [FILE_WASM] = write_file(&f, files[FILE_WASM], module) };
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {
-        const char *facts = i == FILE_JS ? facts_text(a, in, &sizes, &written[FILE_WASM], &f, hash) : i == FILE_SW ? site_text(a, written, i) : NULL;
+        const char *facts = i == FILE_JS ? facts_text(a, in, &sizes, &written[FILE_WASM], &f, hash)
+            : i == FILE_SW ? site_text(a, written, i) : NULL;
         written[i] = write_file(&f, files[i], page_text(a, files[i], facts));
     }
     write_file(&f, files[FILE_PACKAGE], package_text(a, out, in));

@@ -27,7 +27,13 @@ class FilePiece {
       if (error.name === 'NotFoundError') return false;
       throw error;
     }
-    this.access = await this.handle.createSyncAccessHandle();
+    for (let tries = 0; !this.access; tries++)           // a tab that was just closed may hold it a little longer than the lock
+      try {
+        this.access = await this.handle.createSyncAccessHandle();
+      } catch (error) {
+        if (error.name !== 'NoModificationAllowedError' || tries === 30) throw error;
+        await new Promise((later) => setTimeout(later, 100));
+      }
     return true;
   }
 
@@ -65,10 +71,10 @@ class FilePiece {
     try {
       if (!this.access) await this.open(`${this.file.file}.part`, true);
       if (at < this.access.getSize()) this.access.truncate(at);
-      if (this.access.write(bytes, { at }) !== bytes.length) throw new Error('written in part');
-    } catch {
+      if (this.access.write(bytes, { at }) !== bytes.length) throw new DOMException('written in part', 'QuotaExceededError');
+    } catch (error) {
       this.store.full = true;
-      this.store.note = notes.full;
+      this.store.note = error.name === 'QuotaExceededError' ? notes.full : notes.refused;
       await this.drop();
     }
   }
@@ -144,9 +150,9 @@ class EntryPiece {
     if (this.whole || this.store.full) return;
     try {
       await this.store.cache.put(this.url, new Response(bytes.slice()));
-    } catch {
+    } catch (error) {
       this.store.full = true;
-      this.store.note = notes.full;
+      this.store.note = error.name === 'QuotaExceededError' ? notes.full : notes.refused;
     }
   }
 

@@ -105,6 +105,11 @@ function ready(about) {
     : info.hasChat ? 'Write to it: nothing leaves this device.' : 'Begin a text, and it goes on: nothing leaves this device.';
   $('runs').textContent = `${about.device}; ${megabytes(about.memoryBytes)} of memory; nothing leaves this device`;
   for (const field of numbers) if (field in info.sampling) fields[field].placeholder = info.sampling[field];
+  for (const field of ['prompt', 'generate']) {
+    const e = $('bench-form').elements[field];
+    e.max = info.nCtx - (field === 'generate');
+    e.value = Math.min(e.value, e.max);
+  }
   fields.maxTokens.placeholder = info.hasChat ? 'to the end' : STORY_TOKENS;
   $('system-label').hidden = !info.hasChat;
   if (!info.hasChat) {

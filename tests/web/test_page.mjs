@@ -32,6 +32,7 @@ function answer(request, response) {
     body = body.subarray(from);
   }
   response.writeHead(status, { ...headers, 'Content-Length': body.length });
+  if (how?.hangAt) return response.write(body.subarray(0, how.hangAt));
   if (how?.breakAt) return response.write(body.subarray(0, how.breakAt), () => setTimeout(() => response.destroy(), 50));
   if (how?.slowly) return setTimeout(() => response.end(body), how.slowly);
   response.end(body);
@@ -225,6 +226,9 @@ await test('another build: the pieces of the former go', async () => {
     return names.length;
   })()`);
   assert.equal(builds, 1);
+  const pages = `caches.keys().then((names) => names.filter((name) => name.startsWith('forgec page ')))`;
+  await page.until(`${pages}.then((names) => names.length === 1 && caches.match(location.origin + '/model.js'))
+    .then((kept) => kept && kept.text()).then((text) => String(text).includes('"q-llama"'))`);
 });
 await test('a conversation', async () => {
   folder = chat;
@@ -273,6 +277,29 @@ await test('two tabs', async () => {
   await open();
   await ready();
   assert.deepEqual(weightsAsked(), []);
+});
+await test('closed in the middle, one tab and then another that waits', async () => {
+  const half = () => page.until("document.getElementById('loaded')?.textContent.startsWith('2.')");
+  await clear();
+  spoil = only('weights-1.bin', { hangAt: 500000 });
+  await page.send('Page.navigate', { url: `${url()}?${++visit}` });
+  await half();
+  spoil = only('weights-3.bin', { hangAt: 500000 });
+  asked = [];
+  const { targetId } = await page.send('Target.createTarget', { url: url() });
+  await new Promise((later) => setTimeout(later, 500));
+  assert.deepEqual(weightsAsked(), [], 'the second waits');
+  await page.send('Page.navigate', { url: 'about:blank' });
+  for (const since = Date.now(); !weightsAsked().includes('weights-3.bin'); await new Promise((later) => setTimeout(later, 50)))
+    assert(Date.now() - since < 10000, 'the second goes on');
+  assert.match(weightsAsked()[0], /^weights-1.bin bytes=\d{4,}-$/);
+  await new Promise((later) => setTimeout(later, 300));
+  await page.send('Target.closeTarget', { targetId });
+  spoil = () => null;
+  await open();
+  await ready();
+  assert.match(weightsAsked()[0], /^weights-3.bin bytes=\d{4,}-$/);
+  assert.equal(weightsAsked().length, 5);
 });
 await test('speed', async () => {
   await open('#bench');
