@@ -370,4 +370,7 @@ $('bench-copy').onclick = async () => {
   setTimeout(() => { $('bench-copy').textContent = 'Copy as text'; }, 1500);
 };
 
+// a page that is left while it loads lets another tab do it, and begins again when the visitor comes back
+onpagehide = () => { if (!info) worker?.terminate(); };
+onpageshow = ({ persisted }) => { if (persisted && !info) start(); };
 start();
