@@ -11,6 +11,11 @@ const notes = {
   full: 'There is no room to keep all of the model here, so the rest is downloaded again at the next visit.',
 };
 
+function giveUp(store, error) {
+  store.full = true;
+  store.note = error.name === 'QuotaExceededError' ? notes.full : notes.refused;
+}
+
 /** A piece as a file: NAME when its hash was right, NAME.part before. */
 class FilePiece {
   constructor(store, file) {
@@ -73,8 +78,7 @@ class FilePiece {
       if (at < this.access.getSize()) this.access.truncate(at);
       if (this.access.write(bytes, { at }) !== bytes.length) throw new DOMException('written in part', 'QuotaExceededError');
     } catch (error) {
-      this.store.full = true;
-      this.store.note = error.name === 'QuotaExceededError' ? notes.full : notes.refused;
+      giveUp(this.store, error);
       await this.drop();
     }
   }
@@ -151,8 +155,7 @@ class EntryPiece {
     try {
       await this.store.cache.put(this.url, new Response(bytes.slice()));
     } catch (error) {
-      this.store.full = true;
-      this.store.note = error.name === 'QuotaExceededError' ? notes.full : notes.refused;
+      giveUp(this.store, error);
     }
   }
 
@@ -180,8 +183,7 @@ class EntryStore {
 /** What keeps pieces for the folder at `base`, with `kind` (`files`, `entries`, `none`) and a `note` for people; close() lets the next tab
  * in.  onWait is told when another tab is at it. */
 export async function openCache(base, build, { signal, onWait } = {}) {
-  if (!globalThis.isSecureContext) return { kind: 'none', note: notes.insecure, piece: () => null, close() {} };
-  const none = { kind: 'none', note: notes.refused, piece: () => null, close() {} };
+  const none = { kind: 'none', note: globalThis.isSecureContext ? notes.refused : notes.insecure, piece: () => null, close() {} };
   if (!navigator.locks) return none;
   const key = hex(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(base))).slice(0, 16);
   const ask = (options) => new Promise((resolve, reject) => {
