@@ -24,7 +24,7 @@ function answer(request, response) {
   if (how === 404 || !existsSync(path)) return response.writeHead(404).end();
   let body = readFileSync(path), status = 200;
   const headers = { 'Content-Type': types[name.split('.').pop()] ?? 'text/plain', 'Cache-Control': 'max-age=0' };
-  if (how?.change) body = how.change(body);
+  if (how?.change) body = Buffer.from(how.change(body));
   const from = ranges ? Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0) : 0;
   if (from) {
     status = 206;
@@ -239,6 +239,26 @@ await test('a conversation', async () => {
   assert.equal(await textOf('.user .body'), 'Hello');
   assert((await textOf('.assistant .body')).length > 0);
   await shot('chat');
+});
+await test('Markdown, and no markup', async () => {
+  folder = chat;
+  const answers = ['# A head\nso **strong** and `a < b`\n```c\nint x;\n```\n<img src=x>', 'a reason'];
+  spoil = only('worker.js', { change: (body) => `${body}
+    tasks.write = async ({ tell }) => {
+      const meter = { tokens: 2, seconds: 1, promptTokens: 3, promptSeconds: 1 }, [text, reason] = ${JSON.stringify(answers)};
+      tell({ type: 'reasoning', text: reason, ...meter });
+      tell({ type: 'content', text, ...meter });
+      return { ...meter, reason: 'end' };
+    };` });
+  await open();
+  await page.run("document.getElementById('input').focus()");
+  await page.type('Hello');
+  await page.press('Enter');
+  await page.until(idle);
+  const said = await page.run("document.querySelector('.assistant .body').lastChild.innerHTML.replaceAll(' class=\"\"', '')");
+  assert.equal(said, '<strong>A head</strong>\nso <strong>strong</strong> and <code>a &lt; b</code>\n<pre>int x;</pre>&lt;img src=x&gt;');
+  assert.equal(await textOf('.reasoning div'), 'a reason');
+  assert.equal(await textOf('.actions .note'), '2 tokens, 2.0 tok/s; prompt 3 tokens, 3.0 tok/s');
 });
 await test('a model of vectors', async () => {
   folder = words;
