@@ -414,7 +414,8 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
         written[FILE_GPU] = write_file(&f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL));
     }
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {
-        const char *facts = i == FILE_JS ? facts_text(a, in, &sizes, written, &f, hash) : i == FILE_SW ? site_text(a, written) : NULL;
+        const char *facts = i == FILE_JS ? facts_text(a, in, &sizes, written, &f, hash)
+            : i == FILE_SW ? site_text(a, written) : NULL;
         written[i] = write_file(&f, files[i], page_text(a, files[i], facts));
     }
     write_file(&f, files[FILE_PACKAGE], package_text(a, out, in));

@@ -11,6 +11,11 @@ const notes = {
   full: 'There is no room to keep all of the model here, so the rest is downloaded again at the next visit.',
 };
 
+function giveUp(store, error) {
+  store.full = true;
+  store.note = error.name === 'QuotaExceededError' ? notes.full : notes.refused;
+}
+
 /** A piece as a file: NAME when its hash was right, NAME.part before. */
 class FilePiece {
   constructor(store, file) {
@@ -27,7 +32,13 @@ class FilePiece {
       if (error.name === 'NotFoundError') return false;
       throw error;
     }
-    this.access = await this.handle.createSyncAccessHandle();
+    for (let tries = 0; !this.access; tries++)           // a tab that was just closed may hold it a little longer than the lock
+      try {
+        this.access = await this.handle.createSyncAccessHandle();
+      } catch (error) {
+        if (error.name !== 'NoModificationAllowedError' || tries === 30) throw error;
+        await new Promise((later) => setTimeout(later, 100));
+      }
     return true;
   }
 
@@ -65,10 +76,9 @@ class FilePiece {
     try {
       if (!this.access) await this.open(`${this.file.file}.part`, true);
       if (at < this.access.getSize()) this.access.truncate(at);
-      if (this.access.write(bytes, { at }) !== bytes.length) throw new Error('written in part');
-    } catch {
-      this.store.full = true;
-      this.store.note = notes.full;
+      if (this.access.write(bytes, { at }) !== bytes.length) throw new DOMException('written in part', 'QuotaExceededError');
+    } catch (error) {
+      giveUp(this.store, error);
       await this.drop();
     }
   }
@@ -144,9 +154,8 @@ class EntryPiece {
     if (this.whole || this.store.full) return;
     try {
       await this.store.cache.put(this.url, new Response(bytes.slice()));
-    } catch {
-      this.store.full = true;
-      this.store.note = notes.full;
+    } catch (error) {
+      giveUp(this.store, error);
     }
   }
 
@@ -174,8 +183,7 @@ class EntryStore {
 /** What keeps pieces for the folder at `base`, with `kind` (`files`, `entries`, `none`) and a `note` for people; close() lets the next tab
  * in.  onWait is told when another tab is at it. */
 export async function openCache(base, build, { signal, onWait } = {}) {
-  if (!globalThis.isSecureContext) return { kind: 'none', note: notes.insecure, piece: () => null, close() {} };
-  const none = { kind: 'none', note: notes.refused, piece: () => null, close() {} };
+  const none = { kind: 'none', note: globalThis.isSecureContext ? notes.refused : notes.insecure, piece: () => null, close() {} };
   if (!navigator.locks) return none;
   const key = hex(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(base))).slice(0, 16);
   const ask = (options) => new Promise((resolve, reject) => {

@@ -64,8 +64,9 @@ function wrongSize(file, size) {
   return new ModelError('wrong_size', `${file.file} has ${size} bytes and not ${file.bytes}: it is cut short or of another build.`);
 }
 
-/** The same from a server; the first `from` bytes are there already, which the server may have to send again.  kept: takes what comes. */
-async function readRemote(fetcher, url, file, target, at, progress, signal, from = 0, kept = null) {
+/** The same from a server; the first `from` bytes are there already, which the server may have to send again.  kept: takes what comes;
+ * local: is told of bytes that come again. */
+async function readRemote(fetcher, url, file, target, at, progress, signal, from = 0, kept = null, local = null) {
   let response, done = 0;
   try {
     const init = { signal, cache: kept ? 'no-store' : 'no-cache' };    // kept by us, or by the browser, which asks whether it still holds
@@ -80,11 +81,11 @@ async function readRemote(fetcher, url, file, target, at, progress, signal, from
   if (from > 0 && (response.status === 206 || response.status === 416)) {
     if (response.headers.get('Content-Range') !== `bytes ${from}-${file.bytes - 1}/${file.bytes}`) {
       response.body?.cancel().catch(() => {});
-      progress(-from);
+      local(-from);
       return readRemote(fetcher, url, file, target, at, progress, signal, 0, kept);
     }
     done = from;
-  } else if (from > 0) progress(-from);
+  } else if (from > 0 && response.ok) local(-from);
   if (response.status === 404) throw new ModelError('not_found', `${file.file} is not there: ${url} gives status 404.`);
   if (!response.ok) throw new ModelError('http', `${file.file} cannot be fetched: ${url} gives status ${response.status}.`);
   const take = async (bytes) => {
@@ -162,11 +163,13 @@ class Files {
   async get(file, target, at) {
     for (const kept = this.cache?.piece(file) ?? null; ;) {
       aborted(this.signal);
+      let had = 0;                                       // of what is told, what was here
       const url = new URL(file.file, this.base), progress = (bytes) => this.#tell(bytes, file.file);
-      const from = kept ? await kept.read(target, at, (bytes) => { this.cached += bytes; progress(bytes); }) : 0;
+      const local = (bytes) => { had += bytes; this.cached += bytes; progress(bytes); };
+      const from = kept ? await kept.read(target, at, local) : 0;
       try {
         if (!this.fetcher && url.protocol === 'file:' && isNode) await readLocal(url, file, target, at, progress, this.signal);
-        else if (from < file.bytes) await readRemote(this.fetcher ?? fetch, url.href, file, target, at, progress, this.signal, from, kept);
+        else if (from < file.bytes) await readRemote(this.fetcher ?? fetch, url.href, file, target, at, progress, this.signal, from, kept, local);
       } catch (error) {
         if (error.code === 'wrong_size') await kept?.drop();
         else kept?.close();                              // what came stays: the next time goes on with it
@@ -178,10 +181,10 @@ class Files {
         return hash !== null;
       }
       await kept?.drop();
-      if (from === 0)
+      if (had === 0)
         throw new ModelError('wrong_hash', `${file.file} is damaged or of another build: its SHA-256 is not the one of this model.`);
-      this.cached -= from;                               // it was damaged here: once more, all of it from the server
-      progress(-file.bytes);
+      progress(had - file.bytes);                        // it was damaged here: once more, all of it from the server
+      local(-had);
       kept.whole = false;
     }
   }

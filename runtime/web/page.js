@@ -1,5 +1,5 @@
-// page.js -- the page of the folder: downloads the model once, and talks, tells, or compares texts with it.  The model is in worker.js; nothing
-// here knows what computes it, the words for that come from its about().  Text of a model becomes text nodes, never markup.
+// page.js -- downloads the model once, and talks, tells, or compares texts with it.  The model is in worker.js; what computes it is known
+// only from its about().  Text of a model becomes text nodes, never markup.
 
 const $ = (id) => document.getElementById(id);
 const numbers = ['temperature', 'topK', 'topP', 'minP', 'maxTokens', 'seed'], STORY_TOKENS = 256;
@@ -10,6 +10,11 @@ const waiting = new Map();
 const element = (name, className = '', text = '') => Object.assign(document.createElement(name), { className, textContent: text });
 const megabytes = (bytes) => (bytes < 1e9 ? `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB` : `${(bytes / 1e9).toFixed(2)} GB`);
 const rate = (n, seconds) => `${(n / seconds).toFixed(1)} tok/s`;
+
+function say(note, text, isError = false) {
+  note.textContent = text;
+  note.classList.toggle('error', isError);
+}
 
 // ---- the worker ----
 
@@ -49,7 +54,7 @@ function named(about) {
   $('loading-title').textContent = `${name} comes to this device`;
 }
 
-/** What is said of a download: bytes, speed of the last seconds, and what was here already. */
+/** What is said of a download: bytes, what of them was here, speed of the last seconds. */
 function downloadWords() {
   const seen = [];
   return ({ loaded, total, cached, waiting: others }) => {
@@ -105,6 +110,11 @@ function ready(about) {
     : info.hasChat ? 'Write to it: nothing leaves this device.' : 'Begin a text, and it goes on: nothing leaves this device.';
   $('runs').textContent = `${about.device}; ${megabytes(about.memoryBytes)} of memory; nothing leaves this device`;
   for (const field of numbers) if (field in info.sampling) fields[field].placeholder = info.sampling[field];
+  for (const field of ['prompt', 'generate']) {
+    const e = $('bench-form').elements[field];
+    e.max = info.nCtx - (field === 'generate');
+    e.value = Math.min(e.value, e.max);
+  }
   fields.maxTokens.placeholder = info.hasChat ? 'to the end' : STORY_TOKENS;
   $('system-label').hidden = !info.hasChat;
   if (!info.hasChat) {
@@ -217,9 +227,7 @@ async function write(e, given, before = '', already = '') {
     }, given);
     note.textContent = [words(result), reasons[result.reason]].filter(Boolean).join('; ');
   } catch (error) {
-    note.textContent = error.message;
-    note.classList.add('error');
-    e.dataset.code = error.code;
+    say(note, error.message, true);
   }
   busy(false);
   draw();
@@ -318,12 +326,10 @@ $('compare-form').onsubmit = async (event) => {
     const { cosine, numbers: n, seconds } = await ask('compare', null, { texts: [$('one').value, $('other').value] });
     $('cosine-number').textContent = cosine.toFixed(4);
     $('cosine-meter').value = cosine;
-    note.textContent = `cosine of two vectors of ${n} numbers; ${(1e3 * seconds).toFixed(0)} ms`;
-    note.classList.remove('error');
+    say(note, `cosine of two vectors of ${n} numbers; ${(1e3 * seconds).toFixed(0)} ms`);
   } catch (error) {
     $('cosine-number').textContent = '';
-    note.textContent = error.message;
-    note.classList.add('error');
+    say(note, error.message, true);
   }
   running = false;
 };
@@ -338,9 +344,8 @@ $('bench-form').onsubmit = async (event) => {
   running = true;
   $('bench-start').disabled = true;
   $('bench-stop').hidden = false;
-  note.classList.remove('error');
   try {
-    const rows = await ask('measure', ({ run }) => { note.textContent = run ? `run ${run} of ${runs}` : 'warming up'; }, { prompt, generate, runs });
+    const rows = await ask('measure', ({ run }) => say(note, run ? `run ${run} of ${runs}` : 'warming up'), { prompt, generate, runs });
     table.tBodies[0].replaceChildren(...rows.map(({ what, tokens, median, best }) => {
       const row = element('tr');
       row.append(...[what, tokens, median.toFixed(1), best.toFixed(1)].map((text) => element('td', '', text)));
@@ -348,10 +353,9 @@ $('bench-form').onsubmit = async (event) => {
     }));
     table.hidden = false;
     $('bench-copy').hidden = !navigator.clipboard;
-    note.textContent = `${$('runs').textContent.split(';')[0]}; medians of ${runs} runs`;
+    say(note, `${$('runs').textContent.split(';')[0]}; medians of ${runs} runs`);
   } catch (error) {
-    note.textContent = error.message;
-    note.classList.toggle('error', error.code !== 'aborted');
+    say(note, error.message, error.code !== 'aborted');
   }
   running = false;
   $('bench-start').disabled = false;
@@ -365,4 +369,7 @@ $('bench-copy').onclick = async () => {
   setTimeout(() => { $('bench-copy').textContent = 'Copy as text'; }, 1500);
 };
 
+// a page that is left while it loads lets another tab do it, and begins again when the visitor comes back
+onpagehide = () => { if (!info) worker?.terminate(); };
+onpageshow = ({ persisted }) => { if (persisted && !info) start(); };
 start();

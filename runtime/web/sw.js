@@ -4,7 +4,7 @@
 const facts = null; // @facts: { build, files: [{ file, bytes, sha256 }] }, written by forgec
 
 const ours = `forgec page ${registration.scope} `, name = ours + facts.build;
-const at = (file) => new URL(file, registration.scope).href;
+const at = (file) => registration.scope + (file === 'index.html' ? '' : file);     // some servers send those of index.html elsewhere
 
 async function keep() {
   const responses = await Promise.all(facts.files.map(async ({ file, sha256 }) => {

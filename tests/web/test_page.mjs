@@ -24,7 +24,7 @@ function answer(request, response) {
   if (how === 404 || !existsSync(path)) return response.writeHead(404).end();
   let body = readFileSync(path), status = 200;
   const headers = { 'Content-Type': types[name.split('.').pop()] ?? 'text/plain', 'Cache-Control': 'max-age=0' };
-  if (how?.change) body = how.change(body);
+  if (how?.change) body = Buffer.from(how.change(body));
   const from = ranges ? Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0) : 0;
   if (from) {
     status = 206;
@@ -32,6 +32,7 @@ function answer(request, response) {
     body = body.subarray(from);
   }
   response.writeHead(status, { ...headers, 'Content-Length': body.length });
+  if (how?.hangAt) return response.write(body.subarray(0, how.hangAt));
   if (how?.breakAt) return response.write(body.subarray(0, how.breakAt), () => setTimeout(() => response.destroy(), 50));
   if (how?.slowly) return setTimeout(() => response.end(body), how.slowly);
   response.end(body);
@@ -225,6 +226,9 @@ await test('another build: the pieces of the former go', async () => {
     return names.length;
   })()`);
   assert.equal(builds, 1);
+  const pages = `caches.keys().then((names) => names.filter((name) => name.startsWith('forgec page ')))`;
+  await page.until(`${pages}.then((names) => names.length === 1 && caches.match(location.origin + '/model.js'))
+    .then((kept) => kept && kept.text()).then((text) => String(text).includes('"q-llama"'))`);
 });
 await test('a conversation', async () => {
   folder = chat;
@@ -235,6 +239,26 @@ await test('a conversation', async () => {
   assert.equal(await textOf('.user .body'), 'Hello');
   assert((await textOf('.assistant .body')).length > 0);
   await shot('chat');
+});
+await test('Markdown, and no markup', async () => {
+  folder = chat;
+  const answers = ['# A head\nso **strong** and `a < b`\n```c\nint x;\n```\n<img src=x>', 'a reason'];
+  spoil = only('worker.js', { change: (body) => `${body}
+    tasks.write = async ({ tell }) => {
+      const meter = { tokens: 2, seconds: 1, promptTokens: 3, promptSeconds: 1 }, [text, reason] = ${JSON.stringify(answers)};
+      tell({ type: 'reasoning', text: reason, ...meter });
+      tell({ type: 'content', text, ...meter });
+      return { ...meter, reason: 'end' };
+    };` });
+  await open();
+  await page.run("document.getElementById('input').focus()");
+  await page.type('Hello');
+  await page.press('Enter');
+  await page.until(idle);
+  const said = await page.run("document.querySelector('.assistant .body').lastChild.innerHTML.replaceAll(' class=\"\"', '')");
+  assert.equal(said, '<strong>A head</strong>\nso <strong>strong</strong> and <code>a &lt; b</code>\n<pre>int x;</pre>&lt;img src=x&gt;');
+  assert.equal(await textOf('.reasoning div'), 'a reason');
+  assert.equal(await textOf('.actions .note'), '2 tokens, 2.0 tok/s; prompt 3 tokens, 3.0 tok/s');
 });
 await test('a model of vectors', async () => {
   folder = words;
@@ -273,6 +297,29 @@ await test('two tabs', async () => {
   await open();
   await ready();
   assert.deepEqual(weightsAsked(), []);
+});
+await test('closed in the middle, one tab and then another that waits', async () => {
+  const half = () => page.until("document.getElementById('loaded')?.textContent.startsWith('2.')");
+  await clear();
+  spoil = only('weights-1.bin', { hangAt: 500000 });
+  await page.send('Page.navigate', { url: `${url()}?${++visit}` });
+  await half();
+  spoil = only('weights-3.bin', { hangAt: 500000 });
+  asked = [];
+  const { targetId } = await page.send('Target.createTarget', { url: url() });
+  await new Promise((later) => setTimeout(later, 500));
+  assert.deepEqual(weightsAsked(), [], 'the second waits');
+  await page.send('Page.navigate', { url: 'about:blank' });
+  for (const since = Date.now(); !weightsAsked().includes('weights-3.bin'); await new Promise((later) => setTimeout(later, 50)))
+    assert(Date.now() - since < 10000, 'the second goes on');
+  assert.match(weightsAsked()[0], /^weights-1.bin bytes=\d{4,}-$/);
+  await new Promise((later) => setTimeout(later, 300));
+  await page.send('Target.closeTarget', { targetId });
+  spoil = () => null;
+  await open();
+  await ready();
+  assert.match(weightsAsked()[0], /^weights-3.bin bytes=\d{4,}-$/);
+  assert.equal(weightsAsked().length, 5);
 });
 await test('speed', async () => {
   await open('#bench');
