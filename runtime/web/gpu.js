@@ -3,6 +3,7 @@
 // is loaded; a step encodes its launches and nothing else.
 
 const STEP_BYTES = 16, SAMPLING_BYTES = 64, LAUNCH_BYTES = 256, FIRST_MATRIX = 6;
+const TAIL_AT = 18;                                    // word of struct forge_launch in templates/webgpu/launch.wgsl
 const FAILED_AT = 6, RANDOM_AT = 8;                    // words of `sampling` in templates/webgpu/sample.wgsl
 const BUFFER_MOST = 2 ** 30;                           // of weights
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
@@ -30,7 +31,7 @@ function randomState(seed) {
 
 export class GpuEngine {
   #facts; #files; #memory; #ModelError; #options; #plan; #code;
-  #adapter; #device; #buffers; #decode; #prefill; #sample; #pipelines = new Map(); #failure = null;
+  #adapter; #device; #buffers; #pipelines; #lists; #failure = null;
   #seeded = false; #logitsOf = -1; #batch = 1;
 
   /** parts: of model.js: facts, files, memory, logitsAt, ModelError; options: those of load(). */
@@ -65,18 +66,24 @@ export class GpuEngine {
     await this.#files.keeping(() => this.#make());
   }
 
+  /** Buffers with what they hold, and, unless options.lazy leaves them to the steps that need them, all kernels. */
   async #make() {
     const scopes = ['out-of-memory', 'validation'];
     for (const scope of scopes) this.#device.pushErrorScope(scope);
+    let failed = null;
     try {
       this.#makeBuffers();
-      await Promise.all([this.#makePipelines(), this.#upload()]);
-      this.#bind();
-    } finally {
-      const [validation, memory] = [await this.#device.popErrorScope(), await this.#device.popErrorScope()];
-      if (memory) throw this.#error('out_of_memory', `The GPU has no memory for the model: ${Math.ceil(this.about().memoryBytes / 2 ** 20)} MiB.`, memory);
-      if (validation) throw this.#error('failed', `WebGPU refused the model: ${validation.message}`, validation);
+      this.#pipelines = new Map();
+      this.#lists = {};
+      await Promise.all([this.#upload(), ...(this.#options.lazy ? [] : ['prefill', 'decode', 'sample'].map((kind) => this.#list(kind)))]);
+    } catch (error) {
+      failed = error;
     }
+    const [validation, memory] = [await this.#device.popErrorScope(), await this.#device.popErrorScope()];
+    if (memory)
+      throw this.#error('out_of_memory', `The GPU has no memory for the model: ${Math.ceil(this.about().memoryBytes / 2 ** 20)} MiB.`, memory);
+    if (failed) throw failed;
+    if (validation) throw this.#error('failed', `WebGPU refused the model: ${validation.message}`, validation);
   }
 
   async #openDevice() {
@@ -120,8 +127,6 @@ export class GpuEngine {
     return [...found].map(([offset, bytes]) => ({ offset, bytes })).sort((a, b) => a.offset - b.offset);
   }
 
-  #bindingsOf(code) { return [...code.matchAll(/@binding\((\d+)\)/g)].map((m) => Number(m[1])); }
-
   #mostBuffers() {
     return Math.max(...[...this.#code.values()].map((code) => [...code.matchAll(/var<storage/g)].length));
   }
@@ -137,7 +142,7 @@ export class GpuEngine {
       arena: make('arena', plan.arenaBytes, both),
       state: make('state', plan.stateBytes, both),
       step: make('step', STEP_BYTES, STORAGE | UNIFORM | COPY_DST),
-      launches: make('launches', LAUNCH_BYTES * this.#launches().length, UNIFORM | COPY_DST),
+      launches: make('launches', LAUNCH_BYTES * (this.#launches().length + 1), UNIFORM | COPY_DST),
       vectors: make('vectors', vectorBytes, both),
       text: make('text', 4 * (this.#facts.nCtx + 1), both),
       sampling: make('sampling', SAMPLING_BYTES, both),
@@ -155,17 +160,16 @@ export class GpuEngine {
     for (const part of this.#buffers.weights) part.buffer = make(`weights from ${part.offset}`, part.bytes, both);
   }
 
-  async #makePipelines() {
-    await Promise.all([...this.#code].map(async ([name, code]) => {
-      const module = this.#device.createShaderModule({ label: name, code });
-      const compute = { module, entryPoint: 'main' };
-      this.#pipelines.set(name, {
-        pipeline: await this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute }).catch((error) => {
-          throw this.#error('failed', `The kernel ${name} cannot be compiled here: ${error.message}`, error);
-        }),
-        bindings: this.#bindingsOf(code),
-      });
-    }));
+  /** The pipeline of a kernel, compiled once. */
+  #pipeline(name) {
+    if (!this.#pipelines.has(name)) {
+      const module = this.#device.createShaderModule({ label: name, code: this.#code.get(name) });
+      const compiled = this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main' } });
+      this.#pipelines.set(name, compiled.catch((error) => {
+        throw this.#failure ?? this.#error('failed', `The kernel ${name} cannot be compiled here: ${error.message}`, error);
+      }));
+    }
+    return this.#pipelines.get(name);
   }
 
   /** Weights, piece by piece, to where kernels read them. */
@@ -195,49 +199,45 @@ export class GpuEngine {
     return at;
   }
 
-  /** Bind groups of all launches. */
-  #bind() {
-    const { buffers, plan } = { buffers: this.#buffers, plan: this.#plan };
-    const uniforms = new Uint32Array(LAUNCH_BYTES / 4 * this.#launches().length);
-    let index = 0;
-    const one = (launch, name) => {
-      const { pipeline, bindings } = this.#pipelines.get(name), at = LAUNCH_BYTES * index, words = uniforms.subarray(at / 4);
-      const matrices = [];
-      launch.slots.forEach((slot, i) => {
-        if (Array.isArray(slot)) matrices.push(slot);
-        else words[i] = this.#vectorPiece(slot);
-      });
-      words[18] = launch.tail;
-      const entry = (binding) => {
-        if (name === plan.kernels[plan.sample?.[0]] || name === 'sample_draw') {
-          if (binding === 6) return { buffer: buffers.sampling };
-          if (binding === 7) return { buffer: buffers.step };
-        }
-        if (binding >= FIRST_MATRIX) {
-          const [offset, bytes] = matrices[binding - FIRST_MATRIX];
-          const part = buffers.weights.find((w) => offset >= w.offset && offset + bytes <= w.offset + w.bytes);
-          return { buffer: part.buffer, offset: offset - part.offset, size: bytes };
-        }
-        return [{ buffer: buffers.arena }, { buffer: buffers.state, offset: launch.state, size: launch.stateBytes },
-                { buffer: buffers.step, size: STEP_BYTES }, { buffer: buffers.launches, offset: at, size: LAUNCH_BYTES },
-                { buffer: buffers.vectors }, { buffer: buffers.text }][binding];
-      };
-      const entries = [...new Set(bindings)].map((binding) => ({ binding, resource: entry(binding) }));
-      const group = this.#device.createBindGroup({ label: name, layout: pipeline.getBindGroupLayout(0), entries });
-      return { ...launch, name, pipeline, group };
-    };
-    const list = (launches) => launches.map(launchOf).map((launch) => {
-      const made = one(launch, plan.kernels[launch.kernel]);
-      index++;
-      return made;
-    });
-    this.#decode = list(plan.decode);
-    this.#prefill = list(plan.prefill);
-    if (plan.sample) {
-      const launch = launchOf(plan.sample);
-      this.#sample = [one(launch, plan.kernels[launch.kernel]), { ...one(launch, 'sample_draw'), groups: 1 }];
+  /** Launches of such steps, 'prefill', 'decode' or 'sample', with what they need of the GPU. */
+  #list(kind) { return this.#lists[kind] ??= this.#makeList(kind); }
+
+  async #makeList(kind) {
+    const plan = this.#plan, launches = (kind === 'sample' ? [plan.sample] : plan[kind]).filter(Boolean).map(launchOf);
+    const first = { decode: 0, prefill: plan.decode.length, sample: plan.decode.length + plan.prefill.length }[kind];
+    const names = launches.map((launch) => plan.kernels[launch.kernel]);
+    if (kind === 'sample' && launches.length) {
+      launches.push({ ...launches[0], groups: 1 });
+      names.push('sample_draw');
     }
-    this.#device.queue.writeBuffer(buffers.launches, 0, uniforms);
+    await Promise.all(names.map((name) => this.#pipeline(name)));
+    return Promise.all(launches.map((launch, i) => this.#bound(launch, names[i], first + i, kind === 'sample')));
+  }
+
+  /** The launch with its pipeline and its bind group; index: where its constants lie. */
+  async #bound(launch, name, index, isSample) {
+    const pipeline = await this.#pipeline(name), buffers = this.#buffers, words = new Uint32Array(LAUNCH_BYTES / 4), matrices = [];
+    launch.slots.forEach((slot, i) => {
+      if (Array.isArray(slot)) matrices.push(slot);
+      else words[i] = this.#vectorPiece(slot);
+    });
+    words[TAIL_AT] = launch.tail;
+    this.#device.queue.writeBuffer(buffers.launches, LAUNCH_BYTES * index, words);
+    const matrix = ([offset, bytes]) => {
+      const part = buffers.weights.find((w) => offset >= w.offset && offset + bytes <= w.offset + w.bytes);
+      return { buffer: part.buffer, offset: offset - part.offset, size: bytes };
+    };
+    const resource = (binding) => {
+      if (binding >= FIRST_MATRIX) return isSample ? { buffer: [buffers.sampling, buffers.step][binding - FIRST_MATRIX] }
+        : matrix(matrices[binding - FIRST_MATRIX]);
+      return [{ buffer: buffers.arena }, { buffer: buffers.state, offset: launch.state, size: launch.stateBytes },
+              { buffer: buffers.step, size: STEP_BYTES }, { buffer: buffers.launches, offset: LAUNCH_BYTES * index, size: LAUNCH_BYTES },
+              { buffer: buffers.vectors }, { buffer: buffers.text }][binding];
+    };
+    const bindings = [...this.#code.get(name).matchAll(/@binding\((\d+)\)/g)].map((found) => Number(found[1]));
+    const entries = bindings.map((binding) => ({ binding, resource: resource(binding) }));
+    const group = this.#device.createBindGroup({ label: name, layout: pipeline.getBindGroupLayout(0), entries });
+    return { ...launch, name, pipeline, group };
   }
 
   // ---- steps ----
@@ -257,12 +257,13 @@ export class GpuEngine {
   }
 
   /** A step of several tokens, or of one, behind those of the context. */
-  #step(tokens, nLogits) {
+  async #step(tokens, nLogits) {
+    const launches = await this.#list(tokens.length === 1 && nLogits === 1 ? 'decode' : 'prefill');
     const { queue } = this.#device, { text, step } = this.#buffers, nPast = this.tokens.length;
     queue.writeBuffer(text, 4 * nPast, Uint32Array.from(tokens));
     queue.writeBuffer(step, 0, Uint32Array.of(tokens.length, nPast, nLogits, 0));
     const encoder = this.#device.createCommandEncoder(), pass = encoder.beginComputePass();
-    this.#encode(pass, tokens.length === 1 && nLogits === 1 ? this.#decode : this.#prefill, tokens.length, nLogits);
+    this.#encode(pass, launches, tokens.length, nLogits);
     pass.end();
     queue.submit([encoder.finish()]);
     this.tokens.push(...tokens);
@@ -275,16 +276,15 @@ export class GpuEngine {
     const tokens = this.tokens;
     this.tokens = [];
     this.#seeded = false;
-    this.#pipelines.clear();
     await this.open();
-    for (let i = 0; i < tokens.length; i += this.#plan.chunk) this.#step(tokens.slice(i, i + this.#plan.chunk), 1);
+    for (let i = 0; i < tokens.length; i += this.#plan.chunk) await this.#step(tokens.slice(i, i + this.#plan.chunk), 1);
   }
 
   async prefill(tokens, pause, onProgress) {
     await this.#ready();
     for (let i = 0; i < tokens.length; i += this.#plan.chunk) {
       const chunk = tokens.slice(i, i + this.#plan.chunk), last = i + chunk.length === tokens.length;
-      this.#step(chunk, last || this.#facts.embeddings ? (this.#facts.embeddings ? chunk.length : 1) : 0);
+      await this.#step(chunk, last || this.#facts.embeddings ? (this.#facts.embeddings ? chunk.length : 1) : 0);
       if (!last) {
         await this.#device.queue.onSubmittedWorkDone();
         await pause();
@@ -321,7 +321,7 @@ export class GpuEngine {
     const parts = [], most = this.#plan.logitsRows;
     for (let i = 0; i < tokens.length; i += most) {
       const some = tokens.slice(i, i + most);
-      this.#step(some, some.length);
+      await this.#step(some, some.length);
       parts.push(await this.#read(some.length));
     }
     const all = new Float32Array(tokens.length * this.#plan.nOut);
@@ -331,15 +331,15 @@ export class GpuEngine {
   }
 
   /** Makes the logits after the last token those of the arena, where the last step left others. */
-  #restoreLogits() {
+  async #restoreLogits() {
     if (this.#logitsOf === this.tokens.length || this.tokens.length === 0) return;
     const last = this.tokens.pop();
-    this.#step([last], 1);
+    await this.#step([last], 1);
   }
 
   async readLogits() {
     await this.#ready();
-    this.#restoreLogits();
+    await this.#restoreLogits();
     const logits = await this.#read(1);
     new Float32Array(this.#memory.memory.buffer, this.logitsAt, logits.length).set(logits);
     return logits;
@@ -366,11 +366,12 @@ export class GpuEngine {
   }
 
   /** Submits `n` draws, each but perhaps the last one followed by the step of its token; gives what they drew. */
-  #submit(n, steps, back) {
+  async #submit(n, steps, back) {
+    const [decode, sample] = [steps ? await this.#list('decode') : null, await this.#list('sample')];
     const encoder = this.#device.createCommandEncoder(), pass = encoder.beginComputePass(), at = this.tokens.length;
     for (let i = 0; i < n; i++) {
-      this.#encode(pass, this.#sample, 1, 1);
-      if (i < steps) this.#encode(pass, this.#decode, 1, 1);
+      this.#encode(pass, sample, 1, 1);
+      if (i < steps) this.#encode(pass, decode, 1, 1);
     }
     pass.end();
     const { text, sampling } = this.#buffers;
@@ -389,9 +390,9 @@ export class GpuEngine {
   /** The next token, drawn from the logits, which stay those of the context. */
   async sample(sampling, seed) {
     await this.#ready();
-    this.#restoreLogits();
+    await this.#restoreLogits();
     this.#putSampling(sampling, seed);
-    const [token] = await this.#drawn(this.#submit(1, 0, this.#buffers.back[0]));
+    const [token] = await this.#drawn(await this.#submit(1, 0, this.#buffers.back[0]));
     return token;
   }
 
@@ -399,25 +400,25 @@ export class GpuEngine {
    * next ones while these are read. */
   async *stream(sampling, seed, most) {
     await this.#ready();
-    this.#restoreLogits();
+    await this.#restoreLogits();
     this.#putSampling(sampling, seed);
     const { nCtx } = this.#facts, first = this.tokens.length, ahead = this.#plan.back < 0 ? BATCH_MOST : 1;
     const pending = [];
     let submitted = 0, given = 0, which = 0;
-    const submit = () => {
+    const submit = async () => {
       const n = Math.min(Math.max(1, Math.min(this.#batch, ahead)), most - submitted, nCtx + 1 - first - submitted);
       if (n <= 0) return;
       const steps = Math.min(n, nCtx - first - submitted);
-      pending.push({ ...this.#submit(n, steps, this.#buffers.back[which]), from: performance.now() });
+      pending.push({ ...await this.#submit(n, steps, this.#buffers.back[which]), from: performance.now() });
       which ^= 1;
       submitted += n;
       for (let i = 0; i < steps; i++) this.tokens.push(-1);
       this.#logitsOf = steps === n ? this.tokens.length : -1;
     };
     try {
-      submit();
+      await submit();
       while (pending.length) {
-        if (this.#plan.back < 0 && pending.length < 2) submit();
+        if (this.#plan.back < 0 && pending.length < 2) await submit();
         const batch = pending.shift(), tokens = await this.#drawn(batch);
         const each = (performance.now() - batch.from) / batch.n / (pending.length + 1);
         this.#batch = Math.max(1, Math.min(BATCH_MOST, 2 * this.#batch, Math.floor(BATCH_MS / each)));
@@ -426,7 +427,7 @@ export class GpuEngine {
           given++;
           yield token;
         }
-        if (this.#plan.back >= 0) submit();
+        if (this.#plan.back >= 0) await submit();
       }
     } finally {
       while (pending.length) await this.#drawn(pending.shift()).catch(() => {});

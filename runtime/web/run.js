@@ -152,7 +152,7 @@ if (o.help) {
   process.exit(0);
 }
 try {
-  const gpu = await webgpu(), model = await load({ gpu });
+  const gpu = await webgpu(), model = await load({ gpu, lazy: true });
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);

@@ -504,10 +504,12 @@ static const struct way all_ways[] = { { "1", NULL }, { "2", NULL }, { "1", "1" 
                             some_long_ways[] = { { "2", NULL }, { "3", "0" } };
 /* Positions beyond one chunk, parts of decode attention and their merge: three threads, which no number of KV heads here is a multiple
  * of. */
-static const struct way gpu_ways[] = { { "1", NULL }, { "1", "0" }, { "1", "7" } }, gpu_long_ways[] = { { "1", NULL }, { "1", "0" } };
+static const struct way gpu_ways[] = { { "1", NULL }, { "1", "0" }, { "1", "7" } }, gpu_long_ways[] = { { "1", NULL }, { "1", "0" } },
+                        webgpu_ways[] = { { "1", NULL } }, webgpu_long_ways[] = { { "1", "0" } };       /* each compiles its kernels anew */
 static const struct ways every = { all_ways, long_ways, COUNT_OF(all_ways), COUNT_OF(long_ways) },
 some = { some_ways, some_long_ways, COUNT_OF(some_ways), COUNT_OF(some_long_ways) },
-                         on_gpu = { gpu_ways, gpu_long_ways, COUNT_OF(gpu_ways), COUNT_OF(gpu_long_ways) };
+                         on_gpu = { gpu_ways, gpu_long_ways, COUNT_OF(gpu_ways), COUNT_OF(gpu_long_ways) },
+                         on_webgpu = { webgpu_ways, webgpu_long_ways, COUNT_OF(webgpu_ways), COUNT_OF(webgpu_long_ways) };
 
 /* ---- suites ---- */
 
@@ -656,7 +658,8 @@ static void run_target(const cJSON *manifest, const char *target, struct part pa
                 is_new = true;
             }
             if (!is_new || n_models++ % part.n != part.index) continue;
-            const struct ways *ways = test.target->kind == TARGET_GPU || test.target->web ? &on_gpu : &some;      /* one thread */
+            const struct ways *ways = test.target->kind == TARGET_WEBGPU ? &on_webgpu
+                : test.target->kind == TARGET_GPU || test.target->web ? &on_gpu : &some;         /* one thread */
             if (exact) check_program(e, target, fuse, true, ways);
             if (by_default) check_program(e, target, fuse, false, ways);
         }
