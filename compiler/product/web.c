@@ -38,7 +38,8 @@ void web_check(const struct build_options *o, const struct profile *p)
 {
     const char *wrong = o->n_targets > 1 ? "takes one target" : o->is_static ? "has no use for --static"
         : o->has_server ? "has no --server: any server of files serves it"
-        : o->weights == WEIGHTS_NONE ? "has its weights in pieces beside it; --weights none is for objects and programs"
+        : o->weights == WEIGHTS_NONE && p->kind != TARGET_WEBGPU
+        ? "has its weights in pieces beside it; --weights none is for objects and programs"
         : o->plan.max_threads > 1 ? "has one thread: --threads is for programs and libraries" : NULL;
     if (wrong) die("a folder for pages (%s) %s", p->name, wrong);
 }
@@ -403,9 +404,10 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
     const char *hash;
     const struct bytes module = module_link(a, tc, in, &hash);
     if (o->cc.spawn.dry_run) return;
-    struct folder f = folder_begin(a, out, in->weights_bytes, in->plan->profile->piece_bytes);
+    const bool has_weights = o->weights != WEIGHTS_NONE;
+    struct folder f = folder_begin(a, out, has_weights ? in->weights_bytes : 0, in->plan->profile->piece_bytes);
     struct outfile image = outfile_to(out, piece_take, &f);
-    image_write(&image, in->writer);
+    if (has_weights) image_write(&image, in->writer);
     if (f.left > 0 || f.weights_left > 0) die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", out);
     struct web_file written[COUNT_OF(files)] = { [FILE_WASM] = write_file(&f, files[FILE_WASM], module) };
     if (in->plan->web) {

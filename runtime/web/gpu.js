@@ -176,6 +176,9 @@ export class GpuEngine {
   async #upload() {
     const { vectors, weights } = this.#buffers;
     let at = 0;
+    if (!this.#facts.weights.length && !this.#options.randomWeights)
+      throw this.#error('no_weights', 'The folder was built without weights: it is for measurements with noise in their place.');
+    if (this.#options.randomWeights) return [...weights, { buffer: vectors, bytes: vectors.size }].forEach((part) => this.#fill(part));
     const targets = weights.map(({ offset, bytes, buffer }) => ({ offset, bytes, buffer, to: 0 }));
     for (const [offset, bytes] of this.#plan.vectors) {
       targets.push({ offset, bytes, buffer: vectors, to: at });
@@ -191,6 +194,21 @@ export class GpuEngine {
       }
       from += file.bytes;
     }
+  }
+
+  /** Noise in the place of weights, of a folder that was built without: for measurements.  Halves of words are finite as f16, and most as
+   * what else they may stand for. */
+  #fill({ buffer, bytes }) {
+    const part = new Uint32Array(Math.min(1 << 22, up(bytes, 4) / 4));
+    let x = 0x9e3779b9 ^ bytes;
+    for (let i = 0; i < part.length; i++) {
+      x ^= x << 13;
+      x ^= x >>> 17;
+      x ^= x << 5;
+      part[i] = x & 0xafffafff;
+    }
+    for (let at = 0; at < bytes; at += part.byteLength)
+      this.#device.queue.writeBuffer(buffer, at, part, 0, Math.min(part.length, up(bytes - at, 4) / 4));
   }
 
   #vectorPiece(i) {

@@ -17,6 +17,7 @@ const help = `usage: node run.js [options]
       --rows FILE        of a model of embeddings: its rows, float32 [tokens][numbers]
   -ub N                  tokens of a step for --logits (default: as many as it takes; 0 and 1: one by one)
       --bench            tokens in a second: of a prompt (-pp N, default 128), and generated (-n N, default 64)
+      --random-weights   WebGPU: noise in place of weights, for --bench
   -q                     no closing line             --info            what the model is, as JSON
 `;
 
@@ -25,7 +26,7 @@ function usage(message) {
   process.exit(2);
 }
 
-const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '-q': 'quiet', '--info': 'info',
+const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '-q': 'quiet', '--info': 'info', '--random-weights': 'randomWeights',
                 '--help': 'help', '-h': 'help' };
 const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
                 '--rows': 'rows', '--target': 'target' };
@@ -152,7 +153,7 @@ if (o.help) {
   process.exit(0);
 }
 try {
-  const gpu = await webgpu(), model = await load({ gpu, lazy: true });
+  const gpu = await webgpu(), model = await load({ gpu, lazy: true, randomWeights: o.randomWeights });
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);
