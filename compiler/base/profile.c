@@ -651,7 +651,7 @@ static const char *missing_webgpu_tile(struct arena *a, struct profile *p)
 {
     static const char *const needed[] = { "gemv_threads", "gemv_groups", "gemv_rows", "gemv_lanes", "attention_splits",
                                           "attention_threads", "gemm_threads",
-                                          "stage_threads", "sample_groups", "sample_threads", "prefill_chunk" };
+                                          "stage_threads", "sample_threads", "prefill_chunk" };
     for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++)
         for (size_t k = 0; k < COUNT_OF(needed); k++)
             if (!strcmp(gpu_tiles[i].name, needed[k]) && !*tile_value(p, &gpu_tiles[i])) return arena_printf(a, "tiles: %s", needed[k]);

@@ -109,6 +109,12 @@ uint32_t web_splits(const struct plan *p, const struct node *n)
 
 static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
 
+static uint32_t sample_groups(const struct plan *p)
+{
+    const uint32_t groups = (p->model->n_vocab + SAMPLE_SPAN - 1) / SAMPLE_SPAN;
+    return groups < SAMPLE_MOST_GROUPS ? groups : SAMPLE_MOST_GROUPS;
+}
+
 static void place_areas(struct plan *p)
 {
     struct web_plan *web = p->web;
@@ -126,7 +132,7 @@ static void place_areas(struct plan *p)
     p->parts_offset = take(p, parts);
     web->maxima = take(p, maxima);
     if (scores) web->scores = take(p, scores);
-    if (!p->model->pooling) web->sample = take(p, SAMPLE_SCRATCH_BYTES(p->profile->gpu.sample_groups));
+    if (!p->model->pooling) web->sample = take(p, SAMPLE_SCRATCH_BYTES(sample_groups(p)));
     web->logits = take(p, 4ull * p->model->n_out * web->logits_rows);
     p->arena_bytes = plan_align(p->arena_bytes, 256);
 }
@@ -689,7 +695,7 @@ static void choose_sample(struct chooser *c)
                 p->options.n_ctx, (ull)p->web->sample);
     d.kernel.param[PARAM_THREADS] = p->profile->gpu.sample_threads;
     d.kernel.grid_tokens = 0;
-    d.kernel.grid_x = p->profile->gpu.sample_groups;
+    d.kernel.grid_x = sample_groups(p);
     end(c, &d);
     c->list->sample = c->list->decode[--c->list->n_decode];
 }
@@ -731,6 +737,10 @@ static void limit_chunk(struct plan *p)
 
 static void check_options(const struct plan *p)
 {
+    enum { VOCAB_MOST = 524288 };
+    if (!p->model->pooling && p->model->n_vocab > VOCAB_MOST)
+        die("%s: a vocabulary of %u tokens is beyond what the kernels of WebGPU are made for (%u); target wasm32 takes it",
+            p->model->gguf->path, p->model->n_vocab, VOCAB_MOST);
     if (p->options.columns || p->options.spec) die("--columns and --spec are for other GPUs; %s has no kernels for them", p->profile->name);
 }
 

@@ -104,7 +104,10 @@ export class GpuEngine {
     requiredLimits.maxComputeWorkgroupStorageSize = Math.min(has.maxComputeWorkgroupStorageSize, 32768);
     requiredLimits.maxStorageBuffersPerShaderStage = Math.max(8, need('maxStorageBuffersPerShaderStage', this.#mostBuffers(),
                                                                      'buffers for a kernel'));
-    this.#device = await this.#adapter.requestDevice({ requiredLimits });
+    const requiredFeatures = this.#options.profile ? ['timestamp-query'] : [];
+    if (this.#options.profile && !this.#adapter.features.has('timestamp-query'))
+      throw this.#error('no_timestamps', 'This GPU, or its driver, gives no times of kernels.');
+    this.#device = await this.#adapter.requestDevice({ requiredLimits, requiredFeatures });
     this.#failure = null;
     this.#device.lost.then(({ reason, message }) => {
       if (reason !== 'destroyed') this.#failure = this.#error('device_lost', `The GPU was lost: ${message || 'no reason was given'}.`);
@@ -454,6 +457,35 @@ export class GpuEngine {
         this.#logitsOf = -1;
       }
     }
+  }
+
+  /** Microseconds of each launch of a step of so many tokens behind those of the context, the least of `repeats` of them, each launch with a
+   * pass of its own: {name, us}.  Of a model loaded with `profile`; the context stays what it was. */
+  async profile(nTokens, repeats = 5) {
+    await this.#ready();
+    const launches = [...await this.#list(nTokens === 1 ? 'decode' : 'prefill'), ...(nTokens === 1 ? await this.#list('sample') : [])];
+    const device = this.#device, n = 2 * launches.length, { QUERY_RESOLVE, COPY_SRC, COPY_DST, MAP_READ } = GPUBufferUsage;
+    const querySet = device.createQuerySet({ type: 'timestamp', count: n });
+    const resolved = device.createBuffer({ size: 8 * n, usage: QUERY_RESOLVE | COPY_SRC });
+    const back = device.createBuffer({ size: 8 * n, usage: COPY_DST | MAP_READ });
+    const times = launches.map(({ name }) => ({ name, us: Infinity }));
+    for (let run = 0; run <= repeats; run++) {
+      device.queue.writeBuffer(this.#buffers.step, 0, Uint32Array.of(nTokens, this.tokens.length, 1, 0));
+      const encoder = device.createCommandEncoder();
+      launches.forEach((launch, i) => {
+        const timestampWrites = { querySet, beginningOfPassWriteIndex: 2 * i, endOfPassWriteIndex: 2 * i + 1 };
+        const pass = encoder.beginComputePass({ timestampWrites });
+        this.#encode(pass, [launch], nTokens, 1);
+        pass.end();
+      });
+      encoder.resolveQuerySet(querySet, 0, n, resolved, 0);
+      encoder.copyBufferToBuffer(resolved, 0, back, 0, 8 * n);
+      device.queue.submit([encoder.finish()]);
+      const at = await this.#map(back, 8 * n, (range) => new BigUint64Array(range.slice(0)));
+      if (run > 0) times.forEach((time, i) => { time.us = Math.min(time.us, Number(at[2 * i + 1] - at[2 * i]) / 1e3); });
+    }
+    for (const made of [querySet, resolved, back]) made.destroy();
+    return times;
   }
 
   async embed(tokens, asItIs) {

@@ -465,6 +465,14 @@ export class Model {
   /** The logits after each of at most info.chunk tokens, which are appended: [n][nVocab]; of a model of embeddings its rows: [n][nEmbd]. */
   async rows(tokens) { return this.#alone(() => { this.#fits(tokens.length); return this.#engine.rows(Array.from(tokens)); }); }
 
+  /** Times of the kernels of a step of so many tokens, by an engine that can tell (WebGPU, loaded with `profile`). */
+  async profile(nTokens, repeats) {
+    return this.#alone(() => {
+      if (this.#engine.profile) return this.#engine.profile(nTokens, repeats);
+      throw new ModelError('wrong_kind', 'Only the kernels of WebGPU have times of their own.');
+    });
+  }
+
   /** The next token by the model's sampler, from the logits. */
   async sample(options = {}) {
     return this.#alone(() => this.#engine.sample(this.#sampling(options), this.#seed(options, 0)));

@@ -17,6 +17,7 @@ const help = `usage: node run.js [options]
       --rows FILE        of a model of embeddings: its rows, float32 [tokens][numbers]
   -ub N                  tokens of a step for --logits (default: as many as it takes; 0 and 1: one by one)
       --bench            tokens in a second: of a prompt (-pp N, default 128), and generated (-n N, default 64)
+      --profile          WebGPU: time of each kernel, of a token and of a prompt (-pp N, default 512)
       --random-weights   WebGPU: noise in place of weights, for --bench
   -q                     no closing line             --info            what the model is, as JSON
 `;
@@ -27,6 +28,7 @@ function usage(message) {
 }
 
 const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '-q': 'quiet', '--info': 'info', '--random-weights': 'randomWeights',
+                '--profile': 'profile',
                 '--help': 'help', '-h': 'help' };
 const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
                 '--rows': 'rows', '--target': 'target' };
@@ -106,6 +108,23 @@ async function bench(model, { promptTokens = 128, maxTokens = 64 }) {
   process.stdout.write(`prompt ${shown(prompt, promptTokens)}, generation ${shown(decode, maxTokens)}\n`);
 }
 
+/** Times of kernels, those of one name together. */
+async function profile(model, { promptTokens = 512 }) {
+  await model.step(1);
+  for (const n of [1, Math.min(promptTokens, model.info.chunk)]) {
+    const sums = new Map(), times = await model.profile(n);
+    for (const { name, us } of times) {
+      const sum = sums.get(name) ?? { launches: 0, us: 0 };
+      sums.set(name, { launches: sum.launches + 1, us: sum.us + us });
+    }
+    const total = times.reduce((sum, { us }) => sum + us, 0);
+    process.stdout.write(`${n === 1 ? 'a token' : `a prompt of ${n} tokens`}: ${total.toFixed(0)} us in ${times.length} launches\n`);
+    for (const [name, { launches, us }] of [...sums].sort(([, a], [, b]) => b.us - a.us))
+      process.stdout.write(`  ${name.padEnd(32)} ${String(launches).padStart(4)} x ${(us / launches).toFixed(2).padStart(9)} us ` +
+                           `${(100 * us / total).toFixed(1).padStart(5)} %\n`);
+  }
+}
+
 async function write(model, o) {
   const start = performance.now();
   let result;
@@ -133,7 +152,7 @@ async function write(model, o) {
 }
 
 /** WebGPU where Node has none: npm's package of that name, here, where the program is run, or in $NODE_PATH. */
-async function webgpu() {
+async function webgpu(profiles) {
   if (about().engine !== 'webgpu' || globalThis.navigator?.gpu) return undefined;
   const paths = [dirname(fileURLToPath(import.meta.url)), process.cwd()];
   let found;
@@ -144,7 +163,7 @@ async function webgpu() {
   }
   const { create, globals } = await import(pathToFileURL(found).href);
   Object.assign(globalThis, globals);
-  return create([]);
+  return create(profiles ? ['disable-dawn-features=timestamp_quantization'] : []);
 }
 
 const o = options(process.argv.slice(2));
@@ -153,10 +172,11 @@ if (o.help) {
   process.exit(0);
 }
 try {
-  const gpu = await webgpu(), model = await load({ gpu, lazy: true, randomWeights: o.randomWeights });
+  const gpu = await webgpu(o.profile), model = await load({ gpu, lazy: true, randomWeights: o.randomWeights, profile: o.profile });
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);
+  else if (o.profile) await profile(model, o);
   else if (o.rows) writeAll(o.rows, await rowsOf(model, promptOf(model, o), o.together));
   else {
     if (o.logits) writeAll(o.logits, await rowsOf(model, promptOf(model, o), o.together));

@@ -39,6 +39,8 @@
 #define CHUNK_TOKENS(heads, heads_kv, head_dim) \
     (ATTENTION_GROUP(heads, heads_kv) > CHUNK_ROWS(head_dim) ? 1u : CHUNK_ROWS(head_dim) / ATTENTION_GROUP(heads, heads_kv))
 
-/* sample.wgsl: scratch of the arena. */
+/* sample.wgsl: tokens that a workgroup looks at, at least; workgroups at most; scratch of the arena. */
+#define SAMPLE_SPAN 256u
+#define SAMPLE_MOST_GROUPS 1024u
 #define SAMPLE_SCRATCH_BYTES(groups) (8u * (groups))
 #endif
