@@ -5,8 +5,8 @@
  *     var<storage, read_write> arena: array<u32>;
  *     const THREADS                                of a workgroup, a power of two
  *     const ACTS_UNITS                             units of 64 columns for which there is memory
- * Workgroup memory, 16,384 bytes without a higher limit asked for: 80 ACTS_UNITS bytes as int8, 256 ACTS_UNITS as floats, and what sums
- * over the group take.  With 1 KiB for these rows of up to 12,288 columns fit, of floats 3,840.
+ * Workgroup memory, 16,384 bytes without a higher limit asked for: 80 (ACTS_UNITS + 1) bytes as int8, 256 ACTS_UNITS as floats, and 12
+ * THREADS + 64 for what the group shares.  With 256 threads rows of up to 10,000 columns fit, of floats 3,200.
  *
  * Functions that fill it are called by all invocations of the group, in uniform control flow; thread: local_invocation_index.  They end
  * with a barrier, and nobody may still read what was there.  Columns from cols to the next multiple of 64 are zero.
@@ -14,18 +14,21 @@
 // include templates/webgpu/unit.wgsl
 
 var<workgroup> group_sums: array<f32, THREADS>;
+var<workgroup> group_parts: array<f32, 16>;
 
-/* The sum of x over the group, the same in all invocations. */
+/* The sum of x over the group, the same in all invocations: 16 of them sum a 16th each, then each all of these. */
 fn group_sum(x: f32, thread: u32) -> f32 {
     group_sums[thread] = x;
-    for (var half = THREADS / 2u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if (thread < half) { group_sums[thread] += group_sums[thread + half]; }
+    workgroupBarrier();
+    if (thread < 16u) {
+        var part = 0.0;
+        for (var i = 0u; i < THREADS / 16u; i++) { part += group_sums[16u * i + thread]; }
+        group_parts[thread] = part;
     }
     workgroupBarrier();
-    let sum = group_sums[0];
-    workgroupBarrier();                          /* until all have read it */
-    return sum;
+    var sum = 0.0;
+    for (var i = 0u; i < 16u; i++) { sum += group_parts[i]; }
+    return sum;                                  /* who writes the parts anew has met a barrier before, behind all who read them here */
 }
 
 fn arena_f32(at: u32) -> f32 { return bitcast<f32>(arena[at]); }
@@ -52,11 +55,17 @@ fn norm_quad_WEIGHTS(at: u32, weight: u32, quad: u32, cols: u32, factor: f32) ->
 }
 
 /* ---- int8 ---- */
-/* Of a unit: columns 16i .. 16i+15 in piece 4 unit + i; of a block: its scale, and the sums of 16 columns' int8, two signed in a word.
- * No vectors, whose parts would be of two invocations: WGSL lets a write to one touch the others. */
-var<workgroup> acts_q: array<vec4u, 4u * ACTS_UNITS>;
+/* Of unit u: columns 4i .. 4i+3 in word ACTS_STRIDE i + u; of a block: its scale, and the sums of 16 columns' int8, two signed in a word.
+ * So neighbours that read neighbouring units read neighbouring words, and those that write others do not meet in a bank.  No vectors, whose
+ * parts would be of two invocations: WGSL lets a write to one touch the others. */
+const ACTS_STRIDE = ACTS_UNITS | 1u;
+var<workgroup> acts_q: array<u32, 16u * ACTS_STRIDE>;
 var<workgroup> acts_d: array<f32, 2u * ACTS_UNITS>;
 var<workgroup> acts_sums: array<u32, 2u * ACTS_UNITS>;
+var<workgroup> quad_tops: array<u32, THREADS>;
+var<workgroup> quad_sums: array<u32, THREADS>;
+/* Runs of four columns that an invocation has of a row of ACTS_UNITS. */
+const ACTS_TURNS = (16u * ACTS_UNITS + THREADS - 1u) / THREADS;
 
 /* The largest size in four columns as bits, whose order is the floats': a NaN is above all of them. */
 fn quad_top(v: vec4f) -> u32 {
@@ -67,52 +76,62 @@ fn quad_top(v: vec4f) -> u32 {
 fn block_top(top: u32) -> f32 { return bitcast<f32>(max(top, 0x0da24260u)); }
 /* Four columns as int8, x / d to nearest even. */
 fn quad_q(v: vec4f, to_q: f32) -> u32 { return pack4xI8(vec4i(round(v * to_q))); }
-fn sum_q(q: vec4u) -> u32 {
-    let one = 0x01010101u;
-    return bitcast<u32>(dot4I8Packed(q.x, one) + dot4I8Packed(q.y, one) + dot4I8Packed(q.z, one) + dot4I8Packed(q.w, one));
+/* Columns 4 quad .. of the row as int8, of all invocations neighbouring ones; quads: of the whole units of the row.  d = max|x| / 127. */
+fn acts_quad(v: vec4f, quad: u32, quads: u32, thread: u32) {
+    let first = thread - thread % 8u;            /* of those that share a block */
+    quad_tops[thread] = quad_top(v);
+    workgroupBarrier();
+    var bits = 0u;
+    for (var i = 0u; i < 8u; i++) { bits = max(bits, quad_tops[first + i]); }
+    let top = block_top(bits);
+    let q = quad_q(v, 127.0 / top);
+    quad_sums[thread] = bitcast<u32>(dot4I8Packed(q, 0x01010101u));
+    if (quad < quads) { acts_q[quad % 16u * ACTS_STRIDE + quad / 16u] = q; }
+    workgroupBarrier();                          /* and so nobody reads quad_tops any more */
+    if (thread == first && quad < quads) {
+        let low = quad_sums[first] + quad_sums[first + 1u] + quad_sums[first + 2u] + quad_sums[first + 3u];
+        let high = quad_sums[first + 4u] + quad_sums[first + 5u] + quad_sums[first + 6u] + quad_sums[first + 7u];
+        acts_d[quad / 8u] = top * (1.0 / 127.0);
+        acts_sums[quad / 8u] = (low & 0xffffu) | (high << 16u);
+    }
 }
-/* The scale and the sums of block `block` of 32 columns, whose int8 this invocation has put. */
-fn block_end(block: u32, d: f32) {
-    let q0 = acts_q[2u * block];
-    let q1 = acts_q[2u * block + 1u];
-    acts_d[block] = d;
-    acts_sums[block] = (sum_q(q0) & 0xffffu) | (sum_q(q1) << 16u);
-}
-/* d = max|x| / 127. */
 fn acts_of_row(at: u32, cols: u32, thread: u32) {
-    for (var block = thread; block < 2u * ((cols + 63u) / 64u); block += THREADS) {
-        let quad = 8u * block;
-        var bits = 0u;
-        for (var i = 0u; i < 8u; i++) { bits = max(bits, quad_top(row_quad(at, quad + i, cols))); }
-        let top = block_top(bits);
-        let to_q = 127.0 / top;
-        for (var i = 0u; i < 8u; i++) { acts_q[2u * block + i / 4u][i % 4u] = quad_q(row_quad(at, quad + i, cols), to_q); }
-        block_end(block, top * (1.0 / 127.0));
+    let quads = 16u * ((cols + 63u) / 64u);
+    for (var i = 0u; i < ACTS_TURNS; i++) {
+        let quad = i * THREADS + thread;
+        acts_quad(row_quad(at, quad, cols), quad, quads, thread);
     }
     workgroupBarrier();
 }
+/* The row is read once: invocations keep their columns until its norm is known. */
 fn acts_of_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, thread: u32) {
-    let f = row_norm_factor(at, cols, eps, thread);
-    for (var block = thread; block < 2u * ((cols + 63u) / 64u); block += THREADS) {
-        let quad = 8u * block;
-        var bits = 0u;
-        for (var i = 0u; i < 8u; i++) { bits = max(bits, quad_top(norm_quad_WEIGHTS(at, weight, quad + i, cols, f))); }
-        let top = block_top(bits);
-        let to_q = 127.0 / top;
-        for (var i = 0u; i < 8u; i++) {
-            acts_q[2u * block + i / 4u][i % 4u] = quad_q(norm_quad_WEIGHTS(at, weight, quad + i, cols, f), to_q);
-        }
-        block_end(block, top * (1.0 / 127.0));
+    let quads = 16u * ((cols + 63u) / 64u);
+    var row: array<vec4f, ACTS_TURNS>;
+    var squares = 0.0;
+    for (var i = 0u; i < ACTS_TURNS; i++) {
+        row[i] = row_quad(at, i * THREADS + thread, cols);
+        squares += dot(row[i], row[i]);
+    }
+    let factor = inverseSqrt(group_sum(squares, thread) / f32(cols) + eps);
+    for (var i = 0u; i < ACTS_TURNS; i++) {
+        let quad = i * THREADS + thread;
+        var v = vec4f(0.0);
+        if (4u * quad < cols) { v = row[i] * factor * bitcast<vec4f>(WEIGHTS[weight + quad]); }
+        acts_quad(v, quad, quads, thread);
     }
     workgroupBarrier();
 }
 /* A unit of what was put. */
+fn acts_piece(unit: u32, i: u32) -> vec4u {
+    let at = 4u * i * ACTS_STRIDE + unit;
+    return vec4u(acts_q[at], acts_q[at + ACTS_STRIDE], acts_q[at + 2u * ACTS_STRIDE], acts_q[at + 3u * ACTS_STRIDE]);
+}
 fn acts_at(unit: u32) -> acts_unit {
     let d = vec2f(acts_d[2u * unit], acts_d[2u * unit + 1u]);
     let sums = bitcast<vec2i>(vec2u(acts_sums[2u * unit], acts_sums[2u * unit + 1u]));
     let even = vec2f((sums << vec2u(16u)) >> vec2u(16u));
     let odd = vec2f(sums >> vec2u(16u));
-    return acts_unit(acts_q[4u * unit], acts_q[4u * unit + 1u], acts_q[4u * unit + 2u], acts_q[4u * unit + 3u],
+    return acts_unit(acts_piece(unit, 0u), acts_piece(unit, 1u), acts_piece(unit, 2u), acts_piece(unit, 3u),
                      vec4f(d, d * (even + odd)), vec4f(d.x * even.x, d.x * odd.x, d.y * even.y, d.y * odd.y));
 }
 

@@ -9,51 +9,42 @@
  *     fn store_SINK(row: u32, gate: f32, up: f32)  instead, of a pair: the products with WEIGHTS and with PAIR
  *     fn floats_at(quad: u32) -> vec4f             of rows in floats: columns 4 quad .., zeros beyond the row; acts_floats[quad], or
  *                                                  where that has no room, of the arena
- * Workgroup memory: 4 ROWS THREADS bytes, 8 for a pair, beside the row's.
+ * Workgroup memory: 4 ROWS (THREADS + THREADS / LANES) bytes, twice that for a pair, beside the row's.
  *
  * gemv reads a row in int8; gemvf one in floats, of any format.
  * Called by all invocations of the group, in uniform control flow: matrix, pair: the piece of WEIGHTS, of PAIR, where it begins; group,
  * groups: which workgroup, of how many. */
 // include templates/webgpu/acts.wgsl
 
-var<workgroup> run_sums: array<f32, ROWS * THREADS>;
-var<workgroup> run_pairs: array<vec2f, ROWS * THREADS>;
+const RUN_STRIDE = LANES + 1u;                   /* of runs: so invocations that sum them read other banks */
+const RUN_ROW = THREADS / LANES * RUN_STRIDE;    /* of an invocation's rows */
+var<workgroup> run_sums: array<f32, ROWS * RUN_ROW>;
+var<workgroup> run_pairs: array<vec2f, ROWS * RUN_ROW>;
 
 /* The first of an invocation's rows, whose run's are the same; first: that of the group.  Runs without a row of their own read the last. */
 fn run_row(first: u32, thread: u32) -> u32 { return first + thread / LANES * ROWS; }
+/* Where an invocation's sum of its row r lies. */
+fn run_at(r: u32, thread: u32) -> u32 { return r * RUN_ROW + thread / LANES * RUN_STRIDE + thread % LANES; }
 
-/* Sums over the lanes of each run, to lane 0.  They are in run_sums; first: the first row of the group. */
+/* The sums in run_sums, over the lanes of each run, to where they go: an invocation for each row.  first: the first row of the group. */
 fn runs_store_SINK(first: u32, rows: u32, thread: u32) {
-    let lane = thread % LANES;
-    for (var half = LANES / 2u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if (lane < half) {
-            for (var r = 0u; r < ROWS; r++) { run_sums[r * THREADS + thread] += run_sums[r * THREADS + thread + half]; }
-        }
-    }
-    if (lane == 0u) {
-        for (var r = 0u; r < ROWS; r++) {
-            let row = run_row(first, thread) + r;
-            if (row < rows) { store_SINK(row, run_sums[r * THREADS + thread]); }
-        }
+    workgroupBarrier();
+    for (var i = thread; i < THREADS / LANES * ROWS; i += THREADS) {
+        let at = i % ROWS * RUN_ROW + i / ROWS * RUN_STRIDE;
+        var sum = 0.0;
+        for (var lane = 0u; lane < LANES; lane++) { sum += run_sums[at + lane]; }
+        if (first + i < rows) { store_SINK(first + i, sum); }
     }
     workgroupBarrier();                          /* before the next rows' sums */
 }
 /* The same of run_pairs. */
 fn runs_store2_SINK(first: u32, rows: u32, thread: u32) {
-    let lane = thread % LANES;
-    for (var half = LANES / 2u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if (lane < half) {
-            for (var r = 0u; r < ROWS; r++) { run_pairs[r * THREADS + thread] += run_pairs[r * THREADS + thread + half]; }
-        }
-    }
-    if (lane == 0u) {
-        for (var r = 0u; r < ROWS; r++) {
-            let row = run_row(first, thread) + r;
-            let both = run_pairs[r * THREADS + thread];
-            if (row < rows) { store_SINK(row, both.x, both.y); }
-        }
+    workgroupBarrier();
+    for (var i = thread; i < THREADS / LANES * ROWS; i += THREADS) {
+        let at = i % ROWS * RUN_ROW + i / ROWS * RUN_STRIDE;
+        var sum = vec2f(0.0);
+        for (var lane = 0u; lane < LANES; lane++) { sum += run_pairs[at + lane]; }
+        if (first + i < rows) { store_SINK(first + i, sum.x, sum.y); }
     }
     workgroupBarrier();                          /* before the next rows' sums */
 }
@@ -73,7 +64,7 @@ fn gemv_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, group
                 sums[r] += dot_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), x, unit);
             }
         }
-        for (var r = 0u; r < ROWS; r++) { run_sums[r * THREADS + thread] = sums[r]; }
+        for (var r = 0u; r < ROWS; r++) { run_sums[run_at(r, thread)] = sums[r]; }
         runs_store_SINK(first, rows, thread);
     }
 }
@@ -92,7 +83,7 @@ fn gemv2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, 
                                  dot_FORMAT(load_FORMAT_PAIR(pair + row * pieces, unit, units), x, unit));
             }
         }
-        for (var r = 0u; r < ROWS; r++) { run_pairs[r * THREADS + thread] = sums[r]; }
+        for (var r = 0u; r < ROWS; r++) { run_pairs[run_at(r, thread)] = sums[r]; }
         runs_store2_SINK(first, rows, thread);
     }
 }
@@ -121,7 +112,7 @@ fn gemvf_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, grou
                 sums[r] += dot_floats_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), unit);
             }
         }
-        for (var r = 0u; r < ROWS; r++) { run_sums[r * THREADS + thread] = sums[r]; }
+        for (var r = 0u; r < ROWS; r++) { run_sums[run_at(r, thread)] = sums[r]; }
         runs_store_SINK(first, rows, thread);
     }
 }
@@ -139,7 +130,7 @@ fn gemvf2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32,
                                  dot_floats_FORMAT(load_FORMAT_PAIR(pair + row * pieces, unit, units), unit));
             }
         }
-        for (var r = 0u; r < ROWS; r++) { run_pairs[r * THREADS + thread] = sums[r]; }
+        for (var r = 0u; r < ROWS; r++) { run_pairs[run_at(r, thread)] = sums[r]; }
         runs_store2_SINK(first, rows, thread);
     }
 }

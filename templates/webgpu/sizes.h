@@ -4,10 +4,10 @@
 #define FORGE_WEBGPU_SIZES_H
 
 /* acts.wgsl: a row of so many units of 64 columns as int8, and as floats. */
-#define ACTS_BYTES(units) (80u * (units))
+#define ACTS_BYTES(units) (80u * (units) + 64u)
 #define FLOATS_BYTES(units) (256u * (units))
-/* gemv.wgsl: sums of the lanes, and of the group. */
-#define GEMV_BYTES(threads, rows) (4u * (threads) * ((rows) + 1u))
+/* gemv.wgsl: sums of the lanes, of pairs, and what the group shares. */
+#define GEMV_BYTES(threads, rows) (9u * (threads) * (rows) + 12u * (threads) + 64u)
 
 /* stage.wgsl: bytes of a row of so many units.  gemm.wgsl: rows of a tile, of each matrix of a pair, tokens; workgroup memory with int8 and
  * with floats. */
