@@ -71,7 +71,7 @@ void library_claim(struct arena *a, const struct build_options *o, const char *o
 const char *library_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs, size_t n)
 {
     const struct profile *p = in->plan->profile;
-    struct bytes *parts = arena_array(a, struct bytes, n + 8);
+    struct bytes *parts = arena_array(a, struct bytes, n + 9);
     size_t count = 0;
     parts[count++] = bytes_of("forgec library " FORGEC_VERSION);
     parts[count++] = bytes_of(tc->clang_identity);
@@ -79,6 +79,7 @@ const char *library_hash(struct arena *a, const struct toolchain *tc, const stru
     parts[count++] = bytes_of(cc_line(a, p, CC_LIBRARY, "library.c"));
     parts[count++] = bytes_of(cc_line(a, p, CC_LIBRARY_KERNELS, "model.c"));
     parts[count++] = in->code;
+    parts[count++] = in->kernels;
     parts[count++] = in->chat;
     parts[count++] = in->grammar;
     for (size_t i = 0; i < n; i++) parts[count++] = jobs[i].source;

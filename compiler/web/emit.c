@@ -58,18 +58,6 @@ static void add_state(cJSON *of, const struct plan *p, const struct launch *l)
     add_number(of, !s ? 0 : values ? values + s[1].bytes : s->bytes);
 }
 
-/* Matrices of a run lie one behind the other and are bound as one. */
-static struct web_slot with_run(const struct plan *p, const struct launch *l, struct web_slot slot)
-{
-    const struct web_group *wg = l->group == NO_GROUP ? NULL : &p->web->groups[l->group];
-    for (uint32_t i = 0; wg && slot.matrix && i < wg->n_runs; i++) {
-        const struct weight *first = wg->runs[i].weight, *last = p->fused->groups[l->group].branches[wg->runs[i].last - 1].matmul->weight;
-        if (p->weight_offset[first->index] == slot.offset)
-            slot.bytes = p->weight_offset[last->index] + plan_weight_bytes(p, last) - slot.offset;
-    }
-    return slot;
-}
-
 /* [kernel, groups, tokens of a group or 0, slices, tail, [least, most] rows or 0, [state, bytes], [slots]]; a slot is the number of a vector, or of a matrix
  * [offset, bytes, bytes of a row]. */
 static cJSON *launch_json(struct arena *a, const struct plan *p, const struct launch *l, struct vectors *v)
@@ -91,7 +79,7 @@ static cJSON *launch_json(struct arena *a, const struct plan *p, const struct la
     cJSON_AddItemToArray(o, slots);
     add_state(state, p, l);
     for (uint32_t i = 0; i < l->n_weights; i++) {
-        const struct web_slot slot = with_run(p, l, web_slot(p, l->weights[i]));
+        const struct web_slot slot = web_slot(p, l, i);
         if (!slot.matrix) {
             add_number(slots, vector_number(a, v, slot));
             continue;

@@ -46,7 +46,7 @@ static uint32_t slot_at(const struct writer *w, uint64_t offset)
     die("kernel %s reads a tensor that is none of its launch; this is a mistake in forgec, please report it", w->kernel->name);
 }
 
-struct web_slot web_slot(const struct plan *p, uint64_t offset)
+static struct web_slot slot_of(const struct plan *p, uint64_t offset)
 {
     for (uint32_t i = 0; i < p->model->n_weights; i++) {
         const struct weight *w = &p->model->weights[i];
@@ -62,6 +62,19 @@ struct web_slot web_slot(const struct plan *p, uint64_t offset)
     die("no tensor is at %llu; this is a mistake in forgec, please report it", (unsigned long long)offset);
 }
 
+/* Matrices of a run lie one behind the other and are bound as one. */
+struct web_slot web_slot(const struct plan *p, const struct launch *l, uint32_t i)
+{
+    struct web_slot slot = slot_of(p, l->weights[i]);
+    const struct web_group *wg = l->group == NO_GROUP ? NULL : &p->web->groups[l->group];
+    for (uint32_t k = 0; wg && slot.matrix && k < wg->n_runs; k++) {
+        const struct weight *first = wg->runs[k].weight, *last = p->fused->groups[l->group].branches[wg->runs[k].last - 1].matmul->weight;
+        if (p->weight_offset[first->index] == slot.offset)
+            slot.bytes = p->weight_offset[last->index] + plan_weight_bytes(p, last) - slot.offset;
+    }
+    return slot;
+}
+
 const char *web_vector_at(struct writer *w, uint64_t offset) { return arena_printf(w->arena, "forge_vector(%uu)", slot_at(w, offset)); }
 
 const char *web_vector(struct writer *w, const struct weight *v)
@@ -73,7 +86,7 @@ const char *web_matrix(struct writer *w, const struct weight *m)
 {
     const uint32_t slot = slot_at(w, w->plan->weight_offset[m->index]);
     uint32_t before = 0;
-    for (uint32_t i = 0; i < slot; i++) before += web_slot(w->plan, w->launch->weights[i]).matrix;
+    for (uint32_t i = 0; i < slot; i++) before += web_slot(w->plan, w->launch, i).matrix;
     return arena_printf(w->arena, "m%u", before);
 }
 
@@ -166,8 +179,11 @@ static void put_does(struct text *out, const char *does)
     for (; *does; does += strcspn(does, "\n"), does += *does == '\n') text_printf(out, "\n * %.*s", (int)strcspn(does, "\n"), does);
 }
 
+/* Arrays whose sizes are known have them: what drivers add to keep accesses inside costs less then.  Matrices are bindings from FIRST_MATRIX
+ * on. */
+enum { FIRST_MATRIX = 6 };
 #define BINDINGS \
-    "@group(0) @binding(0) var<storage, read_write> arena: array<u32>;\n" \
+    "@group(0) @binding(0) var<storage, read_write> arena: array<u32, %llu>;\n" \
     "@group(0) @binding(1) var<storage, read_write> state: array<%s>;\n" \
     "@group(0) @binding(2) var<uniform> step: forge_step;\n" \
     "@group(0) @binding(3) var<uniform> launch: forge_launch;\n" \
@@ -195,10 +211,14 @@ const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool d
     web_constant(&w, "THREADS", kernel->param[PARAM_THREADS]);
     put_body(&w, draw);
     struct text module = { .arena = a }, out = { .arena = a };
-    text_printf(&module, BINDINGS, w.atomic_state ? "atomic<u32>" : "u32");
-    for (uint32_t i = 0, m = 0; i < w.launch->n_weights; i++)
-        if (web_slot(p, w.launch->weights[i]).matrix)
-            text_printf(&module, "@group(0) @binding(%u) var<storage, read> m%u: array<vec4u>;\n", 6 + m, m), m++;
+    text_printf(&module, BINDINGS, (unsigned long long)p->arena_bytes / 4, w.atomic_state ? "atomic<u32>" : "u32");
+    uint32_t matrices = 0;
+    for (uint32_t i = 0; i < w.launch->n_weights; i++) {
+        const struct web_slot slot = web_slot(p, w.launch, i);
+        if (slot.matrix)
+            text_printf(&module, "@group(0) @binding(%u) var<storage, read> m%u: array<vec4u, %llu>;\n", FIRST_MATRIX + matrices, matrices,
+                        (unsigned long long)slot.bytes / 16), matrices++;
+    }
     text_puts(&module, text_str(&w.head));
     text_puts(&module, text_str(&w.functions));
     text_puts(&module, "@compute @workgroup_size(THREADS)\nfn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: "

@@ -5,7 +5,8 @@
 
 /* Of kernel k: the module, whose entry point is main.  draw: of sampling's two modules the second.  templates: --templates DIR or NULL. */
 const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool draw, const char *templates);
-/* A launch's slots: is this one a matrix, which has a binding of its own, or does it lie in `vectors`?  bytes: of either. */
+/* Slot i of a launch: is it a matrix, or matrices of a run that lie one behind the other, which has a binding of its own, or does it lie in
+ * `vectors`?  bytes: of either. */
 struct web_slot { bool matrix; uint64_t offset, bytes, row_bytes; };
-struct web_slot web_slot(const struct plan *p, uint64_t offset);
+struct web_slot web_slot(const struct plan *p, const struct launch *l, uint32_t i);
 #endif
