@@ -299,7 +299,10 @@ uint64_t web_input_bytes(const struct group *g, const struct web_group *wg)
     return (wg->ints ? ACTS_BYTES(units) : 0) + (wg->floats && !wg->from_arena ? FLOATS_BYTES(units) : 0);
 }
 
-static bool writes_logits(const struct plan *p, const struct group *g) { return g == &p->fused->groups[fuse_group(p->fused, p->fused->graph->output)]; }
+static bool writes_logits(const struct plan *p, const struct group *g)
+{
+    return g == &p->fused->groups[fuse_group(p->fused, p->fused->graph->output)];
+}
 
 /* Does prefill compute the group's products in tiles?  Not of rows of a few tokens, nor with matrices that only some tokens have. */
 static bool has_tiles(const struct plan *p, const struct group *g)
@@ -738,6 +741,8 @@ static void limit_chunk(struct plan *p)
 static void check_options(const struct plan *p)
 {
     enum { VOCAB_MOST = 524288 };
+    if (p->model->pooling)
+        die("%s: a model of embeddings, for which %s has no kernels; target wasm32 computes it", p->model->gguf->path, p->profile->name);
     if (!p->model->pooling && p->model->n_vocab > VOCAB_MOST)
         die("%s: a vocabulary of %u tokens is beyond what the kernels of WebGPU are made for (%u); target wasm32 takes it",
             p->model->gguf->path, p->model->n_vocab, VOCAB_MOST);

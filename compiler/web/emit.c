@@ -58,8 +58,8 @@ static void add_state(cJSON *of, const struct plan *p, const struct launch *l)
     add_number(of, !s ? 0 : values ? values + s[1].bytes : s->bytes);
 }
 
-/* [kernel, groups, tokens of a group or 0, slices, tail, [least, most] rows or 0, [state, bytes], [slots]]; a slot is the number of a vector, or of a matrix
- * [offset, bytes, bytes of a row]. */
+/* [kernel, groups, tokens of a group or 0, slices, tail, [least, most] rows or 0, [state, bytes], [slots]]; a slot is the number of a
+ * vector, or of a matrix [offset, bytes, bytes of a row]. */
 static cJSON *launch_json(struct arena *a, const struct plan *p, const struct launch *l, struct vectors *v)
 {
     const struct kernel *k = &p->kernels->kernels[l->kernel];

@@ -29,7 +29,8 @@ static void put_store(struct writer *w, uint32_t i)
         const uint64_t end = first + b->matmul->weight->rows;
         const bool last = k + 1 == run->last;
         if (!last) web_put(w, "if (row < %lluu) {", (unsigned long long)end);
-        web_put(w, "let r = row%s;", slices ? " + slice_first" : first ? arena_printf(w->arena, " - %lluu", (unsigned long long)first) : "");
+        web_put(w, "let r = row%s;",
+                slices ? " + slice_first" : first ? arena_printf(w->arena, " - %lluu", (unsigned long long)first) : "");
         web_put(w, "var y = first;");
         if (pair) web_put(w, "var up = second;");
         put_branch(w, b);
@@ -39,15 +40,16 @@ static void put_store(struct writer *w, uint32_t i)
         }
         first = end;
     }
-    web_function_end(w, outer, arena_printf(w->arena, "store_s%u(row: u32%s, first: f32%s)", i, tiles ? ", token: u32" : "", pair ? ", second: f32" : ""));
+    web_function_end(w, outer, arena_printf(w->arena, "store_s%u(row: u32%s, first: f32%s)", i, tiles ? ", token: u32" : "",
+                                            pair ? ", second: f32" : ""));
 }
 
 /* The input as the products read it. */
 static void put_input(struct writer *w, const char *at, uint32_t cols)
 {
     const struct node *norm = web_norms(w->plan, w->group) ? w->group->norm : NULL;
-    const char *behind = norm ? arena_printf(w->arena, "%s, %uu, %s, thread", web_vector(w, norm->weight), cols, web_float(w, norm->attr.eps))
-                              : arena_printf(w->arena, "%uu, thread", cols);
+    const char *behind = norm ? arena_printf(w->arena, "%s, %uu, %s, thread", web_vector(w, norm->weight), cols,
+                                             web_float(w, norm->attr.eps)) : arena_printf(w->arena, "%uu, thread", cols);
     web_use(w, "acts.wgsl", (struct web_words){ .weights = "vectors" });
     web_constant(w, "ACTS_UNITS", (cols + 63) / 64);
     if (w->wg->ints) web_put(w, "acts_of_%s(%s, %s);", norm ? "norm_vectors" : "row", at, behind);
@@ -145,8 +147,8 @@ static void put_tiles(struct writer *w, uint32_t i, uint32_t first_tile)
     const char *input = !floats ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(staged.offset / 4), w->plan->chunk)
         : w->wg->rows_in.exists ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(x.offset / 4), (uint32_t)(x.stride / 4))
         : arena_printf(w->arena, "%s, %uu", web_row(w, x, "forge_token(0u)"), (uint32_t)(x.stride / 4));
-    web_put(w, "gemm%s%s_%s_%s%s%s_%s(0u, %s%lluu, %lluu, %s, tokens, rows%s, tile %% groups.y, thread);", floats ? "f" : "", pair ? "2" : "",
-            format, m, pair ? "_" : "", pair ? pair : "", sink, pair ? "0u, " : "", (unsigned long long)run->rows,
+    web_put(w, "gemm%s%s_%s_%s%s%s_%s(0u, %s%lluu, %lluu, %s, tokens, rows%s, tile %% groups.y, thread);", floats ? "f" : "",
+            pair ? "2" : "", format, m, pair ? "_" : "", pair ? pair : "", sink, pair ? "0u, " : "", (unsigned long long)run->rows,
             (unsigned long long)weight->cols, input, first_tile ? arena_printf(w->arena, " - %uu", first_tile) : "");
 }
 

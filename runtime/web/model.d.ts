@@ -2,6 +2,7 @@
 
 export type ErrorCode =
   | 'not_found' | 'http' | 'network' | 'offline' | 'wrong_size' | 'wrong_hash' | 'no_simd' | 'out_of_memory'   // loading
+  | 'no_webgpu' | 'gpu_too_small' | 'device_lost' | 'no_weights' | 'no_timestamps'                             // of WebGPU
   | 'aborted'
   | 'context_full' | 'cannot_rewind' | 'not_finite' | 'busy' | 'closed' | 'bad_argument' | 'wrong_kind'        // steps
   | 'no_tokenizer' | 'no_template' | 'refused' | 'stuck' | 'no_room' | 'failed';
@@ -26,7 +27,13 @@ export interface LoadOptions {
   /** Address of the folder; where model.js is unless given. */
   base?: string | URL;
   /** In the place of the global fetch. */
-  fetch?: (url: string, init: { signal?: AbortSignal; cache?: string; headers?: Record<string, string> }) => Promise<Response>;
+  fetch?: (url: string, init: { signal?: AbortSignal; cache?: string; headers?: Record<string, string>   /** WebGPU, where `navigator.gpu` is not it: in Node that of npm's package `webgpu`. */
+  gpu?: object;
+  /** WebGPU: kernels are compiled when steps need them, not all at once; kernels can be timed; noise takes the place of weights. */
+  lazy?: boolean;
+  profile?: boolean;
+  randomWeights?: boolean;
+}) => Promise<Response>;
   onProgress?: (progress: Progress) => void;
   /** Keep weights on the visitor's device, and go on there with what broke off (default: false; of no effect in Node). */
   cache?: boolean;
@@ -151,6 +158,8 @@ export declare class Model {
   step(token: number, options?: { signal?: AbortSignal }): Promise<void>;
   /** Appends at most info.chunk tokens and gives the logits after each: [n][nVocab]; of a model of embeddings its rows: [n][nEmbd]. */
   rows(tokens: Iterable<number>): Promise<Float32Array>;
+  /** Microseconds of each launch of a step of so many tokens, the least of some repeats; WebGPU, loaded with `profile`. */
+  profile(nTokens: number, repeats?: number): Promise<{ name: string; us: number }[]>;
   /** The next token, drawn from the logits. */
   sample(options?: Sampling): Promise<number>;
   /** Back to the first n tokens (default: 0). */

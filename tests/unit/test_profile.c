@@ -246,7 +246,7 @@ static void bad_files(void **state)
         { "inherits: gfx11\n", "no tiles: gemv_threads" },
         { "inherits: gfx1151\nsimd: avx2\n", ":2:1: " },
         { "inherits: x86-64-v3\narch: gfx1151\n", ":2:1: " },
-        { "inherits: gfx1151\nkind: cpu\n", ":2:7: cpu inherits a target of the other kind" },
+        { "inherits: gfx1151\nkind: cpu\n", ":2:7: cpu inherits a target of another kind" },
         { "inherits: gfx1151\ntiles: {attention_block: 64}\n", "attention_block" },
         { "inherits: gfx1151\ntiles: {gemm_rows: 24}\n", "multiple of 16" },
         { "inherits: gfx1151\ntiles: {gemv_lanes: 24}\n", "power of two" },
