@@ -179,8 +179,8 @@ static void put_does(struct text *out, const char *does)
     for (; *does; does += strcspn(does, "\n"), does += *does == '\n') text_printf(out, "\n * %.*s", (int)strcspn(does, "\n"), does);
 }
 
-/* Arrays whose sizes are known have them: what drivers add to keep accesses inside costs less then.  Matrices are bindings from FIRST_MATRIX
- * on. */
+/* Arrays whose sizes are known have them: what drivers add to keep accesses inside costs less then.  Matrices are bindings from
+ * FIRST_MATRIX on. */
 enum { FIRST_MATRIX = 6 };
 #define BINDINGS \
     "@group(0) @binding(0) var<storage, read_write> arena: array<u32, %llu>;\n" \

@@ -3,7 +3,7 @@
 # node), the page in Chromium (test_page.mjs), wrong outputs, and an object linked into a module of one's own.  DATA: tests/data/golden.  STORY: the storyteller.  MAKE: make_gguf.
 # Skipped (77) without node.
 set -eu
-forgec=$1 golden=$2/q-llama-Q8_0 story=$3 make=$4
+forgec=$1 golden=$2/q-llama-Q8_0 golden_webgpu=$2/qwen3-a story=$3 make=$4
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
 node=$(command -v node || command -v nodejs) || skip "no node"
@@ -82,6 +82,9 @@ check "verify, of vectors" 0 "$forgec" verify "$tmp/words.gguf" -t wasm32
 if [ -n "${5-}" ] && HOME=$tmp timeout 60 "$5" --headless --no-sandbox --disable-gpu --dump-dom about:blank > "$tmp/out" 2> "$tmp/err"; then
     mkdir "$tmp/chromium" "$tmp/chromium-page"
     check "a page" 0 timeout 120 "$node" "$here/test_browser.mjs" "$tmp/chat" "$golden" "$5" "$tmp/chromium"
+    check "build for WebGPU" 0 "$forgec" build "$golden_webgpu.gguf" -t webgpu --exact -o "$tmp/gpu"
+    mkdir "$tmp/chromium-gpu"
+    check "a page with WebGPU" 0 timeout 300 "$node" "$here/test_browser.mjs" "$tmp/gpu" "$golden_webgpu" "$5" "$tmp/chromium-gpu"
     check "the folder's page" 0 timeout 120 "$node" "$here/test_page.mjs" "$tmp/story" "$tmp/words" "$tmp/chat" "$5" "$tmp/chromium-page"
     cat "$tmp/out"
 else echo "a page: left out, no chromium that starts"; fi

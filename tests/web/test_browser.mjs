@@ -1,13 +1,14 @@
 // test_browser.mjs FOLDER GOLDEN CHROMIUM KEEP -- the folder of a golden model, --exact, in a page of headless Chromium: GOLDEN.greedy behind
-// GOLDEN.tokens, and what a page says of a piece that is not there.  KEEP: a folder for what chromium keeps.
+// GOLDEN.tokens, and what a page says of a piece that is not there.  KEEP: a folder for what chromium keeps.  A folder for WebGPU also draws
+// the same again, and says what it lacks where there is no GPU.
 import { createServer } from 'node:http';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
 import { browse } from '../server/clients/browser.mjs';
 
 const [folder, golden, chromium, keep] = process.argv.slice(2);
 const idsOf = (path) => readFileSync(path, 'utf8').trim().split(/[\s,]+/).map(Number);
-const types = { js: 'text/javascript', wasm: 'application/wasm', bin: 'application/octet-stream' };
+const types = { wgsl: 'text/plain', json: 'application/json', js: 'text/javascript', wasm: 'application/wasm', bin: 'application/octet-stream' };
 let missing = null;
 const server = createServer((request, response) => {
   const name = request.url.slice(1), type = types[name.split('.').pop()];
@@ -16,7 +17,7 @@ const server = createServer((request, response) => {
   else response.writeHead(200, { 'Content-Type': type }).end(readFileSync(`${folder}/${name}`));
 });
 await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
-const page = await browse(chromium, keep);
+const gpu = existsSync(`${folder}/gpu.js`), page = await browse(chromium, keep, gpu);
 try {
   await page.send('Page.navigate', { url: `http://127.0.0.1:${server.address().port}/` });
   await page.until('document.title === "a page"');
@@ -27,6 +28,19 @@ try {
     return tokens;
   })()`);
   assert.deepEqual(drawn, greedy);
+  if (gpu) {
+    const again = await page.run(`(async () => {
+      const { load } = await import('./model.js'), model = await load({ lazy: true }), draw = async (n) => {
+        const tokens = [];
+        for await (const token of model.draw([1, 2, 3], { temperature: 0, maxTokens: n, ignoreEnd: true })) tokens.push(token);
+        return tokens.join();
+      };
+      const before = await draw(4);
+      const none = await load({ gpu: { requestAdapter: async () => null } }).catch((error) => error.code);
+      return { same: before === await draw(4), none };
+    })()`);
+    assert.deepEqual(again, { same: true, none: 'no_webgpu' });
+  }
   missing = 'weights-0.bin';
   const code = await page.run(`import('./model.js').then(({ load }) => load({ fetch: (url) => fetch(url, { cache: 'reload' }) }))
     .then(() => 'loaded', (error) => error.code)`);

@@ -7,9 +7,12 @@ const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", 
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-pipe"];
 const keys = { Enter: [13, "\r"], Escape: [27], Tab: [9], " ": [32, " "] };
 
-// Opens one page.  folder: for what chromium keeps.
-export async function browse(chromium, folder) {
-    const child = spawn(chromium, [...flags, `--user-data-dir=${folder}`, "about:blank"],
+const webgpu = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"];
+
+// Opens one page.  folder: for what chromium keeps; gpu: with WebGPU, on SwiftShader.
+export async function browse(chromium, folder, gpu = false) {
+    const all = gpu ? [...flags.filter(f => f !== "--disable-gpu"), ...webgpu] : flags;
+    const child = spawn(chromium, [...all, `--user-data-dir=${folder}`, "about:blank"],
         { stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"], env: { ...process.env, HOME: folder } });
     const [, , err, to, from] = child.stdio, waiting = new Map(), events = [];
     let said = "", text = "", number = 0, session;
