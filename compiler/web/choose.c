@@ -148,8 +148,25 @@ static struct kernel_draft begin(const struct chooser *c, enum kernel_template t
     return d;
 }
 
+/* What a plan that was read back sets; or NULL. */
+static const struct kernel_choice *given_for(const struct chooser *c, enum kernel_template template)
+{
+    return c->group ? kernel_choice(c->plan->options.choices, template, c->steps, c->index, 0) : NULL;
+}
+
+/* What nobody has taken must be as it is planned. */
+static void check_given(const struct chooser *c, const struct kernel_draft *d)
+{
+    const struct kernel_choice *given = given_for(c, d->kernel.template);
+    for (uint32_t i = 0; given && i < PARAM_COUNT; i++)
+        if (given->given >> i & 1 && given->param[i] != d->kernel.param[i])
+            die_at(given->at, "%s is %u; kernel %s of %s has %u, and no other", kernel_param_name[i], given->param[i], d->kernel.name,
+                   c->plan->profile->name, d->kernel.param[i]);
+}
+
 static void end(const struct chooser *c, struct kernel_draft *d)
 {
+    check_given(c, d);
     const struct profile *t = c->plan->profile;
     if (d->kernel.lds_bytes > t->lds_bytes)
         die("%s: kernel %s needs %u bytes of workgroup memory, %s has %u; this model is too wide for forgec's kernels on it; "
@@ -447,6 +464,30 @@ static void choose_tiles(const struct chooser *c)
     end(c, &d);
 }
 
+struct gemv_shape { uint32_t rows, lanes, threads; };
+
+static bool is_power(uint32_t n) { return n && !(n & (n - 1)); }
+
+/* Lanes without a unit have nothing to do. */
+static struct gemv_shape choose_shape(const struct chooser *c)
+{
+    enum { LEAST_LANES = 8, MOST_ROWS = 16 };
+    const struct profile *t = c->plan->profile;
+    const struct kernel_choice *given = given_for(c, TEMPLATE_gemv);
+    const uint64_t units = (c->group->branches[0].matmul->weight->cols + 63) / 64;
+    uint32_t lanes = t->gpu.gemv_lanes;
+    while (lanes > LEAST_LANES && lanes / 2 >= units) lanes /= 2;
+    const struct gemv_shape s = { kernel_chosen(given, PARAM_ROWS, t->gpu.gemv_rows), kernel_chosen(given, PARAM_LANES, lanes),
+                                  kernel_chosen(given, PARAM_THREADS, t->gpu.gemv_threads) };
+    if (given && (!is_power(s.threads) || s.threads < 32 || s.threads > 256))
+        die_at(given->at, "threads is %u; a group of WebGPU has 32 to 256 of them, a power of two", s.threads);
+    if (given && (!is_power(s.lanes) || s.lanes > s.threads))
+        die_at(given->at, "lanes is %u; a power of two of the group's %u can share a row", s.lanes, s.threads);
+    if (given && (!s.rows || s.rows > MOST_ROWS))
+        die_at(given->at, "rows is %u; lanes work on 1 to %d of them at once", s.rows, MOST_ROWS);
+    return s;
+}
+
 static void choose_products(const struct chooser *c)
 {
     const struct profile *t = c->plan->profile;
@@ -460,15 +501,13 @@ static void choose_products(const struct chooser *c)
                 c->wg->from_arena ? ", as it is" : c->wg->floats ? ", as floats" : "");
     for (uint32_t i = 0; i < c->wg->n_runs; i++) does_run(c, &d, &c->wg->runs[i]);
     count_work(c, &d.kernel);
-    uint32_t lanes = t->gpu.gemv_lanes;
-    const uint64_t units = (g->branches[0].matmul->weight->cols + 63) / 64;
-    while (lanes > 8 && lanes / 2 >= units) lanes /= 2;          /* lanes without a unit have nothing to do */
-    d.kernel.param[PARAM_THREADS] = t->gpu.gemv_threads;
-    d.kernel.param[PARAM_ROWS] = t->gpu.gemv_rows;
-    d.kernel.param[PARAM_LANES] = lanes;
-    const uint64_t each = (uint64_t)t->gpu.gemv_threads / lanes * t->gpu.gemv_rows, groups = (rows_in_all(c) + each - 1) / each;
+    const struct gemv_shape s = choose_shape(c);
+    d.kernel.param[PARAM_THREADS] = s.threads;
+    d.kernel.param[PARAM_ROWS] = s.rows;
+    d.kernel.param[PARAM_LANES] = s.lanes;
+    const uint64_t each = (uint64_t)s.threads / s.lanes * s.rows, groups = (rows_in_all(c) + each - 1) / each;
     d.kernel.grid_x = groups < GROUPS_UNIT * t->gpu.gemv_groups ? (uint32_t)groups : GROUPS_UNIT * t->gpu.gemv_groups;
-    d.kernel.lds_bytes = (uint32_t)(web_input_bytes(g, c->wg) + GEMV_BYTES(t->gpu.gemv_threads, t->gpu.gemv_rows));
+    d.kernel.lds_bytes = (uint32_t)(web_input_bytes(g, c->wg) + GEMV_BYTES(s.threads, s.rows));
     d.launch.most = tiles ? WEB_FEW : 0;
     end(c, &d);
     if (c->wg->rows.exists) choose_sum(c);

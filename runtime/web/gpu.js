@@ -353,7 +353,8 @@ export class GpuEngine {
 
   /** Makes the logits after the last token those of the arena, where the last step left others. */
   async #restoreLogits() {
-    if (this.#logitsOf === this.tokens.length || this.tokens.length === 0) return;
+    if (this.tokens.length === 0) throw this.#error('bad_argument', 'There are no logits yet: no token is in the context.');
+    if (this.#logitsOf === this.tokens.length) return;
     const last = this.tokens.pop();
     await this.#step([last], 1);
   }
