@@ -1,4 +1,5 @@
 /* engine.c -- what model.js calls of a module that computes the model itself; see web.c. */
+#include "runtime/library/freestanding.h"
 #include "runtime/library/instance.h"
 
 #define EXPORT(name) __attribute__((export_name(#name), visibility("default")))
