@@ -94,7 +94,7 @@ function fail({ code, message }) {
   $('failure').hidden = false;
   $('failure').dataset.code = code;
   $('failure-text').textContent = message;
-  $('retry').hidden = ['no_simd', 'no_webgpu', 'gpu_too_small', 'no_weights'].includes(code);
+  $('retry').hidden = /^(no|gpu)_/.test(code);
 }
 
 function ready(about) {

@@ -71,9 +71,8 @@ const tasks = {
         await model.reset(0);
         rows.prompt.push(await rate(prompt, () => model.prefill(tokens, { signal })));
         await model.reset(0);
-        await model.step(1);
         rows.generate.push(await rate(generate, async () => {
-          for await (const _ of model.draw(model.tokens, { temperature: 0, repeatPenalty: 0, maxTokens: generate, ignoreEnd: true, signal }));
+          for await (const _ of model.draw([1], { temperature: 0, repeatPenalty: 0, maxTokens: generate, ignoreEnd: true, signal }));
         }));
       }
       await new Promise((turn) => setTimeout(turn));
