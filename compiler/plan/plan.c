@@ -302,6 +302,7 @@ static void plan_image(struct arena *a, struct plan *p)
     p->weight_offset = arena_array(a, uint64_t, m->n_weights);
     for (uint32_t i = 0; i < m->n_weights; i++) p->weight_offset[i] = UINT64_MAX;
     place_rotations(p);
+    if (p->profile->kind == TARGET_WEBGPU) p->image_bytes = plan_align(p->image_bytes, machine_for(p)->image_align);    /* of bindings */
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
         if (g->norm && g->norm->weight) place_weight(p, g->norm->weight);
