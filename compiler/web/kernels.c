@@ -202,8 +202,13 @@ static const struct launch *first_launch(const struct kernel_list *list, uint32_
 
 const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool draw, const char *templates)
 {
-    const struct kernel *kernel = &p->kernels->kernels[k];
-    struct writer w = { .arena = a, .plan = p, .kernel = kernel, .launch = first_launch(p->kernels, k), .w = wgsl_new(a, templates),
+    return web_launch_kernel(a, p, first_launch(p->kernels, k), draw, templates);
+}
+
+const char *web_launch_kernel(struct arena *a, const struct plan *p, const struct launch *l, bool draw, const char *templates)
+{
+    const struct kernel *kernel = &p->kernels->kernels[l->kernel];
+    struct writer w = { .arena = a, .plan = p, .kernel = kernel, .launch = l, .w = wgsl_new(a, templates),
                         .head = { .arena = a }, .functions = { .arena = a }, .body = { .arena = a }, .depth = 1 };
     w.group = w.launch->group == NO_GROUP ? NULL : &p->fused->groups[w.launch->group];
     w.wg = w.launch->group == NO_GROUP ? NULL : &p->web->groups[w.launch->group];
@@ -226,7 +231,7 @@ const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool d
     text_printf(&module, "%s%s}\n", kernel->grid_tokens == 1 ? "    let t = forge_token(group.y);\n" : "", text_str(&w.body));
     wgsl_add_text(w.w, kernel->name, text_str(&module), NULL, 0);
     wgsl_want(w.w, "main");
-    text_printf(&out, "/* %s: %s", kernel->name, about_kernel(a, p, k));
+    text_printf(&out, "/* %s: %s", kernel->name, about_kernel(a, p, l->kernel));
     put_does(&out, kernel->does);
     text_puts(&out, " */\n");
     wgsl_write(w.w, &out);
