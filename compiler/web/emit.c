@@ -34,15 +34,17 @@ struct bytes emit_web_program(struct arena *a, const struct plan *p, const struc
 
 static void add_number(cJSON *list, uint64_t n) { cJSON_AddItemToArray(list, cJSON_CreateNumber((double)n)); }
 
-/* Places in the image of all vectors that launches read; a slot is the number of one. */
-struct vectors { struct web_slot *list; uint32_t n, room; };
+/* All vectors that launches read, and where each begins in `vectors`, of which that is the bytes. */
+struct vectors { struct vector { struct web_slot slot; uint64_t at; } *list; uint32_t n, room; uint64_t bytes; };
 
-static uint32_t vector_number(struct arena *a, struct vectors *v, struct web_slot slot)
+/* The piece where a vector begins. */
+static uint64_t vector_piece(struct arena *a, struct vectors *v, struct web_slot slot)
 {
-    for (uint32_t i = 0; i < v->n; i++) if (v->list[i].offset == slot.offset) return i;
+    for (uint32_t i = 0; i < v->n; i++) if (v->list[i].slot.offset == slot.offset) return v->list[i].at / 16;
     arena_room(a, v->list, v->n, v->room);
-    v->list[v->n] = slot;
-    return v->n++;
+    v->list[v->n++] = (struct vector){ slot, v->bytes };
+    v->bytes += plan_align(slot.bytes, 16);
+    return v->list[v->n - 1].at / 16;
 }
 
 /* The state of a launch, of K that with V's. */
@@ -58,8 +60,8 @@ static void add_state(cJSON *of, const struct plan *p, const struct launch *l)
     add_number(of, !s ? 0 : values ? values + s[1].bytes : s->bytes);
 }
 
-/* [kernel, groups, tokens of a group or 0, slices, tail, [least, most] rows or 0, [state, bytes], [slots]]; a slot is the number of a
- * vector, or of a matrix [offset, bytes, bytes of a row]. */
+/* [kernel, groups, tokens of a group or 0, slices, tail, [least, most] rows or 0, [state, bytes], [slots]]; a slot is the piece of
+ * `vectors` where a vector begins, or of a matrix [offset, bytes]. */
 static cJSON *launch_json(struct arena *a, const struct plan *p, const struct launch *l, struct vectors *v)
 {
     const struct kernel *k = &p->kernels->kernels[l->kernel];
@@ -81,14 +83,13 @@ static cJSON *launch_json(struct arena *a, const struct plan *p, const struct la
     for (uint32_t i = 0; i < l->n_weights; i++) {
         const struct web_slot slot = web_slot(p, l, i);
         if (!slot.matrix) {
-            add_number(slots, vector_number(a, v, slot));
+            add_number(slots, vector_piece(a, v, slot));
             continue;
         }
         cJSON *matrix = cJSON_CreateArray();
         cJSON_AddItemToArray(slots, matrix);
         add_number(matrix, slot.offset);
         add_number(matrix, slot.bytes);
-        add_number(matrix, slot.row_bytes);
     }
     return o;
 }
@@ -117,15 +118,13 @@ const char *emit_web_launches(struct arena *a, const struct plan *p)
     cJSON_AddNumberToObject(o, "nOut", p->model->n_out);
     cJSON_AddNumberToObject(o, "back", back_of(p));
     cJSON *kernels = cJSON_AddArrayToObject(o, "kernels");
-    uint32_t lds = 0, threads = 0;
+    uint32_t lds = 0;
     for (uint32_t i = 0; i < list->n_kernels; i++) {
         const struct kernel *k = &list->kernels[i];
         cJSON_AddItemToArray(kernels, cJSON_CreateString(k->name));
         lds = k->lds_bytes > lds ? k->lds_bytes : lds;
-        threads = k->param[PARAM_THREADS] > threads ? k->param[PARAM_THREADS] : threads;
     }
     cJSON_AddNumberToObject(o, "workgroupBytes", lds);
-    cJSON_AddNumberToObject(o, "workgroupThreads", threads);
     for (enum kernel_steps steps = STEPS_DECODE; steps <= STEPS_PREFILL; steps++) {
         const struct launches of = kernel_launches_of(list, steps);
         cJSON *launches = cJSON_AddArrayToObject(o, names[steps]);
@@ -136,9 +135,11 @@ const char *emit_web_launches(struct arena *a, const struct plan *p)
     for (uint32_t i = 0; i < v.n; i++) {
         cJSON *one = cJSON_CreateArray();
         cJSON_AddItemToArray(vectors, one);
-        add_number(one, v.list[i].offset);
-        add_number(one, v.list[i].bytes);
+        add_number(one, v.list[i].slot.offset);
+        add_number(one, v.list[i].slot.bytes);
+        add_number(one, v.list[i].at);
     }
+    cJSON_AddNumberToObject(o, "vectorBytes", (double)v.bytes);
     char *printed = cJSON_PrintUnformatted(o);
     if (!printed) die("out of memory");
     const char *text = arena_strdup(a, printed);

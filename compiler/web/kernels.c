@@ -51,13 +51,12 @@ static struct web_slot slot_of(const struct plan *p, uint64_t offset)
     for (uint32_t i = 0; i < p->model->n_weights; i++) {
         const struct weight *w = &p->model->weights[i];
         if (p->weight_offset[i] != offset) continue;
-        const bool matrix = p->weight_form[i] == WEIGHT_MATRIX;
-        return (struct web_slot){ matrix, offset, plan_weight_bytes(p, w), matrix ? packing_row_bytes(plan_packing(p, w), w->cols) : 0 };
+        return (struct web_slot){ p->weight_form[i] == WEIGHT_MATRIX, offset, plan_weight_bytes(p, w) };
     }
     for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
         const struct rotation_plan *r = &p->rotations[i];
-        if (offset == r->lo) return (struct web_slot){ false, offset, r->hi - r->lo, 0 };
-        if (offset == r->hi) return (struct web_slot){ false, offset, r->lo + r->bytes - r->hi, 0 };
+        if (offset == r->lo) return (struct web_slot){ false, offset, r->hi - r->lo };
+        if (offset == r->hi) return (struct web_slot){ false, offset, r->lo + r->bytes - r->hi };
     }
     die("no tensor is at %llu; this is a mistake in forgec, please report it", (unsigned long long)offset);
 }

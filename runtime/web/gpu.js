@@ -3,7 +3,7 @@
 // is loaded; a step encodes its launches and nothing else.
 
 const STEP_BYTES = 16, SAMPLING_BYTES = 64, LAUNCH_BYTES = 256, FIRST_MATRIX = 6;
-const TAIL_AT = 18;                                    // word of struct forge_launch in templates/webgpu/launch.wgsl
+const TAIL_AT = 16;                                    // word of struct forge_launch in templates/webgpu/launch.wgsl
 const FAILED_AT = 6, RANDOM_AT = 8;                    // words of `sampling` in templates/webgpu/sample.wgsl
 const BUFFER_MOST = 2 ** 30;                           // of weights
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
@@ -80,10 +80,12 @@ export class GpuEngine {
       failed = error;
     }
     const [validation, memory] = [await this.#device.popErrorScope(), await this.#device.popErrorScope()];
-    if (memory)
-      throw this.#error('out_of_memory', `The GPU has no memory for the model: ${Math.ceil(this.about().memoryBytes / 2 ** 20)} MiB.`, memory);
-    if (failed) throw failed;
-    if (validation) throw this.#error('failed', `WebGPU refused the model: ${validation.message}`, validation);
+    const size = Math.ceil(this.about().memoryBytes / 2 ** 20);
+    if (memory) failed = this.#error('out_of_memory', `The GPU has no memory for the model: ${size} MiB.`, memory);
+    else if (validation) failed ??= this.#error('failed', `WebGPU refused the model: ${validation.message}`, validation);
+    if (!failed) return;
+    this.#device.destroy();
+    throw failed;
   }
 
   async #openDevice() {
@@ -140,13 +142,12 @@ export class GpuEngine {
     const plan = this.#plan, device = this.#device, { STORAGE, UNIFORM, COPY_DST, COPY_SRC, MAP_READ } = GPUBufferUsage;
     const make = (label, size, usage) => device.createBuffer({ label, size: up(Math.max(size, 16), 16), usage });
     const both = STORAGE | COPY_DST | COPY_SRC;
-    const vectorBytes = plan.vectors.reduce((sum, [, bytes]) => sum + up(bytes, 16), 0);
     this.#buffers = {
       arena: make('arena', plan.arenaBytes, both),
       state: make('state', plan.stateBytes, both),
       step: make('step', STEP_BYTES, STORAGE | UNIFORM | COPY_DST),
       launches: make('launches', LAUNCH_BYTES * (this.#launches().length + 1), UNIFORM | COPY_DST),
-      vectors: make('vectors', vectorBytes, both),
+      vectors: make('vectors', plan.vectorBytes, both),
       text: make('text', 4 * (this.#facts.nCtx + 1), both),
       sampling: make('sampling', SAMPLING_BYTES, both),
       back: [0, 1].map((i) => make(`tokens ${i}`, 4 * BATCH_MOST + 4, COPY_DST | MAP_READ)),
@@ -178,15 +179,11 @@ export class GpuEngine {
   /** Weights, piece by piece, to where kernels read them. */
   async #upload() {
     const { vectors, weights } = this.#buffers;
-    let at = 0;
     if (!this.#facts.weights.length && !this.#options.randomWeights)
       throw this.#error('no_weights', 'The folder was built without weights: it is for measurements with noise in their place.');
     if (this.#options.randomWeights) return [...weights, { buffer: vectors, bytes: vectors.size }].forEach((part) => this.#fill(part));
-    const targets = weights.map(({ offset, bytes, buffer }) => ({ offset, bytes, buffer, to: 0 }));
-    for (const [offset, bytes] of this.#plan.vectors) {
-      targets.push({ offset, bytes, buffer: vectors, to: at });
-      at += up(bytes, 16);
-    }
+    const targets = [...weights.map((part) => ({ ...part, to: 0 })),
+                     ...this.#plan.vectors.map(([offset, bytes, to]) => ({ offset, bytes, buffer: vectors, to }))];
     let from = 0;
     for (const file of this.#facts.weights) {
       const piece = new Uint8Array(file.bytes);
@@ -214,12 +211,6 @@ export class GpuEngine {
       this.#device.queue.writeBuffer(buffer, at, part, 0, Math.min(part.length, up(bytes - at, 4) / 4));
   }
 
-  #vectorPiece(i) {
-    let at = 0;
-    for (let k = 0; k < i; k++) at += up(this.#plan.vectors[k][1], 16) / 16;
-    return at;
-  }
-
   /** Launches of such steps, 'prefill', 'decode' or 'sample', with what they need of the GPU. */
   #list(kind) { return this.#lists[kind] ??= this.#makeList(kind); }
 
@@ -232,7 +223,8 @@ export class GpuEngine {
       names.push('sample_draw');
     }
     await Promise.all(names.map((name) => this.#pipeline(name)));
-    return Promise.all(launches.map((launch, i) => this.#bound(launch, names[i], first + i, kind === 'sample')));
+    const bound = await Promise.all(launches.map((launch, i) => this.#bound(launch, names[i], first + i, kind === 'sample')));
+    return bound.filter(({ name }) => !this.#options.without || !name.startsWith(this.#options.without));
   }
 
   /** The launch with its pipeline and its bind group; index: where its constants lie. */
@@ -240,7 +232,7 @@ export class GpuEngine {
     const pipeline = await this.#pipeline(name), buffers = this.#buffers, words = new Uint32Array(LAUNCH_BYTES / 4), matrices = [];
     launch.slots.forEach((slot, i) => {
       if (Array.isArray(slot)) matrices.push(slot);
-      else words[i] = this.#vectorPiece(slot);
+      else words[i] = slot;
     });
     words[TAIL_AT] = launch.tail;
     this.#device.queue.writeBuffer(buffers.launches, LAUNCH_BYTES * index, words);
@@ -294,18 +286,16 @@ export class GpuEngine {
   /** After a loss the device is made anew, and what it had. */
   async #ready() {
     if (this.#failure?.code !== 'device_lost') return this.#check();
-    const tokens = this.tokens;
-    this.tokens = [];
     this.#seeded = false;
     await this.open();
-    for (let i = 0; i < tokens.length; i += this.#plan.chunk) await this.#step(tokens.slice(i, i + this.#plan.chunk), 1);
+    await this.#replay(this.tokens);
   }
 
   async prefill(tokens, pause, onProgress) {
     await this.#ready();
     for (let i = 0; i < tokens.length; i += this.#plan.chunk) {
       const chunk = tokens.slice(i, i + this.#plan.chunk), last = i + chunk.length === tokens.length;
-      await this.#step(chunk, last || this.#facts.embeddings ? (this.#facts.embeddings ? chunk.length : 1) : 0);
+      await this.#step(chunk, last ? 1 : 0);
       if (!last) {
         await this.#device.queue.onSubmittedWorkDone();
         await pause();
@@ -328,7 +318,7 @@ export class GpuEngine {
     try {
       await buffer.mapAsync(GPUMapMode.READ, 0, bytes);
     } catch (error) {
-      await Promise.resolve();
+      await Promise.resolve();                         // what the device says of its loss comes a turn later
       throw this.#failure ?? this.#error('device_lost', `The GPU was lost: ${error.message}.`, error);
     }
     const taken = take(buffer.getMappedRange(0, bytes));
@@ -347,14 +337,24 @@ export class GpuEngine {
     }
     const all = new Float32Array(tokens.length * this.#plan.nOut);
     parts.forEach((part, i) => all.set(part, i * most * this.#plan.nOut));
-    this.#logitsOf = tokens.length === 1 ? this.tokens.length : -1;
+    const last = all.slice(-this.#plan.nOut);        // where steps of one row have theirs
+    this.#device.queue.writeBuffer(this.#buffers.arena, this.#plan.logits, last);
+    this.#logitsOf = this.tokens.length;
     return all;
   }
 
-  /** Makes the logits after the last token those of the arena, where the last step left others. */
+  /** Computes a context anew. */
+  async #replay(tokens) {
+    this.tokens = [];
+    for (let i = 0; i < tokens.length; i += this.#plan.chunk) await this.#step(tokens.slice(i, i + this.#plan.chunk), 1);
+  }
+
+  /** Makes the logits after the last token those of the arena, where the last step left others: by that token's step again, or, where a
+   * state would take it twice, by all of them. */
   async #restoreLogits() {
     if (this.tokens.length === 0) throw this.#error('bad_argument', 'There are no logits yet: no token is in the context.');
     if (this.#logitsOf === this.tokens.length) return;
+    if (this.#plan.back === 0) return this.#replay(this.tokens);
     const last = this.tokens.pop();
     await this.#step([last], 1);
   }
@@ -486,17 +486,18 @@ export class GpuEngine {
       if (run > 0) times.forEach((time, i) => { time.us = Math.min(time.us, Number(at[2 * i + 1] - at[2 * i]) / 1e3); });
     }
     for (const made of [querySet, resolved, back]) made.destroy();
+    this.#logitsOf = -1;
+    if (this.#plan.back === 0) await this.#replay(this.tokens);
     return times;
   }
 
-  async embed(tokens, asItIs) {
-    throw this.#error('wrong_kind', `Vectors of texts are computed by target wasm32${asItIs ? '' : ''}.`);
-  }
+  embed() { throw this.#error('wrong_kind', 'The model writes text; one of embeddings gives vectors.'); }
 
   /** Back to the first n tokens; false: the states keep too little of them. */
   async reset(n) {
     await this.#ready();
     const { back } = this.#plan;
+    if (n === this.tokens.length) return true;
     if (n > 0 && back >= 0 && this.tokens.length - n > back) return false;
     this.tokens.length = n;
     this.#logitsOf = -1;

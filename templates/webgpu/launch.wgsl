@@ -10,9 +10,8 @@
  * work only on tokens with logits: these are the last n_logits of the step. */
 
 struct forge_step { n_tokens: u32, n_past: u32, n_logits: u32, n_drawn: u32 }
-/* Weight i begins at piece at[i / 4][i % 4] of vectors; where a matrix is bound in parts of its rows, first and n are those of this part.
- * tail: 1 behind the last state of a step of several tokens. */
-struct forge_launch { at: array<vec4u, 4>, first: u32, n: u32, tail: u32, spare: u32 }
+/* Weight i begins at piece at[i / 4][i % 4] of vectors.  tail: 1 behind the last state of a step of several tokens. */
+struct forge_launch { at: array<vec4u, 4>, tail: u32 }
 
 fn forge_vector(slot: u32) -> u32 { return launch.at[slot / 4u][slot % 4u]; }
 /* The first token with logits; the one that row y of the grid works on. */

@@ -11,8 +11,6 @@
  *     acts_of_row(INPUT + slice * COLS, COLS, thread);            of an input that slices share: INPUT
  *     gemv_FORMAT_WEIGHTS_SINK(MATRIX + expert * slice_pieces_FORMAT(ROWS_EACH, COLS), ROWS_EACH, COLS, id.x, GROUPS, thread);
  * and what stores row `row` of the matrix adds slice_first to it, which makes it a row of all slices.
- * Where the stack is bound in parts, first and n of the launch are slices: under if (expert - launch.first < launch.n), which is uniform,
- * the matrix is that of slice expert - launch.first.
  *
  * The module has
  *     var<storage, read_write> arena: array<u32>;
