@@ -572,7 +572,8 @@ const char *build(struct arena *a, const struct build_options *o)
                                        .weights_offset = targets[i].weights_offset,
                                        .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
-                                       .compile_command = cc_line(a, targets[i].profile, cc, kernels_name(a, targets[i].profile)) };
+                                       .compile_command = targets[i].plan->web ? NULL       /* drivers compile its kernels */
+                                       : cc_line(a, targets[i].profile, cc, kernels_name(a, targets[i].profile)) };
         emit_target(a, o, tc, &targets[i], &eo[i]);
     }
     step(o, "emit", since);

@@ -148,7 +148,7 @@ void emit_banner(struct text *t, const struct plan *p, const struct emit_options
     text_printf(t, " * weights %.3f MB, read per token %.3f MB, KV cache %llu bytes per token, arena %.3f MB\n",
                 (double)p->image_bytes / 1e6, (double)p->read_bytes / 1e6, (unsigned long long)p->state_bytes_per_token,
                 (double)p->arena_bytes / 1e6);
-    text_printf(t, " * compile alone: %s\n", o->compile_command);
+    if (o->compile_command) text_printf(t, " * compile alone: %s\n", o->compile_command);
 }
 
 struct bytes emit_table(struct arena *a, const char *const *symbols, size_t n)

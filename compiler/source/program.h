@@ -10,7 +10,7 @@ struct emit_options {
     const char *model_hash, *weights_hash;
     const char *options;          /* the choices that shaped the program: "--fuse layer --kv f16" */
     const char *compiler;         /* "forgec 0.1.0, clang 19.1.7" */
-    const char *compile_command;  /* goes into the banner */
+    const char *compile_command;  /* goes into the banner; NULL: nothing compiles it alone */
     bool        has_vocab, has_chat;
     uint64_t    weights_offset;   /* of this program's image among the images of the executable */
 };

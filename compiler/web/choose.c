@@ -30,13 +30,13 @@ struct chooser {
 
 struct web_place web_place_in(const struct node *n, const struct buffer *b)
 {
-    return (struct web_place){ b->name ? b->name : plan_value_name(n), b->symbol, b->exists ? WEB_ROWS : WEB_NONE, b->offset, b->stride,
+    return (struct web_place){ b->name ? b->name : plan_value_name(n), b->exists ? WEB_ROWS : WEB_NONE, b->offset, b->stride,
                                n->cols };
 }
 
 struct web_place web_place_of(const struct plan *p, const struct node *n)
 {
-    const struct buffer logits = { .exists = true, .symbol = "LOGITS", .offset = p->web->logits, .stride = 4ull * p->model->n_out };
+    const struct buffer logits = { .exists = true, .offset = p->web->logits, .stride = 4ull * p->model->n_out };
     if (n != p->fused->graph->output) return web_place_in(n, &p->f32[n->index]);
     struct web_place at = web_place_in(n, &logits);
     at.form = WEB_LOGITS;
@@ -132,7 +132,7 @@ static void place_areas(struct plan *p)
     p->parts_offset = take(p, parts);
     web->maxima = take(p, maxima);
     if (scores) web->scores = take(p, scores);
-    if (!p->model->pooling) web->sample = take(p, SAMPLE_SCRATCH_BYTES(sample_groups(p)));
+    web->sample = take(p, SAMPLE_SCRATCH_BYTES(sample_groups(p)));
     web->logits = take(p, 4ull * p->model->n_out * web->logits_rows);
     p->arena_bytes = plan_align(p->arena_bytes, 256);
 }
@@ -310,7 +310,8 @@ static void plan_runs(const struct plan *p, const struct group *g, struct web_gr
     }
 }
 
-uint64_t web_input_bytes(const struct group *g, const struct web_group *wg)
+/* Bytes of workgroup memory for the input of decode's products. */
+static uint64_t input_bytes(const struct group *g, const struct web_group *wg)
 {
     const uint64_t units = (g->branches[0].matmul->weight->cols + 63) / 64;      /* of slices: a group has one piece at a time */
     return (wg->ints ? ACTS_BYTES(units) : 0) + (wg->floats && !wg->from_arena ? FLOATS_BYTES(units) : 0);
@@ -324,7 +325,7 @@ static bool writes_logits(const struct plan *p, const struct group *g)
 /* Does prefill compute the group's products in tiles?  Not of rows of a few tokens, nor with matrices that only some tokens have. */
 static bool has_tiles(const struct plan *p, const struct group *g)
 {
-    return g->kind == GROUP_LINEAR && p->chunk > WEB_FEW && (!writes_logits(p, g) || p->model->pooling);
+    return g->kind == GROUP_LINEAR && p->chunk > WEB_FEW && !writes_logits(p, g);
 }
 
 uint32_t web_tiles(const struct group *g, const struct web_run *r)
@@ -350,7 +351,7 @@ static void plan_products(struct plan *p)
         if (g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) continue;
         plan_runs(p, g, wg);
         const uint64_t room = p->profile->lds_bytes - GEMV_BYTES(p->profile->gpu.gemv_threads, p->profile->gpu.gemv_rows);
-        wg->from_arena = wg->floats && web_input_bytes(g, wg) > room;
+        wg->from_arena = wg->floats && input_bytes(g, wg) > room;
         if (g->norm && (g->norm->op != OP_rmsnorm || wg->from_arena)) wg->normed = rows_of(g->input->cols);
         plan_tiles(p, g, wg);
         const uint32_t sum = gpu_sum_at(&g->branches[0]);
@@ -507,7 +508,7 @@ static void choose_products(const struct chooser *c)
     d.kernel.param[PARAM_LANES] = s.lanes;
     const uint64_t each = (uint64_t)s.threads / s.lanes * s.rows, groups = (rows_in_all(c) + each - 1) / each;
     d.kernel.grid_x = groups < GROUPS_UNIT * t->gpu.gemv_groups ? (uint32_t)groups : GROUPS_UNIT * t->gpu.gemv_groups;
-    d.kernel.lds_bytes = (uint32_t)(web_input_bytes(g, c->wg) + GEMV_BYTES(s.threads, s.rows));
+    d.kernel.lds_bytes = (uint32_t)(input_bytes(g, c->wg) + GEMV_BYTES(s.threads, s.rows));
     d.launch.most = tiles ? WEB_FEW : 0;
     end(c, &d);
     if (c->wg->rows.exists) choose_sum(c);
@@ -755,7 +756,7 @@ static void plan_kernels(struct arena *a, struct plan *p)
             c.tail = c.index > last_store;
             choose_group(&c);
         }
-        if (!c.prefill && !p->model->pooling) choose_sample(&c);
+        if (!c.prefill) choose_sample(&c);
     }
 }
 
@@ -782,7 +783,7 @@ static void check_options(const struct plan *p)
     enum { VOCAB_MOST = 524288 };
     if (p->model->pooling)
         die("%s: a model of embeddings, for which %s has no kernels; target wasm32 computes it", p->model->gguf->path, p->profile->name);
-    if (!p->model->pooling && p->model->n_vocab > VOCAB_MOST)
+    if (p->model->n_vocab > VOCAB_MOST)
         die("%s: a vocabulary of %u tokens is beyond what the kernels of WebGPU are made for (%u); target wasm32 takes it",
             p->model->gguf->path, p->model->n_vocab, VOCAB_MOST);
     if (p->options.columns || p->options.spec) die("--columns and --spec are for other GPUs; %s has no kernels for them", p->profile->name);
@@ -794,7 +795,7 @@ static void choose(struct arena *a, struct plan *p)
     check_options(p);
     p->web = arena_new(a, struct web_plan);
     limit_chunk(p);
-    p->max_logits = p->web->logits_rows = p->chunk < LOGITS_ROWS || p->model->pooling ? p->chunk : LOGITS_ROWS;
+    p->max_logits = p->web->logits_rows = p->chunk < LOGITS_ROWS ? p->chunk : LOGITS_ROWS;
     p->web->groups = arena_array(a, struct web_group, p->fused->n_groups);
     plan_products(p);
     place_values(a, p);

@@ -29,7 +29,7 @@ struct web_plan {
 
 /* Where rows of a value lie: from `offset` of the arena on.  NONE: in the state; LOGITS: from the first token that has them. */
 enum web_form { WEB_NONE, WEB_ROWS, WEB_LOGITS };
-struct web_place { const char *name, *symbol; enum web_form form; uint64_t offset, stride; uint32_t cols; };
+struct web_place { const char *name; enum web_form form; uint64_t offset, stride; uint32_t cols; };
 struct web_place web_place_of(const struct plan *p, const struct node *n);
 struct web_place web_place_in(const struct node *n, const struct buffer *b);
 /* The rows that the group's products read. */
@@ -42,8 +42,6 @@ enum { WEB_FEW = 8 };
 uint32_t web_tiles(const struct group *g, const struct web_run *r);
 /* The f32 rows that prefill's products of floats read. */
 struct web_place web_input_floats(const struct plan *p, const struct group *g);
-/* Bytes of workgroup memory for the input of decode's products. */
-uint64_t web_input_bytes(const struct group *g, const struct web_group *wg);
 /* Splits of decode's attention. */
 uint32_t web_splits(const struct plan *p, const struct node *attention);
 #endif

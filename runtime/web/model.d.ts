@@ -33,6 +33,8 @@ export interface LoadOptions {
   lazy?: boolean;
   profile?: boolean;
   randomWeights?: boolean;
+  /** WebGPU: kernels whose names begin so are left out, to see what they cost; the text is none then. */
+  without?: string;
 }) => Promise<Response>;
   onProgress?: (progress: Progress) => void;
   /** Keep weights on the visitor's device, and go on there with what broke off (default: false; of no effect in Node). */

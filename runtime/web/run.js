@@ -19,6 +19,7 @@ const help = `usage: node run.js [options]
       --bench            tokens in a second: of a prompt (-pp N, default 128), and generated (-n N, default 64)
       --profile          WebGPU: time of each kernel, of a token and of a prompt (-pp N, default 512)
       --random-weights   WebGPU: noise in place of weights, for --bench
+      --without NAME     WebGPU: leave out kernels whose names begin so, for --bench
   -q                     no closing line             --info            what the model is, as JSON
 `;
 
@@ -31,7 +32,7 @@ const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '-
                 '--profile': 'profile',
                 '--help': 'help', '-h': 'help' };
 const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
-                '--rows': 'rows', '--target': 'target' };
+                '--rows': 'rows', '--target': 'target', '--without': 'without' };
 const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
                   '--repeat-penalty': 'repeatPenalty', '--repeat-last-n': 'repeatLastN', '-ub': 'together',
                   '-pp': 'promptTokens', '-t': 'threads' };
@@ -172,7 +173,7 @@ if (o.help) {
   process.exit(0);
 }
 try {
-  const gpu = await webgpu(o.profile), model = await load({ gpu, lazy: true, randomWeights: o.randomWeights, profile: o.profile });
+  const gpu = await webgpu(o.profile), model = await load({ gpu, lazy: true, randomWeights: o.randomWeights, profile: o.profile, without: o.without });
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);
