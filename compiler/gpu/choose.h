@@ -8,10 +8,6 @@
 #include "groups.h"
 #include "tiles.h"
 
-/* Matrices of one format that lie one behind the other in the image are one product: branches first .. last - 1 of their group;
- * of a pair the gate's. */
-struct gpu_run { uint32_t first, last; uint64_t rows; const struct weight *weight; };
-
 /* Decode's attention: groups of a span of each KV head, spans at most, positions of one at least, rows in flight, digits
  * on the matrix unit, threads, groups of a compute unit that registers are bounded by; do the splits run as a cluster? */
 struct attention_shape { uint32_t splits, spans, span, rows, digits, threads, resident; bool cluster; };

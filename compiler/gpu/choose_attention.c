@@ -127,21 +127,20 @@ void choose_splits(struct arena *a, struct plan *p)
 
 static const struct node *keys_of(const struct chooser *c) { return c->group->node->inputs[1]; }
 
-/* Where positions lie, and which of them a token attends. */
-static const char *positions_text(const struct chooser *c, const struct node *n)
+const char *gpu_positions_text(struct arena *a, const struct plan *p, const struct node *n)
 {
-    const struct state *s = plan_state(c->plan, n);
-    const uint32_t window = plan_window(c->plan, n);
-    const char *rows = arena_printf(c->arena, "%u positions%s", c->plan->options.n_ctx,
-                                    state_ring(s) ? arena_printf(c->arena, " in a ring of %u", s->rows) : "");
-    return window ? arena_printf(c->arena, "%s, window of %u", rows, window) : rows;
+    const struct state *s = plan_state(p, n);
+    const uint32_t window = plan_window(p, n);
+    const char *rows = arena_printf(a, "%u positions%s", p->options.n_ctx,
+                                    state_ring(s) ? arena_printf(a, " in a ring of %u", s->rows) : "");
+    return window ? arena_printf(a, "%s, window of %u", rows, window) : rows;
 }
 
 static void does_attention(const struct chooser *c, struct kernel_draft *d)
 {
     const struct node *n = c->group->node;
     kernel_does(d, "attention: %u heads of %u over %u KV heads in %s, %s, scale %.9g", n->heads, n->attr.head_dim, keys_of(c)->heads,
-                kv_type_name[c->plan->options.kv], positions_text(c, n), (double)(float)n->attr.scale);
+                kv_type_name[c->plan->options.kv], gpu_positions_text(c->arena, c->plan, n), (double)(float)n->attr.scale);
     const uint32_t value_dim = n->inputs[2]->attr.head_dim;
     if (value_dim != n->attr.head_dim)
         kernel_does(d, "  heads of V have %u, %llu bytes behind K", value_dim, (ull)plan_values_at(c->plan, n));
@@ -224,7 +223,7 @@ static void choose_heads(const struct chooser *c)
     d.launch.name = "heads";
     d.launch.state = plan_state(c->plan, c->group->node)->offset;
     does_heads(c, &d);
-    kernel_does(&d, "%u and %u heads of %u, %s", n->heads, keys_of(c)->heads, n->attr.head_dim, positions_text(c, n));
+    kernel_does(&d, "%u and %u heads of %u, %s", n->heads, keys_of(c)->heads, n->attr.head_dim, gpu_positions_text(c->arena, c->plan, n));
     d.kernel.grid_x = HEAD_GROUPS(n->heads + 2 * keys_of(c)->heads, wave, threads);
     d.kernel.lds_bytes = threads / wave * n->attr.head_dim * 4;
     choose_end(c, &d);

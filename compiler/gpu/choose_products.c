@@ -40,7 +40,7 @@ uint32_t gpu_matrices(const struct group *g) { return g->kind != GROUP_SLICES ? 
 
 uint32_t gpu_apart(const struct group *g) { return !g->choice ? SLICES_ALL : reads_pieces(g) ? SLICES_APART : SLICES_SHARED; }
 
-static uint32_t slice_rows(const struct group *g, const struct weight *w)
+uint32_t gpu_slice_rows(const struct group *g, const struct weight *w)
 {
     return (uint32_t)(g->kind == GROUP_SLICES ? w->rows / w->slices : w->rows);
 }
@@ -93,21 +93,22 @@ static bool follows(const struct plan *p, const struct weight *a, const struct w
            p->weight_offset[b->index] == p->weight_offset[a->index] + plan_weight_bytes(p, a);
 }
 
-/* The products of the group, partners left out. */
-static void plan_runs(const struct plan *p, const struct group *g, struct gpu_group *gg)
+uint32_t gpu_runs(const struct plan *p, const struct group *g, struct gpu_run *runs)
 {
+    uint32_t n = 0;
     for (uint32_t i = 0; i < g->n_branches; i++) {
         const struct branch *b = &g->branches[i];
         const struct weight *w = b->matmul->weight;
-        struct gpu_run *last = gg->n_runs ? &gg->runs[gg->n_runs - 1] : NULL;
+        struct gpu_run *last = n ? &runs[n - 1] : NULL;
         if (b->is_partner) continue;
         if (last && g->kind == GROUP_LINEAR && b->partner < 0 && g->branches[last->first].partner < 0 && last->last == i &&
             follows(p, g->branches[i - 1].matmul->weight, w)) {
             last->last++;
             last->rows += w->rows;
         }
-        else gg->runs[gg->n_runs++] = (struct gpu_run){ .first = i, .last = i + 1, .rows = slice_rows(g, w), .weight = w };
+        else runs[n++] = (struct gpu_run){ .first = i, .last = i + 1, .rows = gpu_slice_rows(g, w), .weight = w };
     }
+    return n;
 }
 
 static uint64_t row_lds(const struct group *g, const struct gpu_group *gg)
@@ -153,7 +154,7 @@ void choose_products(struct plan *p)
         if (g->kind == GROUP_SLICES) check_slices(p, g);
         p->gpu->has_slices |= g->kind == GROUP_SLICES;
         plan_forms(p, g, &p->gpu->groups[i]);
-        plan_runs(p, g, &p->gpu->groups[i]);
+        p->gpu->groups[i].n_runs = gpu_runs(p, g, p->gpu->groups[i].runs);
         if (g->kind == GROUP_SLICES) plan_choice(p, i);
     }
 }
@@ -227,7 +228,7 @@ static void count_work(const struct chooser *c, struct kernel *k)
         const struct weight *w = c->group->branches[i].matmul->weight;
         const bool whole = !gpu_by_gemv(c->plan, c->prefill);            /* together a step's tokens may have all experts */
         k->weight_bytes += whole ? plan_weight_bytes(c->plan, w) : plan_bytes_read(c->plan, c->group->branches[i].matmul);
-        k->operations += 2 * slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
+        k->operations += 2 * gpu_slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
     }
 }
 
@@ -271,7 +272,7 @@ static struct gemv_shape planned_gemv(const struct chooser *c, struct gemv_shape
     const uint64_t units = c->gg->needs_floats ? (cols + 7) / 8 : (cols + 63) / 64;
     uint64_t rows = 0;
     for (uint32_t i = 0; i < c->group->n_branches; i++)
-        rows += slice_rows(c->group, c->group->branches[i].matmul->weight) * (slices && !sums ? plan_slices(c->group) : 1u);
+        rows += gpu_slice_rows(c->group, c->group->branches[i].matmul->weight) * (slices && !sums ? plan_slices(c->group) : 1u);
     const uint64_t threads = (uint64_t)t->compute_units * s.resident * s.threads;
     uint64_t best = gemv_cost(threads, (rows + s.rows - 1) / s.rows, s.rows, units, s.lanes) * 9 / 10;
     for (uint32_t r = 1; r <= t->gpu.gemv_rows + 1; r++)

@@ -3,7 +3,6 @@
  * products of many tokens.  Every value is a row of f32. */
 #include "choose.h"
 #include "compiler/front/attr.h"
-#include "compiler/gpu/groups.h"
 #include "compiler/plan/lifetimes.h"
 #include "compiler/plan/machine.h"
 #include "templates/gpu/slices_sizes.h"
@@ -279,37 +278,6 @@ static void choose_map(const struct chooser *c)
 
 /* ---- products ---- */
 
-static uint32_t slice_rows(const struct group *g, const struct weight *w)
-{
-    return (uint32_t)(g->kind == GROUP_SLICES ? w->rows / w->slices : w->rows);
-}
-
-static bool follows(const struct plan *p, const struct weight *a, const struct weight *b)
-{
-    return a->tensor->quant->id == b->tensor->quant->id && a->cols == b->cols &&
-           p->weight_offset[b->index] == p->weight_offset[a->index] + plan_weight_bytes(p, a);
-}
-
-/* The products of the group, partners left out. */
-static void plan_runs(const struct plan *p, const struct group *g, struct web_group *wg)
-{
-    for (uint32_t i = 0; i < g->n_branches; i++) {
-        const struct branch *b = &g->branches[i];
-        const struct weight *w = b->matmul->weight;
-        struct web_run *last = wg->n_runs ? &wg->runs[wg->n_runs - 1] : NULL;
-        const bool ints = !gpu_takes_floats(w) && !p->options.exact;
-        wg->ints |= ints;
-        wg->floats |= !ints;
-        if (b->is_partner) continue;
-        if (last && g->kind == GROUP_LINEAR && b->partner < 0 && g->branches[last->first].partner < 0 && last->last == i &&
-            follows(p, g->branches[i - 1].matmul->weight, w)) {
-            last->last++;
-            last->rows += w->rows;
-        }
-        else wg->runs[wg->n_runs++] = (struct web_run){ .first = i, .last = i + 1, .rows = slice_rows(g, w), .weight = w };
-    }
-}
-
 /* Bytes of workgroup memory for the input of decode's products. */
 static uint64_t input_bytes(const struct group *g, const struct web_group *wg)
 {
@@ -328,7 +296,7 @@ static bool has_tiles(const struct plan *p, const struct group *g)
     return g->kind == GROUP_LINEAR && p->chunk > WEB_FEW && !writes_logits(p, g);
 }
 
-uint32_t web_tiles(const struct group *g, const struct web_run *r)
+uint32_t web_tiles(const struct group *g, const struct gpu_run *r)
 {
     const uint32_t rows = g->branches[r->first].partner >= 0 ? TILE_PAIRS : TILE_ROWS;
     return (uint32_t)((r->rows + rows - 1) / rows);
@@ -349,7 +317,12 @@ static void plan_products(struct plan *p)
         const struct group *g = &p->fused->groups[i];
         struct web_group *wg = &p->web->groups[i];
         if (g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) continue;
-        plan_runs(p, g, wg);
+        wg->n_runs = gpu_runs(p, g, wg->runs);
+        for (uint32_t k = 0; k < g->n_branches; k++) {
+            const bool floats = gpu_takes_floats(g->branches[k].matmul->weight) || p->options.exact;
+            wg->floats |= floats;
+            wg->ints |= !floats;
+        }
         const uint64_t room = p->profile->lds_bytes - GEMV_BYTES(p->profile->gpu.gemv_threads, p->profile->gpu.gemv_rows);
         wg->from_arena = wg->floats && input_bytes(g, wg) > room;
         if (g->norm && (g->norm->op != OP_rmsnorm || wg->from_arena)) wg->normed = rows_of(g->input->cols);
@@ -374,7 +347,7 @@ static void does_branch(const struct chooser *c, struct kernel_draft *d, const s
     kernel_does(d, "%s -> %s", text_str(&t), place_text(c, to));
 }
 
-static void does_run(const struct chooser *c, struct kernel_draft *d, const struct web_run *r)
+static void does_run(const struct chooser *c, struct kernel_draft *d, const struct gpu_run *r)
 {
     const struct branch *b = &c->group->branches[r->first];
     const char *one = matrix_text(c, d, r->weight),
@@ -394,7 +367,7 @@ static void count_work(const struct chooser *c, struct kernel *k)
     for (uint32_t i = 0; i < c->group->n_branches; i++) {
         const struct weight *w = c->group->branches[i].matmul->weight;
         k->weight_bytes += plan_bytes_read(c->plan, c->group->branches[i].matmul);
-        k->operations += 2 * slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
+        k->operations += 2 * gpu_slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
     }
 }
 
@@ -529,15 +502,6 @@ static void choose_route(const struct chooser *c)
 
 static const struct node *keys_of(const struct chooser *c) { return c->group->node->inputs[1]; }
 
-static const char *positions_text(const struct chooser *c, const struct node *n)
-{
-    const struct state *s = plan_state(c->plan, n);
-    const uint32_t window = plan_window(c->plan, n);
-    const char *rows = arena_printf(c->arena, "%u positions%s", c->plan->options.n_ctx,
-                                    state_ring(s) ? arena_printf(c->arena, " in a ring of %u", s->rows) : "");
-    return window ? arena_printf(c->arena, "%s, window of %u", rows, window) : rows;
-}
-
 static struct kernel_draft begin_attention(const struct chooser *c, enum kernel_template template, const char *name)
 {
     const struct node *n = c->group->node;
@@ -545,7 +509,7 @@ static struct kernel_draft begin_attention(const struct chooser *c, enum kernel_
     d.launch.name = name;
     d.launch.state = plan_state(c->plan, n)->offset;
     kernel_does(&d, "attention: %u heads of %u over %u KV heads of %u in %s, %s, scale %.9g", n->heads, n->attr.head_dim,
-                keys_of(c)->heads, n->inputs[2]->attr.head_dim, kv_type_name[c->plan->options.kv], positions_text(c, n),
+                keys_of(c)->heads, n->inputs[2]->attr.head_dim, kv_type_name[c->plan->options.kv], gpu_positions_text(c->arena, c->plan, n),
                 (double)(float)n->attr.scale);
     if (plan_values_at(c->plan, n)) kernel_does(&d, "  V is %llu bytes behind K", (ull)plan_values_at(c->plan, n));
     return d;

@@ -2,17 +2,14 @@
  * (templates/webgpu); kernels.c writes them, emit.c what gpu.js is told. */
 #ifndef FORGEC_WEB_CHOOSE_H
 #define FORGEC_WEB_CHOOSE_H
+#include "compiler/gpu/groups.h"
 #include "compiler/plan/cost.h"
 #include "compiler/plan/kernel.h"
 #include "compiler/plan/plan.h"
 
-/* Matrices of one format that lie one behind the other in the image are one product: branches first .. last - 1 of their group;
- * of a pair the gate's.  rows: of it; with slices of one of them. */
-struct web_run { uint32_t first, last; uint64_t rows; const struct weight *weight; };
-
 /* Where decode's products find their input: as int8 or floats in workgroup memory; from_arena: floats that have no room there. */
 struct web_group {
-    struct web_run runs[MAX_BRANCHES];
+    struct gpu_run runs[MAX_BRANCHES];
     uint32_t       n_runs;
     bool           ints, floats, from_arena;
     struct buffer  normed;                           /* where the input's norm has a kernel of its own; else it does not exist */
@@ -39,7 +36,7 @@ bool web_norms(const struct plan *p, const struct group *g);
 /* Steps of more tokens have tiles of prefill, where there are some. */
 enum { WEB_FEW = 8 };
 /* Row tiles of run i of prefill's products. */
-uint32_t web_tiles(const struct group *g, const struct web_run *r);
+uint32_t web_tiles(const struct group *g, const struct gpu_run *r);
 /* The f32 rows that prefill's products of floats read. */
 struct web_place web_input_floats(const struct plan *p, const struct group *g);
 /* Splits of decode's attention. */

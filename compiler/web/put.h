@@ -45,7 +45,6 @@ void web_put_partner(struct writer *w, const struct branch *up);
 /* y goes to where n lies. */
 void web_put_result(struct writer *w, const struct node *n);
 void web_put_map(struct writer *w);
-void web_put_sum(struct writer *w);
 void web_put_sequence(struct writer *w);
 void web_put_route(struct writer *w);
 void web_put_gemv(struct writer *w);

@@ -1,6 +1,5 @@
 /* put_products.c -- matrices times a row: its form in workgroup memory, then run after run over the rows, each of which goes through what
  * follows it. */
-#include "compiler/gpu/groups.h"
 #include "put.h"
 #include "templates/gpu/slices_sizes.h"
 
@@ -17,7 +16,7 @@ static void put_branch(struct writer *w, const struct branch *b)
 /* The function that takes the rows of run i: those of its branches lie one behind the other. */
 static void put_store(struct writer *w, uint32_t i)
 {
-    const struct web_run *run = &w->wg->runs[i];
+    const struct gpu_run *run = &w->wg->runs[i];
     const bool pair = w->group->branches[run->first].partner >= 0, slices = w->group->kind == GROUP_SLICES,
                tiles = w->kernel->template == TEMPLATE_gemm;
     const struct text outer = web_function_begin(w);
@@ -64,32 +63,41 @@ static void put_input(struct writer *w, const char *at, uint32_t cols)
     }
 }
 
+/* Run i with a template's items for it; pair: 2 of the name, "" of one matrix; name: what stands behind the function's kind. */
+struct product { const char *format, *pair, *name; unsigned long long rows, cols; bool floats; };
+
+static struct product use_product(struct writer *w, uint32_t i, const char *template)
+{
+    const struct gpu_run *run = &w->wg->runs[i];
+    const struct branch *b = &w->group->branches[run->first], *up = b->partner >= 0 ? &w->group->branches[b->partner] : NULL;
+    const char *format = run->weight->tensor->quant->file, *file = arena_printf(w->arena, "formats/%s.wgsl", format);
+    const struct web_words words = { .format = format, .weights = web_matrix(w, run->weight),
+                                     .pair = up ? web_matrix(w, up->matmul->weight) : NULL, .sink = arena_printf(w->arena, "s%u", i) };
+    web_use(w, file, words);
+    if (up) web_use(w, file, (struct web_words){ .format = format, .weights = words.pair });
+    web_use(w, template, words);
+    if (w->group->kind == GROUP_SLICES) web_use(w, "slices.wgsl", words);
+    return (struct product){ .format = format, .pair = up ? "2" : "", .rows = run->rows, .cols = run->weight->cols,
+                             .floats = gpu_takes_floats(run->weight) || w->plan->options.exact,
+                             .name = arena_printf(w->arena, "%s_%s%s%s_%s", format, words.weights, up ? "_" : "", up ? words.pair : "",
+                                                  words.sink) };
+}
+
 static void put_run(struct writer *w, uint32_t i)
 {
-    const struct web_run *run = &w->wg->runs[i];
-    const struct branch *b = &w->group->branches[run->first], *up = b->partner >= 0 ? &w->group->branches[b->partner] : NULL;
-    const struct weight *weight = run->weight;
-    const char *format = weight->tensor->quant->file, *m = web_matrix(w, weight), *pair = up ? web_matrix(w, up->matmul->weight) : NULL,
-               *sink = arena_printf(w->arena, "s%u", i);
-    const bool slices = w->group->kind == GROUP_SLICES, floats = gpu_takes_floats(weight) || w->plan->options.exact;
-    web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = m });
-    if (pair) web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = pair });
-    const struct web_words words = { .format = format, .weights = m, .pair = pair, .sink = sink };
-    web_use(w, "gemv.wgsl", words);
-    if (slices) web_use(w, "slices.wgsl", words);
-    const char *matrix = slices ? arena_printf(w->arena, "expert * slice_pieces_%s(%lluu, %lluu)", format, (unsigned long long)run->rows,
-                                               (unsigned long long)weight->cols) : "0u";
+    const struct product r = use_product(w, i, "gemv.wgsl");
+    const char *at = w->group->kind != GROUP_SLICES ? "0u"
+        : arena_printf(w->arena, "expert * slice_pieces_%s(%lluu, %lluu)", r.format, r.rows, r.cols);
     put_store(w, i);
-    web_put(w, "gemv%s%s_%s_%s%s%s_%s(%s%s%s, %lluu, %lluu, group.x, groups.x, thread);", floats ? "f" : "", pair ? "2" : "", format, m,
-            pair ? "_" : "", pair ? pair : "", sink, matrix, pair ? ", " : "", pair ? matrix : "", (unsigned long long)run->rows,
-            (unsigned long long)weight->cols);
+    web_put(w, "gemv%s%s_%s(%s%s%s, %lluu, %lluu, group.x, groups.x, thread);", r.floats ? "f" : "", r.pair, r.name, at,
+            *r.pair ? ", " : "", *r.pair ? at : "", r.rows, r.cols);
 }
 
 /* The workgroup's slice of those of a token, its matrix, and where it finds its input. */
 static const char *put_slice(struct writer *w, const char *at, uint32_t cols)
 {
     const struct group *g = w->group;
-    const struct web_run *run = &w->wg->runs[0];
+    const struct gpu_run *run = &w->wg->runs[0];
     web_use(w, "slices.wgsl", (struct web_words){ .sink = "s0" });
     if (g->choice) web_put(w, "let expert = slice_expert(%s, %uu, group.z, thread);", web_value(w, g->choice, "t"), g->choice->attr.used);
     else web_put(w, "let expert = group.z;");
@@ -132,24 +140,15 @@ void web_put_stage(struct writer *w)
 
 static void put_tiles(struct writer *w, uint32_t i, uint32_t first_tile)
 {
-    const struct web_run *run = &w->wg->runs[i];
-    const struct branch *b = &w->group->branches[run->first], *up = b->partner >= 0 ? &w->group->branches[b->partner] : NULL;
-    const struct weight *weight = run->weight;
-    const char *format = weight->tensor->quant->file, *m = web_matrix(w, weight), *pair = up ? web_matrix(w, up->matmul->weight) : NULL,
-               *sink = arena_printf(w->arena, "s%u", i);
-    const bool floats = gpu_takes_floats(weight) || w->plan->options.exact;
+    const struct product r = use_product(w, i, "gemm.wgsl");
     const struct web_place x = web_input_floats(w->plan, w->group), staged = web_place_in(w->group->input, &w->wg->staged);
-    web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = m });
-    if (pair) web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = pair });
-    web_use(w, "gemm.wgsl", (struct web_words){ .format = format, .weights = m, .pair = pair, .sink = sink });
     put_store(w, i);
     /* rows of f32 are where their tokens are, staged ones where the first of them is the first with logits */
-    const char *input = !floats ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(staged.offset / 4), w->plan->chunk)
+    const char *input = !r.floats ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(staged.offset / 4), w->plan->chunk)
         : w->wg->rows_in.exists ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(x.offset / 4), (uint32_t)(x.stride / 4))
         : arena_printf(w->arena, "%s, %uu", web_row(w, x, "forge_token(0u)"), (uint32_t)(x.stride / 4));
-    web_put(w, "gemm%s%s_%s_%s%s%s_%s(0u, %s%lluu, %lluu, %s, tokens, rows%s, tile %% groups.y, thread);", floats ? "f" : "",
-            pair ? "2" : "", format, m, pair ? "_" : "", pair ? pair : "", sink, pair ? "0u, " : "", (unsigned long long)run->rows,
-            (unsigned long long)weight->cols, input, first_tile ? arena_printf(w->arena, " - %uu", first_tile) : "");
+    web_put(w, "gemm%s%s_%s(0u, %s%lluu, %lluu, %s, tokens, rows%s, tile %% groups.y, thread);", r.floats ? "f" : "", r.pair, r.name,
+            *r.pair ? "0u, " : "", r.rows, r.cols, input, first_tile ? arena_printf(w->arena, " - %uu", first_tile) : "");
 }
 
 void web_put_gemm(struct writer *w)

@@ -1,6 +1,5 @@
 /* put_values.c -- operations on single values of rows: what a product, a map or a state hands on goes through them one after the other, as
  * lines on `y`.  In scope: t and r, token and column; y; with a partner up. */
-#include "compiler/gpu/groups.h"
 #include "put.h"
 #include "templates/gpu/slices_sizes.h"
 
@@ -178,24 +177,8 @@ static void put_heads_normed(struct writer *w, const struct branch *b)
             web_vector(w, n->weight), (unsigned)whole, how, web_float(w, n->attr.eps), n->attr.head_dim);
 }
 
-void web_put_map(struct writer *w)
-{
-    const struct branch *b = &w->group->branches[0];
-    const struct node *n = b->chain[0];
-    uint32_t next;
-    if (w->group->kind == GROUP_SLICES) { web_put_sum(w); return; }
-    if (n->op == OP_store_k || n->op == OP_store_v) { web_put_store(w); return; }
-    web_use(w, "rows.wgsl", (struct web_words){ 0 });
-    if (n->op == OP_headnorm || gpu_map_of(w->group) == MAP_HEADS) { put_heads_normed(w, b); return; }
-    put_column(w, n->cols);
-    const char *y = first_value(w, b, &next);
-    web_put(w, "var y = %s;", y);
-    web_put_chain(w, b, next, b->n_chain);
-    web_put_result(w, b->result);
-}
-
 /* From the sum of experts on. */
-void web_put_sum(struct writer *w)
+static void put_sum(struct writer *w)
 {
     const struct branch *b = &w->group->branches[0];
     const uint32_t sum = gpu_sum_at(b), used = w->group->choice->attr.used, cols = b->chain[sum]->cols;
@@ -204,6 +187,22 @@ void web_put_sum(struct writer *w)
     web_put(w, "var y = picked_sum(%s, %s, r, %uu, %uu);", web_row(w, web_place_in(b->chain[sum]->inputs[0], &w->wg->rows), "t"),
             web_value(w, w->group->choice, "t"), cols, used);
     web_put_chain(w, b, sum + 1, b->n_chain);
+    web_put_result(w, b->result);
+}
+
+void web_put_map(struct writer *w)
+{
+    const struct branch *b = &w->group->branches[0];
+    const struct node *n = b->chain[0];
+    uint32_t next;
+    if (w->group->kind == GROUP_SLICES) { put_sum(w); return; }
+    if (n->op == OP_store_k || n->op == OP_store_v) { web_put_store(w); return; }
+    web_use(w, "rows.wgsl", (struct web_words){ 0 });
+    if (n->op == OP_headnorm || gpu_map_of(w->group) == MAP_HEADS) { put_heads_normed(w, b); return; }
+    put_column(w, n->cols);
+    const char *y = first_value(w, b, &next);
+    web_put(w, "var y = %s;", y);
+    web_put_chain(w, b, next, b->n_chain);
     web_put_result(w, b->result);
 }
 
