@@ -274,7 +274,7 @@ export class GpuEngine {
     const launches = await this.#list(tokens.length === 1 && nLogits === 1 ? 'decode' : 'prefill');
     const { queue } = this.#device, { text, step } = this.#buffers, nPast = this.tokens.length;
     queue.writeBuffer(text, 4 * nPast, Uint32Array.from(tokens));
-    queue.writeBuffer(step, 0, Uint32Array.of(tokens.length, nPast, nLogits, 0));
+    queue.writeBuffer(step, 0, Uint32Array.of(tokens.length, nPast, nLogits));
     const encoder = this.#device.createCommandEncoder(), pass = encoder.beginComputePass();
     this.#encode(pass, launches, tokens.length, nLogits);
     pass.end();
@@ -471,7 +471,7 @@ export class GpuEngine {
     const back = device.createBuffer({ size: 8 * n, usage: COPY_DST | MAP_READ });
     const times = launches.map(({ name }) => ({ name, us: Infinity }));
     for (let run = 0; run <= repeats; run++) {
-      device.queue.writeBuffer(this.#buffers.step, 0, Uint32Array.of(nTokens, this.tokens.length, 1, 0));
+      device.queue.writeBuffer(this.#buffers.step, 0, Uint32Array.of(nTokens, this.tokens.length, 1));
       const encoder = device.createCommandEncoder();
       launches.forEach((launch, i) => {
         const timestampWrites = { querySet, beginningOfPassWriteIndex: 2 * i, endOfPassWriteIndex: 2 * i + 1 };

@@ -76,9 +76,11 @@ fn quad_top(v: vec4f) -> u32 {
 fn block_top(top: u32) -> f32 { return bitcast<f32>(max(top, 0x0da24260u)); }
 /* Four columns as int8, x / d to nearest even. */
 fn quad_q(v: vec4f, to_q: f32) -> u32 { return pack4xI8(vec4i(round(v * to_q))); }
-/* Columns 4 quad .. of the row as int8, of all invocations neighbouring ones; quads: of the whole units of the row.  d = max|x| / 127. */
-fn acts_quad(v: vec4f, quad: u32, quads: u32, thread: u32) {
-    let first = thread - thread % 8u;            /* of those that share a block */
+/* Four columns as int8; the scale of their block of 32, which eight neighbouring invocations have, d = max|x| / 127; and of the first of
+ * those the sums of the block's halves.  Called by all invocations of the group. */
+struct block_part { q: u32, d: f32, sums: u32 }
+fn block_part_of(v: vec4f, thread: u32) -> block_part {
+    let first = thread - thread % 8u;
     quad_tops[thread] = quad_top(v);
     workgroupBarrier();
     var bits = 0u;
@@ -86,14 +88,20 @@ fn acts_quad(v: vec4f, quad: u32, quads: u32, thread: u32) {
     let top = block_top(bits);
     let q = quad_q(v, 127.0 / top);
     quad_sums[thread] = bitcast<u32>(dot4I8Packed(q, 0x01010101u));
-    if (quad < quads) { acts_q[quad % 16u * ACTS_STRIDE + quad / 16u] = q; }
     workgroupBarrier();                          /* and so nobody reads quad_tops any more */
-    if (thread == first && quad < quads) {
-        let low = quad_sums[first] + quad_sums[first + 1u] + quad_sums[first + 2u] + quad_sums[first + 3u];
-        let high = quad_sums[first + 4u] + quad_sums[first + 5u] + quad_sums[first + 6u] + quad_sums[first + 7u];
-        acts_d[quad / 8u] = top * (1.0 / 127.0);
-        acts_sums[quad / 8u] = (low & 0xffffu) | (high << 16u);
-    }
+    if (thread != first) { return block_part(q, top * (1.0 / 127.0), 0u); }
+    let low = quad_sums[first] + quad_sums[first + 1u] + quad_sums[first + 2u] + quad_sums[first + 3u];
+    let high = quad_sums[first + 4u] + quad_sums[first + 5u] + quad_sums[first + 6u] + quad_sums[first + 7u];
+    return block_part(q, top * (1.0 / 127.0), (low & 0xffffu) | (high << 16u));
+}
+/* Columns 4 quad .. of the row, of all invocations neighbouring ones; quads: of the whole units of the row. */
+fn acts_quad(v: vec4f, quad: u32, quads: u32, thread: u32) {
+    let b = block_part_of(v, thread);
+    if (quad >= quads) { return; }
+    acts_q[quad % 16u * ACTS_STRIDE + quad / 16u] = b.q;
+    if (thread % 8u > 0u) { return; }
+    acts_d[quad / 8u] = b.d;
+    acts_sums[quad / 8u] = b.sums;
 }
 fn acts_of_row(at: u32, cols: u32, thread: u32) {
     let quads = 16u * ((cols + 63u) / 64u);

@@ -9,7 +9,7 @@
  * A position is a token's place in the text.  Token t of a step, t < n_tokens, has position n_past + t.  Kernels behind the last state
  * work only on tokens with logits: these are the last n_logits of the step. */
 
-struct forge_step { n_tokens: u32, n_past: u32, n_logits: u32, n_drawn: u32 }
+struct forge_step { n_tokens: u32, n_past: u32, n_logits: u32 }
 /* Weight i begins at piece at[i / 4][i % 4] of vectors.  tail: 1 behind the last state of a step of several tokens. */
 struct forge_launch { at: array<vec4u, 4>, tail: u32 }
 

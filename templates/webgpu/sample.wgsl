@@ -524,5 +524,4 @@ fn sample_put(token: u32, drawable: bool) {
     next[0] = 1u;
     next[1] = position;
     next[2] = 1u;
-    next[3] += 1u;
 }

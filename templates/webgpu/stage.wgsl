@@ -16,29 +16,15 @@ fn staged_words(cols: u32, stride: u32) -> u32 { return 20u * stride * ((cols + 
 fn staged_at(acts: u32, unit: u32, token: u32, block: u32, stride: u32) -> u32 { return acts + 20u * stride * unit + 2u * token + block; }
 fn staged_word(stride: u32) -> u32 { return 2u * stride; }
 
-var<workgroup> stage_tops: array<u32, THREADS>;
-var<workgroup> stage_sums: array<u32, THREADS>;
-
 /* Columns 4 quad .. of the row, quads of neighbouring invocations; those behind the last unit are zero and are not put. */
 fn stage_quad(v: vec4f, quad: u32, quads: u32, acts: u32, token: u32, stride: u32, thread: u32) {
-    let first = thread - thread % 8u;            /* of those that share a block */
-    stage_tops[thread] = quad_top(v);
-    workgroupBarrier();
-    var bits = 0u;
-    for (var i = 0u; i < 8u; i++) { bits = max(bits, stage_tops[first + i]); }
-    let top = block_top(bits);
-    let q = quad_q(v, 127.0 / top);
-    stage_sums[thread] = bitcast<u32>(dot4I8Packed(q, 0x01010101u));
-    workgroupBarrier();                          /* and so nobody reads stage_tops any more */
+    let b = block_part_of(v, thread);
     if (quad >= quads) { return; }
     let out = staged_at(acts, quad / 16u, token, quad / 8u % 2u, stride);
-    arena[out + quad % 8u * staged_word(stride)] = q;
-    if (thread == first) {
-        let low = stage_sums[first] + stage_sums[first + 1u] + stage_sums[first + 2u] + stage_sums[first + 3u];
-        let high = stage_sums[first + 4u] + stage_sums[first + 5u] + stage_sums[first + 6u] + stage_sums[first + 7u];
-        arena[out + 8u * staged_word(stride)] = bitcast<u32>(top * (1.0 / 127.0));
-        arena[out + 9u * staged_word(stride)] = (low & 0xffffu) | (high << 16u);
-    }
+    arena[out + quad % 8u * staged_word(stride)] = b.q;
+    if (thread % 8u > 0u) { return; }
+    arena[out + 8u * staged_word(stride)] = bitcast<u32>(b.d);
+    arena[out + 9u * staged_word(stride)] = b.sums;
 }
 fn stage_row(at: u32, cols: u32, acts: u32, token: u32, stride: u32, thread: u32) {
     let quads = 16u * ((cols + 63u) / 64u);

@@ -1,34 +1,9 @@
 // attention.mjs -- runs the kernels that attention.c wrote into the working directory on WebGPU, and compares.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
+import { bufferOf, bytesOf, checkRefused, device, moduleOf, wordsOf } from './gpu.mjs';
 
-// Deno has WebGPU, Node a package of it.
-const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
-Object.assign(globalThis, globals);
 const MOST_FAILURES = 5;
-
-const gpu = create([]);                          // what it made ends with it
-const adapter = await gpu.requestAdapter();
-if (!adapter) { console.log('skipped: WebGPU has no adapter here'); process.exit(77); }
-const device = await adapter.requestDevice();    // default limits: 16,384 bytes of workgroup memory
-let refused = '';
-device.addEventListener('uncapturederror', e => { refused ||= e.error.message; });
-console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}`);
-
-const bytesOf = name => { const b = readFileSync(name); return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength); };
-const wordsOf = name => new Uint32Array(bytesOf(name));
-function bufferOf(words, usage) {
-    const buffer = device.createBuffer({ size: Math.max(words.byteLength, 16), usage, mappedAtCreation: true });
-    new Uint32Array(buffer.getMappedRange()).set(words);
-    buffer.unmap();
-    return buffer;
-}
-async function moduleOf(name) {
-    const module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
-    const messages = (await module.getCompilationInfo()).messages;
-    for (const m of messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
-    return module;
-}
 
 // All pipelines of a configuration, with what a launch's grid is for so many tokens.
 async function pipelinesOf(c) {
@@ -130,11 +105,11 @@ for (const [i, c] of list.entries()) {
         if (pipelines.error) throw pipelines.error;
         for (const s of c.steps) {
             const [arena, state] = await run(c, s, pipelines, vectors);
-            if (refused) throw new Error(refused);
+            checkRefused();
             checkState(c, s, state);
             checkOutputs(c, s, arena);
         }
-    } catch (error) { fail(error.message); refused = ''; }
+    } catch (error) { fail(error.message); }
     failed += failures > 0;
     const parts = Object.entries(worst).map(([what, w]) => `${what} ${Math.round(100 * w)} %`).join(', ');
     console.log(`${failures ? `FAILED (${failures})` : 'ok'} ${c.name}: ${c.what}: waited ${(begun - from).toFixed()} ms, ran ` +

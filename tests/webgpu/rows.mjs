@@ -2,28 +2,12 @@
 // the case says of no word must stay as it was.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
+import { bufferOf, bytesOf, checkRefused, device, moduleOf } from './gpu.mjs';
 
-// Deno has WebGPU, Node a package of it.
-const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
-Object.assign(globalThis, globals);
 const POISON = 0x7fc5a5a5, MOST_FAILURES = 5;
 
-const gpu = create([]);                          // what it made ends with it
-const adapter = await gpu.requestAdapter();
-if (!adapter) { console.log('skipped: WebGPU has no adapter here'); process.exit(77); }
-const device = await adapter.requestDevice();
-let refused = '';
-device.addEventListener('uncapturederror', e => { refused = e.error.message; });
-console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}`);
-
 const { STORAGE, UNIFORM, COPY_SRC, COPY_DST, MAP_READ } = GPUBufferUsage;
-const file = readFileSync('rows.bin'), all = file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength);
-function bufferOf(words, usage) {
-    const buffer = device.createBuffer({ size: Math.max(words.byteLength, 16), usage, mappedAtCreation: true });
-    new Uint32Array(buffer.getMappedRange()).set(words);
-    buffer.unmap();
-    return buffer;
-}
+const all = bytesOf('rows.bin');
 const types = { 0: 'storage', 1: 'storage', 2: 'uniform', 4: 'read-only-storage', 6: 'read-only-storage', 7: 'uniform' };
 const bindings = device.createBindGroupLayout({
     entries: Object.entries(types).map(([binding, type]) => ({ binding: +binding, visibility: GPUShaderStage.COMPUTE, buffer: { type } })),
@@ -31,11 +15,8 @@ const bindings = device.createBindGroupLayout({
 const layout = device.createPipelineLayout({ bindGroupLayouts: [bindings] });
 
 const pipelines = {};
-async function pipelineOf(name, entryPoint) {
-    const module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
-    for (const m of (await module.getCompilationInfo()).messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
-    return device.createComputePipelineAsync({ layout, compute: { module, entryPoint } });
-}
+const pipelineOf = async (name, entryPoint) =>
+    device.createComputePipelineAsync({ layout, compute: { module: await moduleOf(name), entryPoint } });
 async function run(c) {
     const part = ([at, n]) => new Uint32Array(all, at, n);
     const arena = bufferOf(part(c.arena), STORAGE | COPY_SRC), state = bufferOf(part(c.state), STORAGE | COPY_SRC);
@@ -88,14 +69,13 @@ for (const c of cases) {
     const from = performance.now();
     try {
         const { arena, state } = await run(c);
-        if (refused) throw new Error(refused);
+        checkRefused();
         const wrong = compare(c, arena, 'arena') + compare(c, state, 'state');
         failed += wrong > 0;
         console.log(`${wrong ? 'FAILED' : 'ok'} ${c.what}: ${wrong ? `${wrong} words wrong, ` : ''}${(performance.now() - from).toFixed()} ms, ` +
                     `largest error ${Math.round(100 * c.worst)} % of what is allowed`);
     } catch (error) {
         failed++;
-        refused = '';
         console.log(`FAILED ${c.what}: ${error.message}`);
     }
 }

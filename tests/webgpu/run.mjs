@@ -2,27 +2,9 @@
 // maker, with more behind them: what keeps it was not written, and what lies behind must keep it.
 import { existsSync, readFileSync } from 'node:fs';
 import process from 'node:process';
+import { bufferOf, bytesOf, checkRefused, device, moduleOf } from './gpu.mjs';
 
-// Deno has WebGPU, Node a package of it.
-const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
-Object.assign(globalThis, globals);
 const POISON = 0x7fc5a5a5, GUARD = 64, MOST_FAILURES = 5;
-
-const gpu = create([]);                          // what it made ends with it
-const adapter = await gpu.requestAdapter();
-if (!adapter) { console.log('skipped: WebGPU has no adapter here'); process.exit(77); }
-const device = await adapter.requestDevice();
-let refused = '';
-device.addEventListener('uncapturederror', e => { refused = e.error.message; });
-console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}`);
-
-const bytesOf = name => { const b = readFileSync(name); return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength); };
-function bufferOf(words, usage) {
-    const buffer = device.createBuffer({ size: words.byteLength, usage, mappedAtCreation: true });
-    new Uint32Array(buffer.getMappedRange()).set(words);
-    buffer.unmap();
-    return buffer;
-}
 
 // steps: kernels that run one after the other, { module, entry, groups, inputs, output }; inputs: [[binding, buffer]], output: the binding of
 // the results, of which one step has it.  Gives their words and the milliseconds of compiling and running.
@@ -72,23 +54,17 @@ function compare(kernel, words, want, each, cases) {
     return failures > 0;
 }
 
-async function moduleOf(name) {
-    const module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
-    for (const m of (await module.getCompilationInfo()).messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
-    return module;
-}
 let kernels = 0, failed = 0;
 // want: the file of what should come out.
 async function check(name, steps, n, want, each, cases) {
     kernels++;
     try {
         const r = await run(steps, n);
-        if (refused) throw new Error(refused);
+        checkRefused();
         const what = `${name}, compiled in ${r.compile.toFixed()} ms, run in ${r.run.toFixed()} ms`;
         failed += compare(what, r.words, new Float64Array(bytesOf(want)), each, cases);
     } catch (error) {
         failed++;
-        refused = '';
         console.log(`FAILED ${name}: ${error.message}`);
     }
 }

@@ -14,6 +14,6 @@ mkdir -p "$work" && cd "$work" || exit 1
 ln -sfn "$modules" node_modules
 script=${program##*/webgpu_}.mjs
 [ -f "$here/$script" ] || script=run.mjs
-cp "$here/$script" .
+cp "$here/gpu.mjs" "$here/$script" .
 KERNELS=$here "$program" --seed 1 "$@" || exit 1
 if [ -n "${DENO-}" ]; then "$DENO" run -A --unstable-webgpu "$script"; else "$node" "$script"; fi

@@ -2,26 +2,10 @@
 // run behind each other on the device; the text is full before the last one, which must leave what lies behind.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
+import { bufferOf, checkRefused, device, moduleOf, wordsOf } from './gpu.mjs';
 
-// Deno has WebGPU, Node a package of it.
-const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
-Object.assign(globalThis, globals);
 const POISON = 0x7fc5a5a5, GUARD = 64, MOST_FAILURES = 5, N_OPTIONS = 6;
 
-const gpu = create([]);                          // what it made ends with it
-const adapter = await gpu.requestAdapter();
-if (!adapter) { console.log('skipped: WebGPU has no adapter here'); process.exit(77); }
-const device = await adapter.requestDevice();
-let refused = '';
-device.addEventListener('uncapturederror', e => { refused = e.error.message; });
-console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}`);
-
-function bufferOf(words, usage) {
-    const buffer = device.createBuffer({ size: words.byteLength, usage, mappedAtCreation: true });
-    new Uint32Array(buffer.getMappedRange()).set(words);
-    buffer.unmap();
-    return buffer;
-}
 const { STORAGE, UNIFORM, COPY_SRC, COPY_DST, MAP_READ } = GPUBufferUsage;
 
 // words: numbers, and behind them guards.
@@ -74,7 +58,7 @@ function compare({ n_vocab, groups, row_at }, c, [arena, step, text, sampling]) 
     if (sampling[6] !== c.failed) return `no token was found in ${sampling[6]}, not ${c.failed}`;
     if (c.random_after.some((w, i) => sampling[8 + i] !== w)) return 'the random numbers behind the last draw are others';
     if (sampling.subarray(16).some(w => w !== POISON)) return 'words behind sampling are written';
-    const last = [1, n_text + n - 1, 1, n];
+    const last = [1, n_text + n - 1, 1, 0];
     if (last.some((w, i) => step[i] !== w)) return `the step is ${[...step]}, not ${last}`;
     const end = row_at + n_vocab + 2 * groups;
     if (arena.some((w, i) => (i < row_at || i >= end) && w !== POISON)) return 'words beside the row and the scratch are written';
@@ -87,17 +71,15 @@ const list = JSON.parse(readFileSync('sample.json'));
 let tests = 0, failed = 0;
 for (const [i, vocabulary] of list.entries()) {
     if (!vocabulary.cases.length) continue;
-    const from = performance.now(), name = `${i}.wgsl`, module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
-    for (const m of (await module.getCompilationInfo()).messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
-    const b = readFileSync(`${i}.logits`), logits = bufferOf(new Uint32Array(b.buffer, b.byteOffset, b.byteLength / 4), COPY_SRC);
+    const from = performance.now(), module = await moduleOf(`${i}.wgsl`), logits = bufferOf(wordsOf(`${i}.logits`), COPY_SRC);
     const pipelineOf = entryPoint => device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint } });
     const pipelines = await Promise.all(['sample_scan', 'sample_draw'].map(pipelineOf));
     const compiled = performance.now();
     let failures = 0;
     for (const c of vocabulary.cases) {
         const begun = performance.now();
-        let wrong = compare(vocabulary, c, await run(vocabulary, pipelines, logits, c));
-        if (refused) { wrong = refused; refused = ''; }
+        const wrong = compare(vocabulary, c, await run(vocabulary, pipelines, logits, c));
+        checkRefused();
         tests++;
         if (process.env.TIMES) console.log(`    case ${c.case}: ${(performance.now() - begun).toFixed()} ms`);
         if (wrong && failures++ < MOST_FAILURES) console.log(`    case ${c.case}: ${wrong}`);

@@ -1,0 +1,33 @@
+// gpu.mjs -- what the tests of kernels share: WebGPU of Deno, or of Node's package, with default limits; files of a program; buffers and modules.
+import { readFileSync } from 'node:fs';
+import process from 'node:process';
+
+const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
+Object.assign(globalThis, globals);
+export const gpu = create([]);                   // what it made ends with it: exported, it stays
+const adapter = await gpu.requestAdapter();
+if (!adapter) { console.log('skipped: WebGPU has no adapter here'); process.exit(77); }
+export const device = await adapter.requestDevice();
+let refused = '';
+device.addEventListener('uncapturederror', e => { refused ||= e.error.message; });
+console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}`);
+
+// Throws what WebGPU refused since the last call.
+export function checkRefused() {
+    const message = refused;
+    refused = '';
+    if (message) throw new Error(message);
+}
+export const bytesOf = name => { const b = readFileSync(name); return b.buffer.slice(b.byteOffset, b.byteOffset + b.byteLength); };
+export const wordsOf = name => new Uint32Array(bytesOf(name));
+export function bufferOf(words, usage) {
+    const buffer = device.createBuffer({ size: Math.max(words.byteLength, 16), usage, mappedAtCreation: true });
+    new Uint32Array(buffer.getMappedRange()).set(words);
+    buffer.unmap();
+    return buffer;
+}
+export async function moduleOf(name) {
+    const module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
+    for (const m of (await module.getCompilationInfo()).messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
+    return module;
+}
