@@ -1,6 +1,6 @@
 // test_browser.mjs FOLDER GOLDEN CHROMIUM KEEP -- the folder of a golden model, --exact, in a page of headless Chromium: GOLDEN.greedy behind
-// GOLDEN.tokens, and what a page says of a piece that is not there.  KEEP: a folder for what chromium keeps.  A folder for WebGPU also draws
-// the same again, and says what it lacks where there is no GPU.
+// GOLDEN.tokens, and what a page says of a piece that is not there.  KEEP: a folder for what chromium keeps.  A folder for WebGPU also goes
+// on when its device is lost, and says what it lacks where there is no GPU.
 import { createServer } from 'node:http';
 import { existsSync, readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
@@ -29,17 +29,22 @@ try {
   })()`);
   assert.deepEqual(drawn, greedy);
   if (gpu) {
-    const again = await page.run(`(async () => {
-      const { load } = await import('./model.js'), model = await load({ lazy: true }), draw = async (n) => {
+    const lost = await page.run(`(async () => {
+      const devices = [];
+      Object.defineProperty(GPUDevice.prototype, 'lost', { get() { return new Promise((lose) => devices.push(lose)); } });
+      const { load } = await import('./model.js'), model = await load({ lazy: true }), draw = async () => {
         const tokens = [];
-        for await (const token of model.draw([1, 2, 3], { temperature: 0, maxTokens: n, ignoreEnd: true })) tokens.push(token);
+        for await (const token of model.draw([1, 2, 3], { temperature: 0, maxTokens: 4, ignoreEnd: true })) tokens.push(token);
         return tokens.join();
       };
-      const before = await draw(4);
+      const before = await draw(), context = model.tokens.join();
+      devices[0]({ reason: 'unknown', message: 'it was pulled out' });
+      await Promise.resolve();
+      const logits = await model.logits(), same = context === model.tokens.join() && before === await draw();
       const none = await load({ gpu: { requestAdapter: async () => null } }).catch((error) => error.code);
-      return { same: before === await draw(4), none };
+      return { same, finite: logits.every(Number.isFinite), devices: devices.length, none };
     })()`);
-    assert.deepEqual(again, { same: true, none: 'no_webgpu' });
+    assert.deepEqual(lost, { same: true, finite: true, devices: 2, none: 'no_webgpu' });
   }
   missing = 'weights-0.bin';
   const code = await page.run(`import('./model.js').then(({ load }) => load({ fetch: (url) => fetch(url, { cache: 'reload' }) }))
