@@ -169,14 +169,14 @@ fuzz_*)
         find "$work/seeds" -size +64k -delete
         find "$root/tests/data" -name '*.gguf' -size -64k -exec cp {} "$work/seeds" \; ;;
     fuzz_compile)       # six bytes choose targets and options; the weights of long files are left out, which one bit allows
-        for file in "$root"/tests/data/golden/*.gguf; do
-            { printf '\0\0\020\0\0\0'; head -c 24000 "$file"; } >"$work/seeds/$(basename "$file")"
-        done
         (cd "$work" && cmake -E tar xf "$root/tests/data/golden/architectures.tar.xz")
-        for file in "$work"/*.gguf; do
-            { printf '\0\0\020\0\0\0'; head -c 24000 "$file"; } >"$work/seeds/$(basename "$file")"
-            rm "$file"
+        gpu=0                                               # and 020, WebGPU, in turn
+        for file in "$root"/tests/data/golden/*.gguf "$work"/*.gguf; do
+            # shellcheck disable=SC2059  # the byte
+            { printf "\\0\\$gpu\\020\\0\\0\\0"; head -c 24000 "$file"; } >"$work/seeds/$(basename "$file")"
+            [ $gpu = 0 ] && gpu=020 || gpu=0
         done
+        rm "$work"/*.gguf
         for file in "$root"/tests/data/bad/ok-*.gguf "$root"/tests/data/tokenizers/tiny-*.gguf; do
             { printf '\0\0\010\3\0\1'; cat "$file"; } >"$work/seeds/$(basename "$file")"
         done
@@ -200,10 +200,10 @@ fuzz_*)
         done
         TMPDIR=$work ASAN_OPTIONS=detect_leaks=0
         export TMPDIR ASAN_OPTIONS ;;
-    fuzz_plan)          # the first byte: a target of fuzz_plan.c, from 4 on unfused, from 0x80 on with the sources
+    fuzz_plan)          # the first byte: a target of fuzz_plan.c, from 5 on unfused, from 0x80 on with the sources
         n=0
         for fuse in layer none; do
-            for target in x86-64-v3 gfx1151 gfx942 sm_90; do
+            for target in x86-64-v3 gfx1151 gfx942 sm_90 webgpu; do
                 env -u FORGEC_CLANG PATH=/nowhere "$dir/sanitized/forgec" build "$root/tests/data/golden/q-llama-Q8_0.gguf" -q -t $target --ctx 100 \
                     --fuse $fuse --emit plan -o - >"$work/plan"              # without clang, which would tell registers
                 for first in $n $((n + 128)); do

@@ -649,9 +649,8 @@ static const char *missing_gpu_key(struct arena *a, struct profile *p)
 
 static const char *missing_webgpu_tile(struct arena *a, struct profile *p)
 {
-    static const char *const needed[] = { "gemv_threads", "gemv_groups", "gemv_rows", "gemv_lanes", "attention_splits",
-                                          "attention_threads", "gemm_threads",
-                                          "stage_threads", "sample_threads", "prefill_chunk" };
+    static const char *const needed[] = { "gemv_threads", "gemv_groups", "gemv_rows", "gemv_lanes", "attention_splits", "attention_threads",
+                                          "gemm_threads", "stage_threads", "sample_threads", "prefill_chunk" };
     for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++)
         for (size_t k = 0; k < COUNT_OF(needed); k++)
             if (!strcmp(gpu_tiles[i].name, needed[k]) && !*tile_value(p, &gpu_tiles[i])) return arena_printf(a, "tiles: %s", needed[k]);
@@ -785,17 +784,15 @@ static void check_gpu(struct profile *p)
     if (p->cluster && strcmp(p->api, "cuda")) die("%s: cluster is for the api cuda", p->path);
 }
 
-/* Groups of WebGPU have powers of two; more than 256 threads only where an adapter offers it, so that is the most. */
-static void check_webgpu(const struct profile *p)
+static void check_webgpu(struct profile *p)
 {
     static const char *const of_threads[] = { "gemv_threads", "attention_threads", "gemm_threads", "stage_threads", "sample_threads" };
-    enum { THREADS_MOST = 256 };
     for (size_t i = 0; i < COUNT_OF(gpu_tiles); i++)
         for (size_t k = 0; k < COUNT_OF(of_threads); k++) {
-            uint32_t value;
-            memcpy(&value, (const char *)p + gpu_tiles[i].offset, sizeof value);
-            if (!strcmp(gpu_tiles[i].name, of_threads[k]) && (!is_power(value) || value > THREADS_MOST))
-                die_at(p->gpu_at[i], "%s is %u; groups of WebGPU have a power of two up to %u threads", of_threads[k], value, THREADS_MOST);
+            const uint32_t value = *tile_value(p, &gpu_tiles[i]);
+            if (!strcmp(gpu_tiles[i].name, of_threads[k]) && (!is_power(value) || value > WEBGPU_MOST_THREADS))
+                die_at(p->gpu_at[i], "%s is %u; groups of WebGPU have a power of two up to %u threads", of_threads[k], value,
+                       WEBGPU_MOST_THREADS);
         }
     const uint32_t lanes = p->gpu.gemv_lanes;
     if (!is_power(lanes) || lanes > p->gpu.gemv_threads)

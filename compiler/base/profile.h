@@ -14,6 +14,8 @@ extern const char *const matrix_unit_name[MATRIX_COUNT];
 
 enum target_kind { TARGET_CPU, TARGET_GPU, TARGET_WEBGPU };
 enum { PROFILE_MAX_FLAGS = 24, PROFILE_MAX_TILES = 24 };
+/* Of a group, which has a power of two of them: every adapter offers so many. */
+enum { WEBGPU_MOST_THREADS = 256 };
 /* of what is multiplied */
 enum matrix_format { MATRIX_F16 /* and bf16 */, MATRIX_F8, MATRIX_F32, MATRIX_I8, MATRIX_I4, N_MATRIX_FORMATS };
 

@@ -453,8 +453,8 @@ static struct gemv_shape choose_shape(const struct chooser *c)
     while (lanes > LEAST_LANES && lanes / 2 >= units) lanes /= 2;
     const struct gemv_shape s = { kernel_chosen(given, PARAM_ROWS, t->gpu.gemv_rows), kernel_chosen(given, PARAM_LANES, lanes),
                                   kernel_chosen(given, PARAM_THREADS, t->gpu.gemv_threads) };
-    if (given && (!is_power(s.threads) || s.threads < 32 || s.threads > 256))
-        die_at(given->at, "threads is %u; a group of WebGPU has 32 to 256 of them, a power of two", s.threads);
+    if (given && (!is_power(s.threads) || s.threads < 32 || s.threads > WEBGPU_MOST_THREADS))
+        die_at(given->at, "threads is %u; a group of WebGPU has 32 to %u of them, a power of two", s.threads, WEBGPU_MOST_THREADS);
     if (given && (!is_power(s.lanes) || s.lanes > s.threads))
         die_at(given->at, "lanes is %u; a power of two of the group's %u can share a row", s.lanes, s.threads);
     if (given && (!s.rows || s.rows > MOST_ROWS))

@@ -28,9 +28,8 @@ function usage(message) {
   process.exit(2);
 }
 
-const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '-q': 'quiet', '--info': 'info', '--random-weights': 'randomWeights',
-                '--profile': 'profile',
-                '--help': 'help', '-h': 'help' };
+const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '--profile': 'profile',
+                '--random-weights': 'randomWeights', '-q': 'quiet', '--info': 'info', '--help': 'help', '-h': 'help' };
 const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
                 '--rows': 'rows', '--target': 'target', '--without': 'without' };
 const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
@@ -173,7 +172,8 @@ if (o.help) {
   process.exit(0);
 }
 try {
-  const gpu = await webgpu(o.profile), model = await load({ gpu, lazy: true, randomWeights: o.randomWeights, profile: o.profile, without: o.without });
+  const { randomWeights, profile: timed, without } = o;
+  const model = await load({ gpu: await webgpu(timed), lazy: true, randomWeights, profile: timed, without });
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);

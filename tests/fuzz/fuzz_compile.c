@@ -1,13 +1,10 @@
-/* fuzz_compile.c -- libFuzzer: any GGUF file goes through every stage from gguf to emit and pack, for a CPU and a GPU,
- * or ends in one error message.
+/* fuzz_compile.c -- libFuzzer: any GGUF file goes through every stage from gguf to emit and pack, for a CPU and a GPU
+ * or WebGPU, or ends in one error message.
  * What is accepted keeps what the stages promise each other: the graph's text reads back, places in arena and image do not collide, sources
  * hold no bytes of the file as they are, and the same input gives the same bytes.
  * The first bytes choose (enum choice), the rest is the file.  Seeds: files of tests/data, long ones cut: their weights may be missing. */
-#include "compiler/cpu/emit.h"
 #include "compiler/cpu/report.h"
-#include "compiler/gpu/emit.h"
 #include "compiler/product/header.h"
-#include "compiler/build/image.h"
 #include "compiler/product/vocab.h"
 #include "runtime/model/abi.h"
 #include <fcntl.h>
@@ -17,11 +14,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { N_KINDS = TARGET_WEBGPU + 1, N_NAMES = 16 };            /* choice GPU: from N_NAMES on for WebGPU */
 enum choice { CPU, GPU, FLAGS, CONTEXT, KV_TYPE, THREADS, N_CHOICES };
 enum { EXACT = 1, UNFUSED = 2, TWICE = 4, IMAGE = 8, HEADER_ONLY = 16 };
 #define GGUF_PREFIX N_CHOICES
 #include "mutate_gguf.h"
 #include "plan_check.h"
+#include "plan_sources.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -86,45 +85,15 @@ static void write_image(struct arena *a, const struct plan *p)
     if (f.offset != p->image_bytes) abort();
 }
 
-/* ---- sources ---- */
-
-/* A file's text cannot end the banner, nor put bytes there that a terminal obeys. */
-static void check_text(struct bytes t)
-{
-    for (size_t i = 0; i < t.size; i++) if ((t.data[i] < ' ' && t.data[i] != '\n') || t.data[i] == 0x7f) abort();
-    if (t.size < 2 || memcmp(t.data, "/*", 2) != 0) return;
-    const uint8_t *end = memmem(t.data + 2, t.size - 2, "*/", 2), *last = memmem(t.data, t.size, "compile alone:", 14),
-                  *again = memmem(t.data + 2, t.size - 2, "/*", 2);
-    if (!end || (last && end < last) || (again && again < end)) abort();
-}
-
-static struct bytes sources(struct arena *a, const struct plan *p, bool has_vocab)
-{
-    const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, p, "0123"), .options = "-", .compiler = "forgec",
-                                     .compile_command = "-", .has_vocab = has_vocab };
-    struct text t = { .arena = a };
-    if (!p->gpu) {
-        const struct bytes source = emit_cpu(a, p, &eo);
-        check_text(source);
-        return source;
-    }
-    const struct bytes kernels = emit_gpu(a, p, &eo), program = emit_gpu_program(a, p, &eo, 1000);
-    check_text(kernels);
-    check_text(program);
-    text_append(&t, (const char *)kernels.data, kernels.size);
-    text_append(&t, (const char *)program.data, program.size);
-    return (struct bytes){ (const uint8_t *)t.data, t.size };
-}
+/* ---- the pipeline ---- */
 
 static void check_plan_text(struct arena *a, const struct plan *p)
 {
     struct text t = { .arena = a };
-    if (!p->gpu) report_cpu(&t, p);                        /* a GPU's report needs compiled code */
+    if (!p->gpu && !p->web) report_cpu(&t, p);             /* a GPU's report needs compiled code */
     fuse_print(&t, p->fused);
     for (size_t i = 0; i < t.size; i++) if ((unsigned char)t.data[i] < ' ' && t.data[i] != '\n') abort();
 }
-
-/* ---- the pipeline ---- */
 
 static const char *target(struct arena *a, enum target_kind kind, uint32_t number)
 {
@@ -150,26 +119,29 @@ static void compile_for(struct arena *a, const struct graph *graph, const char *
     const struct plan *p = plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o);
     plan_check(a, p);
     check_plan_text(a, p);
-    const struct bytes text = sources(a, p, vocab.data);
+    const struct bytes text = plan_sources(a, p, vocab.data);
     if (choice[FLAGS] & TWICE)
-        same(text, sources(a, plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o), vocab.data));
+        same(text, plan_sources(a, plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o), vocab.data));
     for (uint32_t i = 0; i < p->model->n_weights; i++) pack_some(p, &p->model->weights[i]);
     const struct library library = { .plan = p, .prefix = "model", .product = "model.o", .embedded = true, .vocab = vocab,
                                      .build_hash = "0123", .n_kernels = 7 };
     if (choice[FLAGS] & IMAGE) {
-        check_text(emit_header(a, &library));
+        check_source(emit_header(a, &library));
         write_image(a, p);
     }
 }
 
+static enum target_kind gpu_of(const uint8_t *choice) { return choice[GPU] & N_NAMES ? TARGET_WEBGPU : TARGET_GPU; }
+
 /* Names are read once: reading all profiles takes longer than the pipeline. */
-static const char *name_of(enum target_kind kind, uint32_t number)
+static const char *name_of(enum target_kind kind, const uint8_t *choice)
 {
-    static const char *names[2][16];
+    const uint32_t number = choice[kind == TARGET_CPU ? CPU : GPU] % N_NAMES;
+    static const char *names[N_KINDS][N_NAMES];
     static struct arena *kept;
-    const char **name = &names[kind][number % 16];
+    const char **name = &names[kind][number];
     if (!kept) kept = arena_create();
-    if (!*name) *name = target(kept, kind, number % 16);
+    if (!*name) *name = target(kept, kind, number);
     return *name;
 }
 
@@ -181,15 +153,15 @@ static void compile(struct arena *a, const uint8_t *data, size_t size)
     const struct graph *graph = graph_build(a, model);
     check_graph(a, model, graph);
     const struct bytes vocab = vocab_build(a, file, model->n_vocab);
-    for (enum target_kind kind = TARGET_CPU; kind <= TARGET_GPU; kind++)
-        compile_for(a, graph, name_of(kind, choice[kind == TARGET_CPU ? CPU : GPU]), choice, vocab);
+    const enum target_kind kinds[] = { TARGET_CPU, gpu_of(choice) };
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) compile_for(a, graph, name_of(kinds[i], choice), choice, vocab);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < N_CHOICES) return 0;
-    for (enum target_kind kind = TARGET_CPU; kind <= TARGET_GPU; kind++)
-        name_of(kind, data[kind == TARGET_CPU ? CPU : GPU]);      /* none of them may die */
+    name_of(TARGET_CPU, data);                                     /* none of them may die */
+    name_of(gpu_of(data), data);
     struct arena *volatile a = arena_create();
     die_handler = on_die;
     if (setjmp(jump) == 0) compile(a, data, size);

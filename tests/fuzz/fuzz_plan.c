@@ -1,15 +1,13 @@
 /* fuzz_plan.c -- libFuzzer: any text is a plan, read as by --plan, or gets one error message.  What is accepted keeps its promises: places
  * do not collide, its text reads back as the same plan, and it can be emitted.
  * The first byte says the target and whether operations are fused.  Seeds: `--emit plan`. */
-#include "compiler/cpu/emit.h"
-#include "compiler/gpu/emit.h"
-#include "compiler/build/image.h"
 #include "compiler/plan/text.h"
 #include "plan_check.h"
+#include "plan_sources.h"
 #include <setjmp.h>
 #include <string.h>
 
-static const char *const targets[] = { "x86-64-v3", "gfx1151", "gfx942", "sm_90" };
+static const char *const targets[] = { "x86-64-v3", "gfx1151", "gfx942", "sm_90", "webgpu" };
 enum { N_TARGETS = COUNT_OF(targets), CONTEXT = 100 };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -52,17 +50,6 @@ static const char *text_of(struct arena *a, const struct plan *p)
     return text_str(&t);
 }
 
-static void emit(struct arena *a, const struct plan *p)
-{
-    const struct emit_options o = { .model_hash = "0123", .weights_hash = image_hash(a, p, ""), .options = "-", .compiler = "-",
-                                    .compile_command = "-" };
-    if (!p->gpu) emit_cpu(a, p, &o);
-    else {
-        emit_gpu(a, p, &o);
-        emit_gpu_program(a, p, &o, 1000);
-    }
-}
-
 static void take(struct arena *a, uint8_t first, const char *text)
 {
     const struct plan_text *t = plan_text_read(a, "plan", text);
@@ -75,7 +62,7 @@ static void take(struct arena *a, uint8_t first, const char *text)
     const struct plan *same = plan_of(a, first, again);
     plan_text_check(same, again);
     if (strcmp(printed, text_of(a, same)) != 0) abort();
-    if (first & 0x80) emit(a, p);                                          /* takes longer than all the rest */
+    if (first & 0x80) plan_sources(a, p, false);                           /* takes longer than all the rest */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,11 +4,9 @@
  * experts, $FUZZ_EXPERTS.  Seeds: targets/, models/ and `--emit graph`.
  * Edits know lines, keys, values and the wiring's names: they take lines and words from other lines, and values at the edges.
  * Files go into a folder below $TMPDIR that is removed at the end. */
-#include "compiler/cpu/emit.h"
-#include "compiler/gpu/emit.h"
-#include "compiler/build/image.h"
 #include "compiler/base/resource.h"
 #include "plan_check.h"
+#include "plan_sources.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -67,25 +65,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- what is accepted goes on ---- */
 
-static void check_text(struct bytes t)
-{
-    for (size_t i = 0; i < t.size; i++) if ((t.data[i] < ' ' && t.data[i] != '\n') || t.data[i] == 0x7f) abort();
-    const uint8_t *end = memmem(t.data, t.size, "*/", 2), *last = memmem(t.data, t.size, "compile alone:", 14);
-    if (t.size > 1 && memcmp(t.data, "/*", 2) == 0 && last && (!end || end < last)) abort();         /* a value ended the banner */
-}
-
 static void plan_and_emit(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *p)
 {
     const struct plan_options o = { .n_ctx = 100 };
     const struct plan *plan = plan_make(a, g, level, p, &o);
-    const struct emit_options eo = { .model_hash = "0123", .weights_hash = image_hash(a, plan, ""), .options = "-", .compiler = "-",
-                                     .compile_command = "-" };
     plan_check(a, plan);
-    if (!plan->gpu) check_text(emit_cpu(a, plan, &eo));
-    else {
-        check_text(emit_gpu(a, plan, &eo));
-        check_text(emit_gpu_program(a, plan, &eo, 1000));
-    }
+    plan_sources(a, plan, false);
 }
 
 static void use_graph(struct arena *a, const struct graph *g)

@@ -3,6 +3,7 @@
 #ifndef FORGEC_PLAN_CHECK_H
 #define FORGEC_PLAN_CHECK_H
 #include "compiler/gpu/choose.h"
+#include "compiler/web/choose.h"
 #include "runtime/model/abi.h"
 
 #include <stdlib.h>
@@ -38,15 +39,37 @@ static void places_of_groups(struct places *s, const struct plan *p)
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         places_add(s, &p->groups[i].stage_f32, p->chunk, i, i);
         places_add(s, &p->groups[i].stage_packed, p->chunk, i, i);
-        if (!p->gpu) continue;
-        places_add(s, &p->gpu->groups[i].stage_f16, p->chunk, i, i);
-        places_add(s, &p->gpu->groups[i].stage_bf16, p->chunk, i, i);
+        if (p->gpu) {
+            places_add(s, &p->gpu->groups[i].stage_f16, p->chunk, i, i);
+            places_add(s, &p->gpu->groups[i].stage_bf16, p->chunk, i, i);
+        }
+        if (p->web) {
+            const struct web_group *g = &p->web->groups[i];
+            const struct buffer *const of_group[] = { &g->normed, &g->staged, &g->rows_in, &g->rows };
+            for (size_t k = 0; k < COUNT_OF(of_group); k++) places_add(s, of_group[k], p->chunk, i, i);
+        }
     }
+}
+
+/* What follows the values, in the order of its places. */
+static void check_areas(const struct plan *p)
+{
+    const uint64_t logits = (uint64_t)p->model->n_out * 4;
+    if (p->web) {
+        const struct web_plan *w = p->web;
+        if (p->parts_offset > w->maxima || w->maxima > w->sample || (w->scores && (w->scores < w->maxima || w->scores > w->sample)) ||
+            w->sample > w->logits || w->logits + logits * w->logits_rows > p->arena_bytes) abort();
+    } else if (p->gpu) {
+        const struct gpu_plan *g = p->gpu;
+        if (p->parts_offset > g->parts_ml || g->parts_ml > g->zero || g->zero + g->zero_bytes > g->sample_scratch ||
+            g->logits + logits * g->logits_rows > p->arena_bytes) abort();
+    } else if (p->parts_offset > p->scratch_offset || p->scratch_y > p->scratch_stride ||
+               p->scratch_offset + p->scratch_stride * p->options.max_threads > p->arena_bytes) abort();
 }
 
 static void check_arena(struct arena *a, const struct plan *p)
 {
-    const bool turns = !p->gpu && p->fused->graph->n_rotations;
+    const bool turns = !p->gpu && !p->web && p->fused->graph->n_rotations;
     const uint64_t values_end = turns ? p->rotations[0].table : p->parts_offset;
     struct places s = { .most = 2000 };
     s.list = arena_array(a, struct place_of, s.most);
@@ -59,11 +82,7 @@ static void check_arena(struct arena *a, const struct plan *p)
             if (x->born <= y->dies && y->born <= x->dies && x->begin < y->end && y->begin < x->end) abort();
         }
     }
-    if (p->gpu && (p->parts_offset > p->gpu->parts_ml || p->gpu->parts_ml > p->gpu->zero ||
-                   p->gpu->zero + p->gpu->zero_bytes > p->gpu->sample_scratch ||
-                   p->gpu->logits + (uint64_t)p->model->n_vocab * 4 * p->gpu->logits_rows > p->arena_bytes)) abort();
-    if (!p->gpu && (p->parts_offset > p->scratch_offset || p->scratch_y > p->scratch_stride ||
-                    p->scratch_offset + p->scratch_stride * p->options.max_threads > p->arena_bytes)) abort();
+    check_areas(p);
 }
 
 static void check_image(struct arena *a, const struct plan *p)
