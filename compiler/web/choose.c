@@ -97,13 +97,22 @@ static uint64_t take(struct plan *p, uint64_t bytes)
     return at;
 }
 
+/* One workgroup stores a head's key and value then: the one cut's. */
+bool web_turns(const struct plan *p, const struct group *g)
+{
+    const struct node *n = g->node;
+    return g->has_heads && ATTENTION_CUTS(n->heads, n->inputs[1]->heads, n->attr.head_dim) == 1 &&
+           !(p->options.kv == KV_TYPE_Q8_0 && n->attr.head_dim % 64);                       /* by atomics: kv.wgsl */
+}
+
 uint32_t web_splits(const struct plan *p, const struct node *n)
 {
     enum { POSITIONS = 64 };                 /* of a split at least */
     const uint32_t kv = n->inputs[1]->heads, groups = kv * ATTENTION_CUTS(n->heads, kv, n->attr.head_dim),
                    wanted = (p->profile->gpu.attention_splits + groups - 1) / groups,
-                   window = plan_window(p, n), most = ((window ? window : p->options.n_ctx) + POSITIONS - 1) / POSITIONS;
-    return wanted < most ? wanted : most;
+                   window = plan_window(p, n), positions = window && window < p->options.n_ctx ? window : p->options.n_ctx,
+                   most = (positions + POSITIONS - 1) / POSITIONS;
+    return positions <= ATTENTION_ALONE ? 1 : wanted < most ? wanted : most;
 }
 
 static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
@@ -534,18 +543,23 @@ static const struct node *query_of(const struct chooser *c)
 }
 
 /* Heads as the projection left them: normed, rotated and stored. */
-static void choose_heads(const struct chooser *c)
+static void does_heads(const struct chooser *c, struct kernel_draft *d)
 {
     static const char *const names[] = { "q", "k", "v" };
     const struct head_chain *h = c->group->heads;
-    struct kernel_draft d = begin_attention(c, TEMPLATE_heads, "heads");
-    const char *rotation = rotation_text(c, &d, h[0].rope);
+    const char *rotation = rotation_text(c, d, h[0].rope);
     for (uint32_t i = 0; i < 3; i++) {
-        const char *norm = h[i].norm ? arena_printf(c->arena, ", headnorm %s, eps %.9g", vector_text(c, &d, h[i].norm->weight),
+        const char *norm = h[i].norm ? arena_printf(c->arena, ", headnorm %s, eps %.9g", vector_text(c, d, h[i].norm->weight),
                                                     (double)(float)h[i].norm->attr.eps) : "";
-        kernel_does(&d, "heads of %s: %s%s%s", names[i], value_text(c, h[i].raw), norm, h[i].store ? ", into the state" : "");
+        kernel_does(d, "heads of %s: %s%s%s", names[i], value_text(c, h[i].raw), norm, h[i].store ? ", into the state" : "");
     }
-    kernel_does(&d, "%s", rotation);
+    kernel_does(d, "%s", rotation);
+}
+
+static void choose_heads(const struct chooser *c)
+{
+    struct kernel_draft d = begin_attention(c, TEMPLATE_heads, "heads");
+    does_heads(c, &d);
     d.kernel.grid_x = (c->group->node->heads + 2 * keys_of(c)->heads + HEADS_EACH - 1) / HEADS_EACH;
     end(c, &d);
 }
@@ -558,7 +572,17 @@ static void choose_merge(const struct chooser *c)
                 (ull)c->plan->web->maxima, value_text(c, n));
     d.kernel.grid_tokens = 0;
     d.kernel.grid_x = n->heads;
+    d.launch.past = ATTENTION_ALONE;
     end(c, &d);
+}
+
+/* Workgroup memory of attention.wgsl, as its constants have it. */
+static uint32_t attention_bytes(uint32_t heads, uint32_t head_dim, uint32_t threads)
+{
+    uint32_t team = 1;
+    while (2 * team <= head_dim / 8) team *= 2;
+    const uint32_t teams = threads / team, items = 8 * threads > teams * head_dim ? 8 * threads : teams * head_dim;
+    return 4 * (items + heads * head_dim + 8 * teams + 2 * heads * teams + ATTENTION_HEADS_EACH * head_dim + threads);
 }
 
 static void choose_decode(const struct chooser *c)
@@ -566,6 +590,8 @@ static void choose_decode(const struct chooser *c)
     const struct node *n = c->group->node;
     const uint32_t splits = web_splits(c->plan, n);
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_decode, "attention_token");
+    const bool turns = web_turns(c->plan, c->group);
+    if (turns) does_heads(c, &d);
     does_scores(c, &d);
     does_sinks(c, &d);
     kernel_does(&d, "query %s -> %s", value_text(c, query_of(c)), splits == 1 ? value_text(c, n)
@@ -576,8 +602,8 @@ static void choose_decode(const struct chooser *c)
     d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.attention_threads;
     d.kernel.param[PARAM_SPLITS] = splits;
     d.kernel.grid_x = keys_of(c)->heads * ATTENTION_CUTS(n->heads, keys_of(c)->heads, n->attr.head_dim) * splits;
-    d.kernel.lds_bytes = ATTENTION_BYTES(ATTENTION_HEADS(n->heads, keys_of(c)->heads, n->attr.head_dim), d.kernel.param[PARAM_THREADS],
-                                         n->attr.head_dim);
+    d.kernel.lds_bytes = attention_bytes(ATTENTION_HEADS(n->heads, keys_of(c)->heads, n->attr.head_dim), n->attr.head_dim,
+                                         d.kernel.param[PARAM_THREADS]);
     end(c, &d);
     if (splits > 1) choose_merge(c);
 }
@@ -624,7 +650,7 @@ static void choose_attention(const struct chooser *c)
         choose_step(c, TEMPLATE_weighted_sum);
         return;
     }
-    if (c->group->has_heads) choose_heads(c);
+    if (c->group->has_heads && (c->prefill || !web_turns(c->plan, c->group))) choose_heads(c);
     if (c->prefill) choose_chunk(c);
     else choose_decode(c);
 }

@@ -39,6 +39,8 @@ enum { WEB_FEW = 8 };
 uint32_t web_tiles(const struct group *g, const struct gpu_run *r);
 /* The f32 rows that prefill's products of floats read. */
 struct web_place web_input_floats(const struct plan *p, const struct group *g);
+/* Does decode's attention norm, rotate and store the token's heads itself? */
+bool web_turns(const struct plan *p, const struct group *g);
 /* Splits of decode's attention. */
 uint32_t web_splits(const struct plan *p, const struct node *attention);
 #endif

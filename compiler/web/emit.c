@@ -60,7 +60,7 @@ static void add_state(cJSON *of, const struct plan *p, const struct launch *l)
     add_number(of, !s ? 0 : values ? values + s[1].bytes : s->bytes);
 }
 
-/* [kernel, groups, tokens of a group or 0, slices, tail, [least, most] rows or 0, [state, bytes], [slots]]; a slot is the piece of
+/* [kernel, groups, tokens of a group or 0, slices, tail, [least, most] rows or 0, past, [state, bytes], [slots]]; a slot is the piece of
  * `vectors` where a vector begins, or of a matrix [offset, bytes]. */
 static cJSON *launch_json(struct arena *a, const struct plan *p, const struct launch *l, struct vectors *v)
 {
@@ -77,6 +77,7 @@ static cJSON *launch_json(struct arena *a, const struct plan *p, const struct la
     cJSON_AddItemToArray(o, range);
     add_number(range, k->param[PARAM_LEAST]);
     add_number(range, l->most ? l->most : k->param[PARAM_MOST]);
+    add_number(o, l->past);
     cJSON_AddItemToArray(o, state);
     cJSON_AddItemToArray(o, slots);
     add_state(state, p, l);

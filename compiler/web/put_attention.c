@@ -41,20 +41,27 @@ static const char *use_heads(struct writer *w, uint32_t head_dim)
     return by;
 }
 
-void web_put_heads(struct writer *w)
+/* The rotation, as `turns`, and the rows of q, k and v with the weights of their norms, as arguments. */
+static const char *put_raw(struct writer *w, const char *t)
 {
     const struct head_chain *h = w->group->heads;
-    const struct node *n = w->group->node, *rope = h[0].rope, *norm = h[0].norm ? h[0].norm : h[1].norm;
-    const uint32_t dim = n->attr.head_dim;
+    const struct node *rope = h[0].rope, *norm = h[0].norm ? h[0].norm : h[1].norm;
     const struct rotation_plan *r = rope ? &w->plan->rotations[rope->rotation] : NULL;
-    const char *by = use_heads(w, dim);
     web_put(w, "let turns = rotation(%s, %s, %uu, %uu, %s);", r ? web_vector_at(w, r->hi) : "0u", r ? web_vector_at(w, r->lo) : "0u",
             r ? r->block : 1, r ? rope->attr.n_rot : 0, r && rope->attr.neox ? "true" : "false");
-    web_put(w, "heads_finish_%s_%s(%s, %s, %s, %s, %s, %s, turns, %s, %s, %uu, step.n_past + t, %uu, group.x, thread);", kv_of(w), by,
-            web_value(w, h[0].raw, "t"), web_value(w, h[1].raw, "t"), web_value(w, h[2].raw, "t"),
-            web_vector(w, h[0].norm ? h[0].norm->weight : NULL), web_vector(w, h[1].norm ? h[1].norm->weight : NULL),
-            web_float(w, norm ? norm->attr.eps : 0), plane(w, n, false, keys_of(w)->heads, dim), plane(w, n, true, keys_of(w)->heads, dim),
-            n->heads, state_ring(plan_state(w->plan, n)));
+    return arena_printf(w->arena, "%s, %s, %s, %s, %s, %s", web_value(w, h[0].raw, t), web_value(w, h[1].raw, t), web_value(w, h[2].raw, t),
+                        web_vector(w, h[0].norm ? h[0].norm->weight : NULL), web_vector(w, h[1].norm ? h[1].norm->weight : NULL),
+                        web_float(w, norm ? norm->attr.eps : 0));
+}
+
+void web_put_heads(struct writer *w)
+{
+    const struct node *n = w->group->node;
+    const uint32_t dim = n->attr.head_dim;
+    const char *by = use_heads(w, dim), *raw = put_raw(w, "t");
+    web_put(w, "heads_finish_%s_%s(%s, turns, %s, %s, %uu, step.n_past + t, %uu, group.x, thread);", kv_of(w), by, raw,
+            plane(w, n, false, keys_of(w)->heads, dim), plane(w, n, true, keys_of(w)->heads, dim), n->heads,
+            state_ring(plan_state(w->plan, n)));
 }
 
 /* Rows of K or V as they are. */
@@ -84,7 +91,7 @@ static void use_attention(struct writer *w, const char *path, uint32_t head_dim)
 {
     const struct node *n = w->group->node;
     web_constant(w, "HEADS", ATTENTION_HEADS(n->heads, keys_of(w)->heads, n->attr.head_dim));
-    web_constant(w, "HEADS_EACH", HEADS_EACH);
+    web_constant(w, "HEADS_EACH", ATTENTION_HEADS_EACH);
     web_constant(w, "HEAD_DIM", head_dim);
     web_use(w, path, (struct web_words){ .kv = kv_of(w), .state = "words" });
 }
@@ -102,9 +109,15 @@ static void put_decode(struct writer *w)
     const uint32_t splits = w->kernel->param[PARAM_SPLITS], cuts = ATTENTION_CUTS(n->heads, keys_of(w)->heads, n->attr.head_dim);
     use_attention(w, "attention.wgsl", n->attr.head_dim);
     put_planes(w);
-    web_put(w, "attention_decode_%s(%s, k, v, %s, %s, %uu, %uu, step.n_past, group.x / %uu, group.x / %uu %% %uu, group.x %% %uu, %uu, "
-               "thread);", kv_of(w), attention_of(w), web_value(w, query_of(w), "0u"), web_value(w, n, "0u"),
-            (uint32_t)(w->plan->parts_offset / 4), (uint32_t)(w->plan->web->maxima / 4), splits * cuts, splits, cuts, splits, splits);
+    const char *to = arena_printf(w->arena, "k, v, %s, %uu, %uu, step.n_past", web_value(w, n, "0u"),
+                                  (uint32_t)(w->plan->parts_offset / 4), (uint32_t)(w->plan->web->maxima / 4));
+    if (web_turns(w->plan, w->group)) {
+        web_put(w, "let raw = raw_heads(%s);", put_raw(w, "0u"));
+        web_put(w, "attention_whole_%s_words(%s, raw, turns, %s, group.x / %uu, group.x %% %uu, %uu, thread);", kv_of(w), attention_of(w), to,
+                splits, splits, splits);
+    } else
+        web_put(w, "attention_decode_%s(%s, %s, %s, group.x / %uu, group.x / %uu %% %uu, group.x %% %uu, %uu, thread);", kv_of(w),
+                attention_of(w), web_value(w, query_of(w), "0u"), to, splits * cuts, splits, cuts, splits, splits);
 }
 
 static void put_merge(struct writer *w)

@@ -6,11 +6,12 @@ const STEP_BYTES = 16, SAMPLING_BYTES = 64, LAUNCH_BYTES = 256, FIRST_MATRIX = 6
 const TAIL_AT = 16;                                    // word of struct forge_launch in templates/webgpu/launch.wgsl
 const FAILED_AT = 6, RANDOM_AT = 8;                    // words of `sampling` in templates/webgpu/sample.wgsl
 const BUFFER_MOST = 2 ** 30;                           // of weights
+const SUBGROUP_MOST = 32;
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
 
 /** Launches of kernels.json by name. */
-const launchOf = ([kernel, groups, tokens, slices, tail, [least, most], [state, stateBytes], slots]) =>
-  ({ kernel, groups, tokens, slices, tail, least, most: most || Infinity, state, stateBytes, slots });
+const launchOf = ([kernel, groups, tokens, slices, tail, [least, most], past, [state, stateBytes], slots]) =>
+  ({ kernel, groups, tokens, slices, tail, least, most: most || Infinity, past, state, stateBytes, slots });
 const up = (n, to) => Math.ceil(n / to) * to;
 
 /** The 256 bits that runtime/run/random.h makes of a seed by splitmix64, as 8 words. */
@@ -29,9 +30,44 @@ function randomState(seed) {
   return words;
 }
 
+/** A module for subgroups of so many, as subgroups.wgsl says; 1: for none. */
+export function withSubgroups(code, size) {
+  if (size === 1 || !code.includes('const SUBGROUP = 1u;')) return code;
+  return `enable subgroups;\n${code.replace('const SUBGROUP = 1u;', `const SUBGROUP = ${size}u;`)
+    .replace(/(fn across\w*\(x: \w+, apart: u32\) -> \w+ \{ return )x;/g, '$1subgroupShuffleXor(x, apart);')}`;
+}
+
+/** The size of the device's subgroups that modules may count on, or 1 where they have none that are runs of neighbours: it asks. */
+export async function subgroupsOf(device, { subgroupMinSize = 1 }) {
+  const size = Math.min(2 ** Math.floor(Math.log2(subgroupMinSize)), SUBGROUP_MOST);
+  if (!device.features.has('subgroups') || size < 4) return 1;
+  const code = `enable subgroups;
+    @group(0) @binding(0) var<storage, read_write> others: atomic<u32>;
+    @compute @workgroup_size(256) fn main(@builtin(local_invocation_index) thread: u32) {
+      var other = 0u;
+      for (var apart = 1u; apart < ${size}u; apart *= 2u) { other |= subgroupShuffleXor(thread, apart) ^ thread ^ apart; }
+      if (other != 0u) { atomicAdd(&others, 1u); }
+    }`;
+  const { STORAGE, COPY_SRC, COPY_DST, MAP_READ } = GPUBufferUsage;
+  const others = device.createBuffer({ size: 4, usage: STORAGE | COPY_SRC }), back = device.createBuffer({ size: 4, usage: COPY_DST | MAP_READ });
+  const compute = { module: device.createShaderModule({ code }), entryPoint: 'main' };
+  const pipeline = await device.createComputePipelineAsync({ layout: 'auto', compute });
+  const encoder = device.createCommandEncoder(), pass = encoder.beginComputePass();
+  pass.setPipeline(pipeline);
+  pass.setBindGroup(0, device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries: [{ binding: 0, resource: { buffer: others } }] }));
+  pass.dispatchWorkgroups(64);
+  pass.end();
+  encoder.copyBufferToBuffer(others, 0, back, 0, 4);
+  device.queue.submit([encoder.finish()]);
+  await back.mapAsync(GPUMapMode.READ);
+  const [wrong] = new Uint32Array(back.getMappedRange().slice(0));
+  for (const buffer of [others, back]) buffer.destroy();
+  return wrong ? 1 : size;
+}
+
 export class GpuEngine {
   #facts; #files; #memory; #ModelError; #options; #plan; #code;
-  #adapter; #device; #buffers; #pipelines; #lists; #failure = null;
+  #adapter; #device; #subgroup = 1; #buffers; #pipelines; #lists; #failure = null;
   #seeded = false; #logitsOf = -1; #batch = 1;
 
   /** parts: of model.js: facts, files, memory, logitsAt, ModelError; options: those of load(). */
@@ -106,7 +142,8 @@ export class GpuEngine {
     requiredLimits.maxComputeWorkgroupStorageSize = Math.min(has.maxComputeWorkgroupStorageSize, 32768);
     requiredLimits.maxStorageBuffersPerShaderStage = Math.max(8, need('maxStorageBuffersPerShaderStage', this.#mostBuffers(),
                                                                      'buffers for a kernel'));
-    const requiredFeatures = this.#options.profile ? ['timestamp-query'] : [];
+    const subgroups = this.#options.subgroups !== false && this.#adapter.features.has('subgroups');
+    const requiredFeatures = [...(this.#options.profile ? ['timestamp-query'] : []), ...(subgroups ? ['subgroups'] : [])];
     if (this.#options.profile && !this.#adapter.features.has('timestamp-query'))
       throw this.#error('no_timestamps', 'This GPU, or its driver, gives no times of kernels.');
     this.#device = await this.#adapter.requestDevice({ requiredLimits, requiredFeatures });
@@ -117,6 +154,7 @@ export class GpuEngine {
     this.#device.addEventListener?.('uncapturederror', ({ error }) => {
       this.#failure ??= this.#error('failed', `WebGPU refused a step: ${error.message}`, error);
     });
+    this.#subgroup = await subgroupsOf(this.#device, this.#adapter.info ?? {});
   }
 
   #launches() {
@@ -167,7 +205,7 @@ export class GpuEngine {
   /** The pipeline of a kernel, compiled once. */
   #pipeline(name) {
     if (!this.#pipelines.has(name)) {
-      const module = this.#device.createShaderModule({ label: name, code: this.#code.get(name) });
+      const module = this.#device.createShaderModule({ label: name, code: withSubgroups(this.#code.get(name), this.#subgroup) });
       const compiled = this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main' } });
       this.#pipelines.set(name, compiled.catch((error) => {
         throw this.#failure ?? this.#error('failed', `The kernel ${name} cannot be compiled here: ${error.message}`, error);
@@ -255,10 +293,10 @@ export class GpuEngine {
 
   // ---- steps ----
 
-  #encode(pass, launches, nTokens, nLogits) {
-    for (const { pipeline, group, groups, tokens, slices, tail, least, most } of launches) {
+  #encode(pass, launches, nPast, nTokens, nLogits) {
+    for (const { pipeline, group, groups, tokens, slices, tail, least, most, past } of launches) {
       const wanted = tail ? nLogits : nTokens, rows = tokens ? Math.ceil(wanted / tokens) : 1;
-      if (rows === 0 || wanted < least || wanted > most) continue;
+      if (rows === 0 || wanted < least || wanted > most || nPast < past) continue;
       pass.setPipeline(pipeline);
       pass.setBindGroup(0, group);
       pass.dispatchWorkgroups(groups, rows, slices);
@@ -276,7 +314,7 @@ export class GpuEngine {
     queue.writeBuffer(text, 4 * nPast, Uint32Array.from(tokens));
     queue.writeBuffer(step, 0, Uint32Array.of(tokens.length, nPast, nLogits));
     const encoder = this.#device.createCommandEncoder(), pass = encoder.beginComputePass();
-    this.#encode(pass, launches, tokens.length, nLogits);
+    this.#encode(pass, launches, nPast, tokens.length, nLogits);
     pass.end();
     queue.submit([encoder.finish()]);
     this.tokens.push(...tokens);
@@ -392,8 +430,8 @@ export class GpuEngine {
     const [decode, sample] = [steps ? await this.#list('decode') : null, await this.#list('sample')];
     const encoder = this.#device.createCommandEncoder(), pass = encoder.beginComputePass(), at = this.tokens.length;
     for (let i = 0; i < n; i++) {
-      this.#encode(pass, sample, 1, 1);
-      if (i < steps) this.#encode(pass, decode, 1, 1);
+      this.#encode(pass, sample, at + i, 1, 1);
+      if (i < steps) this.#encode(pass, decode, at + i, 1, 1);
     }
     pass.end();
     const { text, sampling } = this.#buffers;
@@ -476,7 +514,7 @@ export class GpuEngine {
       launches.forEach((launch, i) => {
         const timestampWrites = { querySet, beginningOfPassWriteIndex: 2 * i, endOfPassWriteIndex: 2 * i + 1 };
         const pass = encoder.beginComputePass({ timestampWrites });
-        this.#encode(pass, [launch], nTokens, 1);
+        this.#encode(pass, [launch], this.tokens.length, nTokens, 1);
         pass.end();
       });
       encoder.resolveQuerySet(querySet, 0, n, resolved, 0);
@@ -510,6 +548,7 @@ export class GpuEngine {
   about() {
     const info = this.#adapter?.info ?? {}, sum = [this.#plan.arenaBytes, this.#plan.stateBytes, this.#plan.imageBytes];
     const name = [info.vendor, info.architecture, info.description || info.device].filter(Boolean).join(' ');
-    return { device: `WebGPU on ${name || 'a GPU without a name'}, products of int8`, memoryBytes: sum.reduce((a, b) => a + b, 0) };
+    const how = this.#subgroup > 1 ? `subgroups of ${this.#subgroup}` : 'no subgroups';
+    return { device: `WebGPU on ${name || 'a GPU without a name'}, products of int8, ${how}`, memoryBytes: sum.reduce((a, b) => a + b, 0) };
   }
 }

@@ -29,7 +29,7 @@ function usage(message) {
 }
 
 const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '--profile': 'profile',
-                '--random-weights': 'randomWeights', '-q': 'quiet', '--info': 'info', '--help': 'help', '-h': 'help' };
+                '--random-weights': 'randomWeights', '--no-subgroups': 'noSubgroups', '-q': 'quiet', '--info': 'info', '--help': 'help', '-h': 'help' };
 const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
                 '--rows': 'rows', '--target': 'target', '--without': 'without' };
 const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
@@ -173,7 +173,7 @@ if (o.help) {
 }
 try {
   const { randomWeights, profile: timed, without } = o;
-  const model = await load({ gpu: await webgpu(timed), lazy: true, randomWeights, profile: timed, without });
+  const model = await load({ gpu: await webgpu(timed), lazy: true, randomWeights, profile: timed, without, subgroups: !o.noSubgroups });
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);

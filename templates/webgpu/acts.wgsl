@@ -12,23 +12,32 @@
  * with a barrier, and nobody may still read what was there.  Columns from cols to the next multiple of 64 are zero.
  * at: the word of the arena where the row begins; weight: the piece of WEIGHTS where the norm's weights begin, [cols] f32. */
 // include templates/webgpu/unit.wgsl
+// include templates/webgpu/reduce.wgsl
 
 var<workgroup> group_sums: array<f32, THREADS>;
 var<workgroup> group_parts: array<f32, 16>;
 
-/* The sum of x over the group, the same in all invocations: 16 of them sum a 16th each, then each all of these. */
+/* The sum of x over the group, the same in all invocations: of subgroups, which then are 16 at most, or 16 invocations sum a 16th each; then
+ * each all of these.  Who writes the parts anew has met a barrier before, behind all who read them here. */
 fn group_sum(x: f32, thread: u32) -> f32 {
-    group_sums[thread] = x;
-    workgroupBarrier();
-    if (thread < 16u) {
-        var part = 0.0;
-        for (var i = 0u; i < THREADS / 16u; i++) { part += group_sums[16u * i + thread]; }
-        group_parts[thread] = part;
+    const parts = min(16u, THREADS / SUBGROUP);
+    if (THREADS / SUBGROUP <= 16u) {
+        let part = run_sum(x, SUBGROUP);
+        workgroupBarrier();
+        if (thread % SUBGROUP == 0u) { group_parts[thread / SUBGROUP] = part; }
+    } else {
+        group_sums[thread] = x;
+        workgroupBarrier();
+        if (thread < 16u) {
+            var part = 0.0;
+            for (var i = 0u; i < THREADS / 16u; i++) { part += group_sums[16u * i + thread]; }
+            group_parts[thread] = part;
+        }
     }
     workgroupBarrier();
     var sum = 0.0;
-    for (var i = 0u; i < 16u; i++) { sum += group_parts[i]; }
-    return sum;                                  /* who writes the parts anew has met a barrier before, behind all who read them here */
+    for (var i = 0u; i < parts; i++) { sum += group_parts[i]; }
+    return sum;
 }
 
 fn arena_f32(at: u32) -> f32 { return bitcast<f32>(arena[at]); }
@@ -66,6 +75,7 @@ var<workgroup> quad_tops: array<u32, THREADS>;
 var<workgroup> quad_sums: array<u32, THREADS>;
 /* Runs of four columns that an invocation has of a row of ACTS_UNITS. */
 const ACTS_TURNS = (16u * ACTS_UNITS + THREADS - 1u) / THREADS;
+const ACTS_AHEAD = min(ACTS_TURNS, 8u);          /* whose loads go together */
 
 /* The largest size in four columns as bits, whose order is the floats': a NaN is above all of them. */
 fn quad_top(v: vec4f) -> u32 {
@@ -79,7 +89,17 @@ fn quad_q(v: vec4f, to_q: f32) -> u32 { return pack4xI8(vec4i(round(v * to_q)));
 /* Four columns as int8; the scale of their block of 32, which eight neighbouring invocations have, d = max|x| / 127; and of the first of
  * those the sums of the block's halves.  Called by all invocations of the group. */
 struct block_part { q: u32, d: f32, sums: u32 }
+fn block_part_across(v: vec4f) -> block_part {
+    var bits = quad_top(v);
+    for (var apart = 1u; apart < 8u; apart *= 2u) { bits = max(bits, across_bits(bits, apart)); }
+    let top = block_top(bits);
+    let q = quad_q(v, 127.0 / top);
+    var half = bitcast<u32>(dot4I8Packed(q, 0x01010101u));
+    for (var apart = 1u; apart < 4u; apart *= 2u) { half += across_bits(half, apart); }
+    return block_part(q, top * (1.0 / 127.0), (half & 0xffffu) | (across_bits(half, 4u) << 16u));
+}
 fn block_part_of(v: vec4f, thread: u32) -> block_part {
+    if (SUBGROUP >= 8u) { return block_part_across(v); }
     let first = thread - thread % 8u;
     quad_tops[thread] = quad_top(v);
     workgroupBarrier();
@@ -105,9 +125,10 @@ fn acts_quad(v: vec4f, quad: u32, quads: u32, thread: u32) {
 }
 fn acts_of_row(at: u32, cols: u32, thread: u32) {
     let quads = 16u * ((cols + 63u) / 64u);
-    for (var i = 0u; i < ACTS_TURNS; i++) {
-        let quad = i * THREADS + thread;
-        acts_quad(row_quad(at, quad, cols), quad, quads, thread);
+    for (var first = 0u; first < ACTS_TURNS; first += ACTS_AHEAD) {
+        var row: array<vec4f, ACTS_AHEAD>;
+        for (var i = 0u; i < ACTS_AHEAD; i++) { row[i] = row_quad(at, (first + i) * THREADS + thread, cols); }
+        for (var i = 0u; i < ACTS_AHEAD; i++) { acts_quad(row[i], (first + i) * THREADS + thread, quads, thread); }
     }
     workgroupBarrier();
 }

@@ -1,19 +1,19 @@
 /* attention.wgsl -- attention of one token over the cache, with a streaming softmax, and what all ways of attention share.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135)
  *
- * A workgroup has up to HEADS query heads of one KV head, and of the positions one of `splits` parts.  It takes ATTENTION_TILE positions at
- * a time: K goes through workgroup memory, so that neighbours read neighbouring words and a row is then that of one invocation, or of a
- * few with a part of its columns each; V is read as it lies, four columns an invocation.  Both are read once for all heads.
- * There is no barrier across workgroups: sums of several splits are joined by a second kernel, attention_merge.
+ * A workgroup has up to HEADS query heads of one KV head, and of the positions one of `splits` parts.  Its teams of invocations have a few
+ * positions each at a time, of which they read keys and values once for all heads; they keep maxima and sums of their own, which are
+ * joined in the end.  There is no barrier across workgroups: sums of several splits are joined by a second kernel, attention_merge, unless
+ * the context is so short that one split has it alone.
  *
  * The module has
  *     var<storage, read_write> arena, state: array<u32>;
- *     var<storage, read> vectors: array<vec4u>;                   where there are sinks
+ *     var<storage, read> vectors: array<vec4u>;                   where there are norms, rotations or sinks
  *     const THREADS                                64, 128 or 256
  *     const HEAD_DIM                               a multiple of 4, at most 256; of K and V
- *     const HEADS                                  HEADS THREADS is at most 2,112
- * Words: KV (kv.wgsl).  Workgroup memory, of attention_decode: 8,448 + HEADS (4 HEAD_DIM + 324) bytes at most, which is below 16,384 for 8
- * heads of 128, 6 of 192 and 5 of 256 dimensions.  attention_merge has none.
+ *     const HEADS                                  at most 8; of more than 128 columns 4
+ *     const HEADS_EACH                             of attention_whole: a power of two
+ * Words: KV and STATE (kv.wgsl).  Workgroup memory: sizes.h.  attention_merge has none.
  * Functions are called by all invocations of a group, in uniform control flow. */
 // include templates/webgpu/heads.wgsl
 
@@ -36,184 +36,214 @@ fn scores_capped(s: vec4f, cap: f32) -> vec4f {
 }
 fn score_capped(s: f32, cap: f32) -> f32 { return scores_capped(vec4f(s), cap).x; }
 
-const ATTENTION_TILE = 64u;                      /* positions */
-const ATTENTION_COLS = 32u;                      /* of K, at a time */
-const ATTENTION_STRIDE = ATTENTION_COLS + 1u;    /* odd: neighbours read other banks */
-const ATTENTION_PARTS = THREADS / ATTENTION_TILE;
-const ATTENTION_SLOTS = THREADS / (HEAD_DIM / 4u);               /* rows of V at a time */
-const ATTENTION_LANES = min(THREADS / HEADS, 16u);               /* invocations of a head's softmax */
-const ATTENTION_SUMMED = max(ATTENTION_TILE * ATTENTION_STRIDE / (4u * THREADS), 1u);         /* heads whose sums fit into the tile */
+/* A team of neighbouring invocations has a position at a time, each of them QUADS runs of four columns of it. */
+const TEAM_COLS = max(HEAD_DIM / 8u, 1u);
+const TEAM = 1u << firstLeadingBit(TEAM_COLS);
+const TEAMS = THREADS / TEAM;
+const QUADS = (HEAD_DIM / 4u + TEAM - 1u) / TEAM;
+const AHEAD = 4u;                                /* positions of a team whose loads go together */
+const ATTENTION_BLOCK = TEAMS * AHEAD;           /* positions of the group's teams */
+const TEAM_SCORES = AHEAD * HEADS;                    /* of a team */
+
+/* Contexts that the first split has alone: they need no merge. */
+const ATTENTION_ALONE = 256u;
 
 var<workgroup> attention_q: array<vec4f, HEADS * HEAD_DIM / 4u>;
-/* K; then, of a tile, the scores of each part; in the end sums of V. */
-var<workgroup> attention_tile: array<f32, ATTENTION_TILE * ATTENTION_STRIDE>;
-var<workgroup> attention_weights: array<f32, HEADS * ATTENTION_TILE>;
-var<workgroup> attention_lane: array<f32, HEADS * ATTENTION_LANES>;
-var<workgroup> attention_head: array<f32, HEADS>;
+/* Of teams that are longer than a subgroup eight scores of each subgroup; in the end sums of V. */
+var<workgroup> attention_items: array<f32, max(8u * THREADS, TEAMS * HEAD_DIM)>;
+var<workgroup> attention_scores: array<f32, 8u * TEAMS>;
+/* [HEADS][TEAMS]; then, of each head, the first one's. */
+var<workgroup> attention_tops: array<f32, HEADS * TEAMS>;
+var<workgroup> attention_totals: array<f32, HEADS * TEAMS>;
 
 /* Query heads of a KV head, in cuts of HEADS. */
 fn attention_cuts(n_head: u32, n_head_kv: u32) -> u32 { return (n_head / n_head_kv + HEADS - 1u) / HEADS; }
-
-/* Columns first .. of K, for positions tile .. of the split; those beyond its end repeat the last one. */
-fn attention_put_k_KV(k: kv_plane, kv_head: u32, tile: u32, end: u32, ring: u32, first: u32, thread: u32) {
-    for (var turn = 0u; turn < ATTENTION_TILE * ATTENTION_COLS / 4u / THREADS; turn++) {        /* so many that loads go together */
-        let item = turn * THREADS + thread;
-        let p = item / (ATTENTION_COLS / 4u);
-        let c = item % (ATTENTION_COLS / 4u) * 4u;
-        if (first + c < HEAD_DIM) {
-            let x = kv_load_KV(k, kv_head, kv_row(min(tile + p, end - 1u), ring), first + c);
-            for (var i = 0u; i < 4u; i++) { attention_tile[p * ATTENTION_STRIDE + c + i] = x[i]; }
-        }
-    }
+/* Has the first split all that a token at `position` attends? */
+fn attention_alone(position: u32, window: u32, splits: u32) -> bool {
+    return splits == 1u || position + 1u - kv_window_begin(position, window) <= ATTENTION_ALONE;
 }
-/* Scores of the tile, summed over this invocation's part of the columns, into attention_tile. */
-fn attention_scores_KV(k: kv_plane, kv_head: u32, tile: u32, end: u32, ring: u32, thread: u32) {
-    let p = thread % ATTENTION_TILE;
-    let mine = thread / ATTENTION_TILE * (ATTENTION_COLS / ATTENTION_PARTS);
-    var sums: array<f32, HEADS>;
-    for (var h = 0u; h < HEADS; h++) { sums[h] = 0.0; }
-    for (var first = 0u; first < HEAD_DIM; first += ATTENTION_COLS) {
-        attention_put_k_KV(k, kv_head, tile, end, ring, first, thread);
+/* The positions that a split has, from x to before y. */
+fn attention_range(position: u32, window: u32, split: u32, splits: u32) -> vec2u {
+    let first = kv_window_begin(position, window);
+    let end = position + 1u;
+    if (attention_alone(position, window, splits)) { return select(vec2u(end), vec2u(first, end), split == 0u); }
+    let blocks = (end - first + ATTENTION_BLOCK - 1u) / ATTENTION_BLOCK;
+    let each = (blocks + splits - 1u) / splits * ATTENTION_BLOCK;
+    return min(vec2u(first + split * each, first + (split + 1u) * each), vec2u(end));
+}
+
+/* Each score summed over its team. */
+fn team_sums(scores: ptr<function, array<f32, TEAM_SCORES>>, thread: u32) {
+    for (var i = 0u; i < TEAM_SCORES; i++) { (*scores)[i] = run_sum((*scores)[i], TEAM); }
+    if (TEAM <= SUBGROUP) { return; }
+    let team = thread / TEAM;
+    for (var first = 0u; first < TEAM_SCORES; first += 8u) {
+        let n = min(TEAM_SCORES - first, 8u);
+        for (var i = 0u; i < n && thread % SUBGROUP == 0u; i++) { attention_items[i * THREADS + thread] = (*scores)[first + i]; }
         workgroupBarrier();
-        for (var c = mine; c < mine + ATTENTION_COLS / ATTENTION_PARTS; c += 4u) {
-            if (first + c < HEAD_DIM) {
-                let at = p * ATTENTION_STRIDE + c;
-                let x = vec4f(attention_tile[at], attention_tile[at + 1u], attention_tile[at + 2u], attention_tile[at + 3u]);
-                for (var h = 0u; h < HEADS; h++) { sums[h] += dot(x, attention_q[h * (HEAD_DIM / 4u) + (first + c) / 4u]); }
-            }
+        for (var i = thread % TEAM; i < n; i += TEAM) {
+            var sum = 0.0;
+            for (var part = 0u; part < TEAM; part += SUBGROUP) { sum += attention_items[i * THREADS + team * TEAM + part]; }
+            attention_scores[i * TEAMS + team] = sum;
         }
         workgroupBarrier();
+        for (var i = 0u; i < n; i++) { (*scores)[first + i] = attention_scores[i * TEAMS + team]; }
     }
-    for (var h = 0u; h < HEADS; h++) { attention_tile[h * THREADS + thread] = sums[h]; }
-    workgroupBarrier();
-}
-/* The score of a head at a position of the tile, times log2(e). */
-fn attention_score(h: u32, p: u32, cap: f32) -> f32 {
-    var s = 0.0;
-    for (var part = 0u; part < ATTENTION_PARTS; part++) { s += attention_tile[h * THREADS + part * ATTENTION_TILE + p]; }
-    return score_capped(s, cap) * LOG2E;
 }
 
-/* V of position p of a tile, 0 behind its n positions; and a weight that is finite there, too. */
-fn attention_v_KV(v: kv_plane, kv_head: u32, tile: u32, p: u32, n: u32, ring: u32, column: u32) -> vec4f {
-    let x = kv_load_KV(v, kv_head, kv_row(tile + min(p, n - 1u), ring), column);
-    return select(vec4f(0.0), x, p < n);
-}
-fn attention_weight(h: u32, p: u32, n: u32) -> f32 { return attention_weights[h * ATTENTION_TILE + min(p, n - 1u)]; }
-
-/* One token: q: the word where its row begins, [n_head][HEAD_DIM], normed and rotated; out: the same of what comes out.  position: the
- * token's; its own key and value are stored already.  cut: of the query heads of kv_head, cuts attention_cuts(); split: of the positions.
- * parts, ml: words of the arena for [n_head_kv][cuts][splits][HEADS] rows of HEAD_DIM sums and as many pairs of maximum (of scores times
- * log2(e)) and total; not touched where splits is 1.  A total of 0: there were no positions, the sums are not written. */
-fn attention_decode_KV(of_all: attention, k: kv_plane, v: kv_plane, q: u32, out: u32, parts: u32, ml: u32, position: u32, kv_head: u32,
-                       cut: u32, split: u32, splits: u32, thread: u32) {
-    let group = of_all.n_head / k.heads;
-    let heads = min(HEADS, group - cut * HEADS);
-    let first_head = kv_head * group + cut * HEADS;
-    let part = ((kv_head * attention_cuts(of_all.n_head, k.heads) + cut) * splits + split) * HEADS;
-    let window_begin = kv_window_begin(position, of_all.window);
-    let tiles = (position + 1u - window_begin + ATTENTION_TILE - 1u) / ATTENTION_TILE;
-    let each = (tiles + splits - 1u) / splits * ATTENTION_TILE;
-    let begin = window_begin + split * each;
-    let end = min(begin + each, position + 1u);
-    if (begin >= end) {
-        if (thread < heads) {
-            arena[ml + 2u * (part + thread)] = bitcast<u32>(NO_SCORE);
-            arena[ml + 2u * (part + thread) + 1u] = 0u;
-        }
-        return;
-    }
+/* ---- the query ---- */
+/* Heads first_head .. of a row that is normed and rotated; heads: of HEADS that there are. */
+fn attention_take(of_all: attention, q: u32, first_head: u32, heads: u32, thread: u32) {
     for (var i = thread; i < HEADS * HEAD_DIM / 4u; i += THREADS) {
         let h = first_head + min(4u * i / HEAD_DIM, heads - 1u);
         let at = q + h * HEAD_DIM + 4u * i % HEAD_DIM;
         attention_q[i] = of_all.scale * vec4f(arena_f32(at), arena_f32(at + 1u), arena_f32(at + 2u), arena_f32(at + 3u));
     }
-
-    let h_mine = thread / ATTENTION_LANES;       /* of the softmax; invocations beyond the heads have none */
-    let lane = thread % ATTENTION_LANES;
-    let quad = thread % (HEAD_DIM / 4u);         /* of V */
-    let slot = thread / (HEAD_DIM / 4u);
-    var top = NO_SCORE;
-    var total = 0.0;
-    var sums: array<vec4f, HEADS>;
-    for (var h = 0u; h < HEADS; h++) { sums[h] = vec4f(0.0); }
-    for (var tile = begin; tile < end; tile += ATTENTION_TILE) {
-        let n = min(end - tile, ATTENTION_TILE);
-        attention_scores_KV(k, kv_head, tile, end, of_all.ring, thread);
-        if (h_mine < HEADS) {
-            var most = NO_SCORE;
-            for (var p = lane; p < n; p += ATTENTION_LANES) {
-                let s = attention_score(h_mine, p, of_all.cap);
-                attention_weights[h_mine * ATTENTION_TILE + p] = s;
-                most = max(most, s);
-            }
-            attention_lane[thread] = most;
-        }
-        workgroupBarrier();
-        if (h_mine < HEADS) {
-            var most = top;
-            for (var i = 0u; i < ATTENTION_LANES; i++) { most = max(most, attention_lane[thread - lane + i]); }
-            let factor = exp2(top - most);
-            top = most;
-            total *= factor;
-            for (var p = lane; p < n; p += ATTENTION_LANES) {
-                let weight = exp2(attention_weights[h_mine * ATTENTION_TILE + p] - most);
-                attention_weights[h_mine * ATTENTION_TILE + p] = weight;
-                total += weight;
-            }
-            if (lane == 0u) { attention_head[h_mine] = factor; }
-        }
-        workgroupBarrier();
-        for (var h = 0u; h < HEADS; h++) { sums[h] *= attention_head[h]; }
-        for (var p = slot; p < n && slot < ATTENTION_SLOTS; p += 4u * ATTENTION_SLOTS) {       /* four loads together */
-            let x0 = attention_v_KV(v, kv_head, tile, p, n, of_all.ring, 4u * quad);
-            let x1 = attention_v_KV(v, kv_head, tile, p + ATTENTION_SLOTS, n, of_all.ring, 4u * quad);
-            let x2 = attention_v_KV(v, kv_head, tile, p + 2u * ATTENTION_SLOTS, n, of_all.ring, 4u * quad);
-            let x3 = attention_v_KV(v, kv_head, tile, p + 3u * ATTENTION_SLOTS, n, of_all.ring, 4u * quad);
-            for (var h = 0u; h < HEADS; h++) {
-                sums[h] += attention_weight(h, p, n) * x0 + attention_weight(h, p + ATTENTION_SLOTS, n) * x1 +
-                           attention_weight(h, p + 2u * ATTENTION_SLOTS, n) * x2 + attention_weight(h, p + 3u * ATTENTION_SLOTS, n) * x3;
-            }
-        }
-    }
-
-    /* Each lane's share of its head's total, and the head's maximum. */
     workgroupBarrier();
-    if (h_mine < HEADS) {
-        attention_lane[thread] = total;
-        if (lane == 0u) { attention_head[h_mine] = top; }
+}
+/* The rows of q, k and v as their projections left them, and what is done with their heads (heads.wgsl). */
+struct raw_heads { q: u32, k: u32, v: u32, q_norm: u32, k_norm: u32, eps: f32 }
+/* The same of a raw row; own: and the token's own key and value are stored, by this group alone. */
+fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv_plane, v: kv_plane, position: u32, kv_head: u32,
+                           first_head: u32, heads: u32, own: bool, thread: u32) {
+    let lanes = THREADS / HEADS_EACH;
+    let lane = thread % lanes;
+    let to = thread / lanes * HEAD_DIM;
+    let normed = raw.q_norm != NO_VECTOR || raw.k_norm != NO_VECTOR;
+    for (var first = 0u; first < HEADS + 2u; first += HEADS_EACH) {
+        let item = first + thread / lanes;
+        let is_k = own && item == HEADS;
+        let is_v = own && item == HEADS + 1u;
+        let at = kv_head * HEAD_DIM;
+        let source = select(select(raw.q + (first_head + item) * HEAD_DIM, raw.k + at, is_k), raw.v + at, is_v);
+        var turns = r;
+        turns.n_rot = select(r.n_rot, 0u, is_v);
+        let norm = select(select(raw.q_norm, raw.k_norm, is_k), NO_VECTOR, is_v);
+        head_take(source, item < heads || is_k || is_v, norm, raw.eps, turns, position, normed, to, thread);
+        for (var c = 4u * lane; c < HEAD_DIM; c += 4u * lanes) {
+            let x = vec4f(head_values[to + c], head_values[to + c + 1u], head_values[to + c + 2u], head_values[to + c + 3u]);
+            if (item < HEADS) { attention_q[(item * HEAD_DIM + c) / 4u] = of_all.scale * x; }
+            if (is_k) { kv_store_KV_STATE(k, kv_head, kv_row(position, of_all.ring), c, to); }
+            if (is_v) { kv_store_KV_STATE(v, kv_head, kv_row(position, of_all.ring), c, to); }
+        }
+        workgroupBarrier();
     }
-    for (var first = 0u; first < heads; first += ATTENTION_SUMMED) {
-        let n = min(heads - first, ATTENTION_SUMMED);
-        for (var h = 0u; h < HEADS; h++) {
-            if (h >= first && h < first + n && slot < ATTENTION_SLOTS) {
-                let at = ((h - first) * ATTENTION_SLOTS + slot) * HEAD_DIM + 4u * quad;
-                for (var i = 0u; i < 4u; i++) { attention_tile[at + i] = sums[h][i]; }
+    storageBarrier();
+}
+
+/* ---- the sums ---- */
+/* What an invocation has: of each head, the largest score of its team, times log2(e), the sum of the weights, and its columns of V. */
+struct attention_sums { tops: array<f32, HEADS>, totals: array<f32, HEADS>, values: array<vec4f, HEADS * QUADS> }
+
+/* Positions from .. before `end` of a block. */
+fn attention_block_KV(sums: ptr<function, attention_sums>, cap: f32, ring: u32, k: kv_plane, v: kv_plane, kv_head: u32, block: u32, end: u32,
+                      thread: u32) {
+    let lane = thread % TEAM;
+    let mine = block + thread / TEAM;
+    var keys: array<vec4f, AHEAD * QUADS>;
+    var values: array<vec4f, AHEAD * QUADS>;
+    for (var a = 0u; a < AHEAD; a++) {
+        let row = kv_row(min(mine + a * TEAMS, end - 1u), ring);
+        for (var j = 0u; j < QUADS; j++) {
+            let column = 4u * min(lane + j * TEAM, HEAD_DIM / 4u - 1u);
+            keys[a * QUADS + j] = kv_load_KV(k, kv_head, row, column);
+            values[a * QUADS + j] = kv_load_KV(v, kv_head, row, column);
+        }
+    }
+    var scores: array<f32, TEAM_SCORES>;
+    for (var i = 0u; i < TEAM_SCORES; i++) { scores[i] = 0.0; }
+    for (var j = 0u; j < QUADS; j++) {
+        let quad = lane + j * TEAM;
+        if (quad < HEAD_DIM / 4u) {
+            for (var h = 0u; h < HEADS; h++) {
+                let q = attention_q[h * (HEAD_DIM / 4u) + quad];
+                for (var a = 0u; a < AHEAD; a++) { scores[a * HEADS + h] += dot(q, keys[a * QUADS + j]); }
+            }
+        }
+    }
+    team_sums(&scores, thread);
+    for (var h = 0u; h < HEADS; h++) {
+        var top = (*sums).tops[h];
+        for (var a = 0u; a < AHEAD; a++) {
+            let s = select(NO_SCORE, score_capped(scores[a * HEADS + h], cap) * LOG2E, mine + a * TEAMS < end);
+            scores[a * HEADS + h] = s;
+            top = max(top, s);
+        }
+        let factor = exp2((*sums).tops[h] - top);
+        var total = (*sums).totals[h] * factor;
+        (*sums).tops[h] = top;
+        for (var j = 0u; j < QUADS; j++) { (*sums).values[h * QUADS + j] *= factor; }
+        for (var a = 0u; a < AHEAD; a++) {
+            let weight = select(0.0, exp2(scores[a * HEADS + h] - top), mine + a * TEAMS < end);
+            total += weight;
+            for (var j = 0u; j < QUADS; j++) { (*sums).values[h * QUADS + j] += weight * values[a * QUADS + j]; }
+        }
+        (*sums).totals[h] = total;
+    }
+}
+
+/* One token, whose query is in attention_q, as are its positions from range.x to before range.y in the cache.  out: the word of the arena
+ * where its row [n_head][HEAD_DIM] begins.  cut: of the query heads of kv_head, cuts attention_cuts(); split: of the positions.  parts, ml:
+ * words of the arena for [n_head_kv][cuts][splits][HEADS] rows of HEAD_DIM sums and as many pairs of maximum (of scores times log2(e)) and
+ * total; not touched where alone, attention_alone(). */
+fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts: u32, ml: u32, range: vec2u, kv_head: u32, cut: u32,
+                    split: u32, splits: u32, alone: bool, thread: u32) {
+    var sums: attention_sums;
+    for (var h = 0u; h < HEADS; h++) {
+        sums.tops[h] = NO_SCORE;
+        sums.totals[h] = 0.0;
+        for (var j = 0u; j < QUADS; j++) { sums.values[h * QUADS + j] = vec4f(0.0); }
+    }
+    for (var block = range.x; block < range.y; block += ATTENTION_BLOCK) {
+        attention_block_KV(&sums, of_all.cap, of_all.ring, k, v, kv_head, block, range.y, thread);
+    }
+
+    let lane = thread % TEAM;
+    let team = thread / TEAM;
+    for (var h = 0u; h < HEADS && lane == 0u; h++) {
+        attention_tops[h * TEAMS + team] = sums.tops[h];
+        attention_totals[h * TEAMS + team] = sums.totals[h];
+    }
+    workgroupBarrier();
+    let group = of_all.n_head / k.heads;
+    let heads = min(HEADS, group - cut * HEADS);
+    let first_head = kv_head * group + cut * HEADS;
+    let part = ((kv_head * attention_cuts(of_all.n_head, k.heads) + cut) * splits + split) * HEADS;
+    for (var h = 0u; h < HEADS; h++) {
+        if (h >= heads) { break; }
+        var top = NO_SCORE;
+        for (var i = 0u; i < TEAMS; i++) { top = max(top, attention_tops[h * TEAMS + i]); }
+        let factor = exp2(sums.tops[h] - top);
+        for (var j = 0u; j < QUADS; j++) {
+            let quad = lane + j * TEAM;
+            if (quad < HEAD_DIM / 4u) {
+                let x = factor * sums.values[h * QUADS + j];
+                let at = team * HEAD_DIM + 4u * quad;
+                for (var i = 0u; i < 4u; i++) { attention_items[at + i] = x[i]; }
             }
         }
         workgroupBarrier();
-        for (var item = thread; item < n * HEAD_DIM; item += THREADS) {
-            attention_leave(of_all, out, parts, ml, part, first_head, first + item / HEAD_DIM, first, item % HEAD_DIM, split, splits);
-        }
+        for (var c = thread; c < HEAD_DIM; c += THREADS) { attention_leave(of_all, out, parts, ml, part, first_head, h, top, c, split, alone); }
         workgroupBarrier();
     }
 }
-/* Column c of head h of the group: the slots' sums added, to where they go. */
-fn attention_leave(of_all: attention, out: u32, parts: u32, ml: u32, part: u32, first_head: u32, h: u32, first: u32, c: u32, split: u32,
-                   splits: u32) {
+/* Column c of head h of the group, whose maximum is `most`: the teams' sums added, to where they go. */
+fn attention_leave(of_all: attention, out: u32, parts: u32, ml: u32, part: u32, first_head: u32, h: u32, most: f32, c: u32, split: u32,
+                   alone: bool) {
     var sum = 0.0;
-    for (var s = 0u; s < ATTENTION_SLOTS; s++) { sum += attention_tile[((h - first) * ATTENTION_SLOTS + s) * HEAD_DIM + c]; }
-    var top = attention_head[h];
     var total = 0.0;
-    for (var i = 0u; i < ATTENTION_LANES; i++) { total += attention_lane[h * ATTENTION_LANES + i]; }
+    for (var i = 0u; i < TEAMS; i++) {
+        sum += attention_items[i * HEAD_DIM + c];
+        total += exp2(attention_tops[h * TEAMS + i] - most) * attention_totals[h * TEAMS + i];
+    }
+    var top = most;
     if (of_all.sinks != NO_VECTOR && split == 0u) {            /* every head's sink once; it gives nothing but its weight */
         let sink = vector_f32(of_all.sinks, first_head + h) * LOG2E;
-        let most = max(top, sink);
-        sum *= exp2(top - most);
-        total = total * exp2(top - most) + exp2(sink - most);
-        top = most;
+        top = max(most, sink);
+        sum *= exp2(most - top);
+        total = total * exp2(most - top) + exp2(sink - top);
     }
-    if (splits == 1u) {
+    if (alone) {
         arena[out + (first_head + h) * HEAD_DIM + c] = bitcast<u32>(sum / total);
         return;
     }
@@ -222,6 +252,42 @@ fn attention_leave(of_all: attention, out: u32, parts: u32, ml: u32, part: u32, 
         arena[ml + 2u * (part + h)] = bitcast<u32>(top);
         arena[ml + 2u * (part + h) + 1u] = bitcast<u32>(total);
     }
+}
+/* A split without positions. */
+fn attention_nothing(of_all: attention, k: kv_plane, ml: u32, kv_head: u32, cut: u32, split: u32, splits: u32, alone: bool, thread: u32) {
+    let part = ((kv_head * attention_cuts(of_all.n_head, k.heads) + cut) * splits + split) * HEADS;
+    if (!alone && thread < HEADS) {
+        arena[ml + 2u * (part + thread)] = bitcast<u32>(NO_SCORE);
+        arena[ml + 2u * (part + thread) + 1u] = 0u;
+    }
+}
+
+/* ---- one token ---- */
+/* q: the word where its row begins, [n_head][HEAD_DIM], normed and rotated; its own key and value are stored already. */
+fn attention_decode_KV(of_all: attention, q: u32, k: kv_plane, v: kv_plane, out: u32, parts: u32, ml: u32, position: u32, kv_head: u32,
+                       cut: u32, split: u32, splits: u32, thread: u32) {
+    let alone = attention_alone(position, of_all.window, splits);
+    let range = attention_range(position, of_all.window, split, splits);
+    if (range.x >= range.y) {
+        attention_nothing(of_all, k, ml, kv_head, cut, split, splits, alone, thread);
+        return;
+    }
+    let group = of_all.n_head / k.heads;
+    attention_take(of_all, q, kv_head * group + cut * HEADS, min(HEADS, group - cut * HEADS), thread);
+    attention_sum_KV(of_all, k, v, out, parts, ml, range, kv_head, cut, split, splits, alone, thread);
+}
+/* The same of raw rows, for one cut: the group that has the token's own position stores its key and value. */
+fn attention_whole_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv_plane, v: kv_plane, out: u32, parts: u32, ml: u32,
+                            position: u32, kv_head: u32, split: u32, splits: u32, thread: u32) {
+    let alone = attention_alone(position, of_all.window, splits);
+    let range = attention_range(position, of_all.window, split, splits);
+    if (range.x >= range.y) {
+        attention_nothing(of_all, k, ml, kv_head, 0u, split, splits, alone, thread);
+        return;
+    }
+    let group = of_all.n_head / k.heads;
+    attention_turn_KV_STATE(of_all, raw, r, k, v, position, kv_head, kv_head * group, group, range.y == position + 1u, thread);
+    attention_sum_KV(of_all, k, v, out, parts, ml, range, kv_head, 0u, split, splits, alone, thread);
 }
 
 /* What the splits left of one query head, joined: a workgroup for each head, or for a part of its columns.  out: the token's row. */

@@ -16,6 +16,8 @@
  * groups: which workgroup, of how many. */
 // include templates/webgpu/acts.wgsl
 
+/* Runs that are no longer than a subgroup sum without memory, and without a barrier: each lane has a row then. */
+const RUNS_ALONE = LANES <= SUBGROUP && ROWS <= LANES;
 const RUN_STRIDE = LANES + 1u;                   /* of runs: so invocations that sum them read other banks */
 const RUN_ROW = THREADS / LANES * RUN_STRIDE;    /* of an invocation's rows */
 var<workgroup> run_sums: array<f32, ROWS * RUN_ROW>;
@@ -26,8 +28,18 @@ fn run_row(first: u32, thread: u32) -> u32 { return first + thread / LANES * ROW
 /* Where an invocation's sum of its row r lies. */
 fn run_at(r: u32, thread: u32) -> u32 { return r * RUN_ROW + thread / LANES * RUN_STRIDE + thread % LANES; }
 
-/* The sums in run_sums, over the lanes of each run, to where they go: an invocation for each row.  first: the first row of the group. */
-fn runs_store_SINK(first: u32, rows: u32, thread: u32) {
+/* The rows' sums, over the lanes of each run, to where they go: an invocation for each row.  first: the first row of the group. */
+fn runs_store_SINK(of_lane: array<f32, ROWS>, first: u32, rows: u32, thread: u32) {
+    var sums = of_lane;
+    if (RUNS_ALONE) {
+        let lane = thread % LANES;
+        var mine = 0.0;
+        for (var r = 0u; r < ROWS; r++) { mine = select(mine, run_sum(sums[r], LANES), lane == r); }
+        let row = run_row(first, thread) + lane;
+        if (lane < ROWS && row < rows) { store_SINK(row, mine); }
+        return;
+    }
+    for (var r = 0u; r < ROWS; r++) { run_sums[run_at(r, thread)] = sums[r]; }
     workgroupBarrier();
     for (var i = thread; i < THREADS / LANES * ROWS; i += THREADS) {
         let at = i % ROWS * RUN_ROW + i / ROWS * RUN_STRIDE;
@@ -37,8 +49,20 @@ fn runs_store_SINK(first: u32, rows: u32, thread: u32) {
     }
     workgroupBarrier();                          /* before the next rows' sums */
 }
-/* The same of run_pairs. */
-fn runs_store2_SINK(first: u32, rows: u32, thread: u32) {
+/* The same of a pair. */
+fn runs_store2_SINK(of_lane: array<vec2f, ROWS>, first: u32, rows: u32, thread: u32) {
+    var sums = of_lane;
+    if (RUNS_ALONE) {
+        let lane = thread % LANES;
+        var mine = vec2f(0.0);
+        for (var r = 0u; r < ROWS; r++) {
+            mine = select(mine, vec2f(run_sum(sums[r].x, LANES), run_sum(sums[r].y, LANES)), lane == r);
+        }
+        let row = run_row(first, thread) + lane;
+        if (lane < ROWS && row < rows) { store_SINK(row, mine.x, mine.y); }
+        return;
+    }
+    for (var r = 0u; r < ROWS; r++) { run_pairs[run_at(r, thread)] = sums[r]; }
     workgroupBarrier();
     for (var i = thread; i < THREADS / LANES * ROWS; i += THREADS) {
         let at = i % ROWS * RUN_ROW + i / ROWS * RUN_STRIDE;
@@ -64,8 +88,7 @@ fn gemv_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, group
                 sums[r] += dot_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), x, unit);
             }
         }
-        for (var r = 0u; r < ROWS; r++) { run_sums[run_at(r, thread)] = sums[r]; }
-        runs_store_SINK(first, rows, thread);
+        runs_store_SINK(sums, first, rows, thread);
     }
 }
 fn gemv2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
@@ -83,8 +106,7 @@ fn gemv2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, 
                                  dot_FORMAT(load_FORMAT_PAIR(pair + row * pieces, unit, units), x, unit));
             }
         }
-        for (var r = 0u; r < ROWS; r++) { run_pairs[run_at(r, thread)] = sums[r]; }
-        runs_store2_SINK(first, rows, thread);
+        runs_store2_SINK(sums, first, rows, thread);
     }
 }
 
@@ -112,8 +134,7 @@ fn gemvf_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, grou
                 sums[r] += dot_floats_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), unit);
             }
         }
-        for (var r = 0u; r < ROWS; r++) { run_sums[run_at(r, thread)] = sums[r]; }
-        runs_store_SINK(first, rows, thread);
+        runs_store_SINK(sums, first, rows, thread);
     }
 }
 fn gemvf2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
@@ -130,7 +151,6 @@ fn gemvf2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32,
                                  dot_floats_FORMAT(load_FORMAT_PAIR(pair + row * pieces, unit, units), unit));
             }
         }
-        for (var r = 0u; r < ROWS; r++) { run_pairs[run_at(r, thread)] = sums[r]; }
-        runs_store2_SINK(first, rows, thread);
+        runs_store2_SINK(sums, first, rows, thread);
     }
 }

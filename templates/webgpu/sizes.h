@@ -22,14 +22,16 @@
 #define HEADS_EACH 2u
 /* attention.wgsl: query heads of a workgroup, of those that share a KV head; workgroups for them; rows of parts. */
 #define ATTENTION_GROUP(heads, heads_kv) ((heads) / (heads_kv))
-#define ATTENTION_MOST(head_dim) ((head_dim) > 128u ? 8u : 16u)
+#define ATTENTION_MOST(head_dim) ((head_dim) > 128u ? 4u : 8u)
 #define ATTENTION_HEADS(heads, heads_kv, head_dim) \
     (ATTENTION_GROUP(heads, heads_kv) < ATTENTION_MOST(head_dim) ? ATTENTION_GROUP(heads, heads_kv) : ATTENTION_MOST(head_dim))
 #define ATTENTION_CUTS(heads, heads_kv, head_dim) \
     ((ATTENTION_GROUP(heads, heads_kv) + ATTENTION_HEADS(heads, heads_kv, head_dim) - 1u) / ATTENTION_HEADS(heads, heads_kv, head_dim))
 #define ATTENTION_ROWS(heads, heads_kv, head_dim) \
     ((heads_kv) * ATTENTION_CUTS(heads, heads_kv, head_dim) * ATTENTION_HEADS(heads, heads_kv, head_dim))
-#define ATTENTION_BYTES(heads, threads, head_dim) (8448u + (heads) * (4u * (head_dim) + 324u) + 1024u + 8u * (threads))
+/* Heads that it takes in at a time; contexts that one split has alone. */
+#define ATTENTION_HEADS_EACH 4u
+#define ATTENTION_ALONE 256u
 /* attention_chunk.wgsl: rows of a workgroup, a token and head each; threads; workgroups that share a KV head's heads of a token. */
 #define CHUNK_ROWS(head_dim) ((head_dim) > 128u ? 32u : 64u)
 #define CHUNK_THREADS 128u

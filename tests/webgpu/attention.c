@@ -19,7 +19,7 @@
 
 enum { N_CTX = 384, TOKENS = 28, THREADS = 128, EACH = 4, BLOCK = 16, GAP = 64, POISON_WORD = 0x7fc5a5a5, HEAD_DIM_MOST = 576 };
 enum kind { F16, F32, Q8_0 };
-enum way { DECODE = 1, PREFILL = 2, STEPS = 4 };
+enum way { DECODE = 1, PREFILL = 2, STEPS = 4, WHOLE = 8 };
 static const char *const kind_name[] = { "f16", "f32", "q8_0" };
 static const double eps = 1e-5;
 
@@ -30,17 +30,17 @@ static const struct config {
     bool      sinks, causal, atomics;
     uint32_t  ways;                              /* SwiftShader takes seconds to compile each; with STEPS heads go by single ops, too */
 } configs[] = {
-    { F16,  64,  8, 2, 64,  1, 1, 4, 8, 0,  0,   0,  false, true,  false, DECODE | PREFILL },
-    { F16,  128, 2, 2, 128, 0, 0, 1, 8, 0,  0,   0,  false, true,  false, PREFILL },
+    { F16,  64,  8, 2, 64,  1, 1, 4, 8, 0,  0,   0,  false, true,  false, DECODE | PREFILL | WHOLE },
+    { F16,  128, 4, 2, 128, 0, 0, 2, 8, 0,  0,   0,  false, true,  false, PREFILL | WHOLE },
     { F32,  80,  6, 2, 32,  1, 0, 3, 8, 0,  0,   20, false, true,  false, DECODE | PREFILL | STEPS },
-    { Q8_0, 128, 8, 1, 128, 1, 1, 8, 3, 0,  0,   0,  true,  true,  false, DECODE },
+    { Q8_0, 128, 8, 1, 128, 1, 1, 8, 3, 0,  0,   0,  true,  true,  false, DECODE | WHOLE },
     { Q8_0, 32,  4, 2, 32,  0, 0, 2, 1, 50, 101, 0,  false, true,  true,  DECODE },
-    { F16,  256, 3, 1, 64,  1, 1, 2, 8, 0,  0,   0,  false, true,  false, DECODE | PREFILL },
+    { F16,  256, 3, 1, 64,  1, 1, 3, 8, 0,  0,   0,  false, true,  false, DECODE | PREFILL | WHOLE },
     { F16,  64,  3, 1, 64,  0, 0, 3, 8, 30, 70,  5,  true,  true,  false, DECODE | PREFILL | STEPS },
     { F32,  64,  4, 2, 0,   0, 0, 2, 1, 0,  0,   0,  false, false, false, PREFILL | STEPS },
     { F32,  32,  16, 1, 16, 0, 1, 8, 2, 100, 0,  0,  true,  true,  false, DECODE },
     { Q8_0, 96,  2, 1, 96,  1, 0, 2, 4, 0,  0,   0,  false, true,  true,  STEPS },
-    { F16,  72,  2, 2, 0,   0, 1, 1, 1, 0,  0,   0,  true,  true,  false, DECODE },
+    { F16,  72,  2, 2, 0,   0, 1, 1, 1, 0,  0,   0,  true,  true,  false, DECODE | WHOLE },
     { F16,  576, 2, 1, 64,  1, 0, 1, 1, 0,  0,   0,  false, true,  false, STEPS },
 };
 
@@ -317,26 +317,26 @@ static void module_write(const char *folder, const char *kind, const char *item,
 }
 static void config_write(struct text *list, const char *folder)
 {
-    static const char *const ways[] = { "decode", "merge", "prefill", "scores", "mask", "softmax", "weighted" };
+    static const char *const ways[] = { "decode", "merge", "prefill", "scores", "mask", "softmax", "weighted", "whole" };
     const struct config *c = on.c;
     const char *const heads = c->ways & STEPS ? "finish_apart" : "finish";
-    const uint32_t group = c->n_head / c->n_group, past = 150 + random_below(N_CTX - 151);
+    const uint32_t group = c->n_head / c->n_group, past = 257 + random_below(N_CTX - 258);
     vectors_fill();
     places_find();
     on.k = calloc((size_t)N_CTX * c->n_group * c->head_dim, sizeof *on.k);
     on.v = calloc((size_t)N_CTX * c->n_group * c->head_dim, sizeof *on.v);
     if (!on.k || !on.v) die("no memory");
     module_write(folder, "heads.wgsl", c->atomics ? "atomic<u32>" : "u32", &heads, 1);
-    module_write(folder, "wgsl", "u32", ways, COUNT_OF(ways));
+    module_write(folder, "wgsl", "u32", ways, c->ways & WHOLE ? COUNT_OF(ways) : COUNT_OF(ways) - 1);
     file_put("vectors", on.vectors, on.n_vectors * sizeof *on.vectors);
     text_printf(list, "%s{ \"name\": \"%s\", \"what\": \"heads of %u as %s, %u of %u, n_rot %u%s%s, heads %u, splits %u, window %u of %u, "
                 "cap %g%s%s\",\n", list->size ? ",\n" : "[", on.name, c->head_dim, kind_name[c->kind], c->n_head, c->n_group, c->n_rot,
                 c->neox ? " neox" : "", c->norms ? ", norms" : "", c->heads, c->splits, c->window, c->ring, c->cap,
                 c->sinks ? ", sinks" : "", c->causal ? "" : ", all of the step");
     text_printf(list, "  \"kind\": \"%s\", \"head_dim\": %u, \"n_head\": %u, \"n_group\": %u, \"group\": %u, \"heads\": %u, \"each\": %u, "
-                "\"rows\": %u, \"splits\": %u, \"causal\": %s, \"ways\": [%u, %u, %u],\n", kind_name[c->kind], c->head_dim, c->n_head,
+                "\"rows\": %u, \"splits\": %u, \"causal\": %s, \"ways\": [%u, %u, %u, %u],\n", kind_name[c->kind], c->head_dim, c->n_head,
                 c->n_group, group, c->heads, EACH, c->head_dim > 128 ? 32u : 64u, c->splits, c->causal ? "true" : "false",
-                c->ways & DECODE, c->ways & PREFILL, c->ways & STEPS);
+                c->ways & DECODE, c->ways & PREFILL, c->ways & STEPS, c->ways & WHOLE);
     text_printf(list, "  \"out_decode\": %u, \"out_chunk\": %u, \"out_steps\": %u, \"gaps\": [", on.out_decode, on.out_chunk, on.out_steps);
     const uint32_t behind[] = { on.stride, on.out_decode, on.out_chunk, on.out_steps, on.parts, on.ml, on.scores, on.arena_words };
     for (uint32_t i = 0; i < COUNT_OF(behind); i++) text_printf(list, "%s[%u, %u]", i ? ", " : "", behind[i] - GAP, behind[i]);

@@ -1,14 +1,15 @@
 // attention.mjs -- runs the kernels that attention.c wrote into the working directory on WebGPU, and compares.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
-import { bufferOf, bytesOf, checkRefused, device, moduleOf, wordsOf } from './gpu.mjs';
+import { bufferOf, bytesOf, checkRefused, device, moduleOf, subgroup, wordsOf } from './gpu.mjs';
 
 const MOST_FAILURES = 5;
 
-// All pipelines of a configuration, with what a launch's grid is for so many tokens.
-async function pipelinesOf(c) {
-    const heads = await moduleOf(`${c.name}.heads.wgsl`), ways = await moduleOf(`${c.name}.wgsl`), cuts = Math.ceil(c.group / c.heads);
-    const list = [[heads, c.by_steps ? 'finish_apart' : 'finish', n => [Math.ceil((c.n_head + 2 * c.n_group) / c.each), n]]];
+// All pipelines of a configuration, for subgroups of so many, with what a launch's grid is for so many tokens.
+async function pipelinesOf(c, subgroup) {
+    const heads = await moduleOf(`${c.name}.heads.wgsl`, subgroup), ways = await moduleOf(`${c.name}.wgsl`, subgroup), cuts = Math.ceil(c.group / c.heads);
+    const list = c.by_whole ? [[ways, 'whole', () => [c.n_group, c.splits, 1]]] : [];
+    list.push([heads, c.by_steps ? 'finish_apart' : 'finish', n => [Math.ceil((c.n_head + 2 * c.n_group) / c.each), n]]);
     if (c.by_decode) list.push([ways, 'decode', n => [c.n_group * cuts, c.splits, n]]);
     if (c.by_decode && c.splits > 1) list.push([ways, 'merge', n => [c.n_head, n]]);
     if (c.by_prefill) list.push([ways, 'prefill', n => [c.n_group, Math.ceil(n * c.group / c.rows)]]);
@@ -22,15 +23,14 @@ async function pipelinesOf(c) {
 // Decode's kernel is for single tokens: it need not show that for the longest steps.
 const byDecode = (c, s) => c.by_decode && s.n_tokens <= 16;
 // Binding 2 is the step, 4 vectors; a pipeline has those that its kernel uses.
-const USES = { finish: [0, 1, 2, 4], finish_apart: [0, 1, 2, 4], decode: [0, 1, 2, 4], merge: [0], prefill: [0, 1, 2, 4], scores: [0, 1, 2],
+const USES = { whole: [0, 1, 2, 4], finish: [0, 1, 2, 4], finish_apart: [0, 1, 2, 4], decode: [0, 1, 2, 4], merge: [0, 2], prefill: [0, 1, 2, 4], scores: [0, 1, 2],
                mask: [0, 2], softmax: [0, 2, 4], weighted: [0, 1, 2] };
-async function run(c, s, pipelines, vectors) {
+async function run(s, pipelines, vectors) {
     const storage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC;
     const arena = bufferOf(wordsOf(`${s.name}.arena`), storage), state = bufferOf(wordsOf(`${s.name}.state`), storage);
     const step = bufferOf(new Uint32Array([s.n_tokens, s.n_past, 1, 0]), GPUBufferUsage.UNIFORM);
     const buffers = { 0: arena, 1: state, 2: step, 4: vectors }, encoder = device.createCommandEncoder();
     for (const { pipeline, grid, entryPoint } of pipelines) {
-        if (['decode', 'merge'].includes(entryPoint) && !byDecode(c, s)) continue;
         const entries = USES[entryPoint].map(binding => ({ binding, resource: { buffer: buffers[binding] } }));
         const pass = encoder.beginComputePass();
         pass.setPipeline(pipeline);
@@ -67,10 +67,11 @@ function check(what, got, want, bound, place) {
     if (error > (worst[what] ?? 0)) worst[what] = error;
     if (!(error <= 1)) fail(`${what} ${place()}: ${got}, not ${want}: off by ${Math.abs(got - want)}, allowed ${bound}`);
 }
-function checkOutputs(c, s, arena) {
+const waysOf = (c, s) => [...(byDecode(c, s) ? [['decode', c.out_decode]] : []), ...(c.by_prefill ? [['prefill', c.out_chunk]] : []),
+                          ...(c.by_steps ? [['steps', c.out_steps]] : [])];
+function checkOutputs(c, s, arena, ways) {
     const want = new Float64Array(bytesOf(`${s.name}.want`)), floats = new Float32Array(arena.buffer), row = c.n_head * c.head_dim;
-    for (const [what, at] of [...(byDecode(c, s) ? [['decode', c.out_decode]] : []),
-                              ...(c.by_prefill ? [['prefill', c.out_chunk]] : []), ...(c.by_steps ? [['steps', c.out_steps]] : [])])
+    for (const [what, at] of ways)
         for (let i = 0; i < want.length / 2; i++)
             check(what, floats[at + i], want[2 * i], want[2 * i + 1],
                   () => `${s.what}, token ${Math.floor(i / row)}, head ${Math.floor(i % row / c.head_dim)}, column ${i % c.head_dim}`);
@@ -95,8 +96,8 @@ function checkState(c, s, state) {
 
 let failed = 0;
 const list = JSON.parse(readFileSync('attention.json'));
-for (const c of list) [c.by_decode, c.by_prefill, c.by_steps] = c.ways;
-const compiled = list.map(c => pipelinesOf(c).catch(error => ({ error })));
+for (const c of list) [c.by_decode, c.by_prefill, c.by_steps, c.by_whole] = c.ways;
+const compiled = list.map((c, i) => pipelinesOf(c, i % 2 ? 1 : subgroup).catch(error => ({ error })));
 for (const [i, c] of list.entries()) {
     const from = performance.now(), pipelines = await compiled[i], begun = performance.now();
     failures = 0, worst = {};
@@ -104,10 +105,14 @@ for (const [i, c] of list.entries()) {
     try {
         if (pipelines.error) throw pipelines.error;
         for (const s of c.steps) {
-            const [arena, state] = await run(c, s, pipelines, vectors);
-            checkRefused();
-            checkState(c, s, state);
-            checkOutputs(c, s, arena);
+            for (const whole of c.by_whole && s.n_tokens === 1 ? [true, false] : [false]) {
+                const some = pipelines.filter(p => (whole ? ['whole', 'merge'].includes(p.entryPoint)
+                    : p.entryPoint !== 'whole' && (!['decode', 'merge'].includes(p.entryPoint) || byDecode(c, s))));
+                const [arena, state] = await run(s, some, vectors);
+                checkRefused();
+                checkState(c, s, state);
+                checkOutputs(c, s, arena, whole ? [['whole', c.out_decode]] : waysOf(c, s));
+            }
         }
     } catch (error) { fail(error.message); }
     failed += failures > 0;

@@ -43,11 +43,19 @@ fn finish_apart(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_inde
 fn decode(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let cuts = attention_cuts(N_HEAD, N_GROUP);
     let row = id.z * N_GROUP * cuts * SPLITS * HEADS;
-    attention_decode_KV(ALL, plane_k(), plane_v(), id.z * STRIDE, OUT_DECODE + id.z * N_HEAD * HEAD_DIM, PARTS + row * HEAD_DIM,
+    attention_decode_KV(ALL, id.z * STRIDE, plane_k(), plane_v(), OUT_DECODE + id.z * N_HEAD * HEAD_DIM, PARTS + row * HEAD_DIM,
                         ML + 2u * row, step.n_past + id.z, id.x / cuts, id.x % cuts, id.y, SPLITS, thread);
+}
+/* The same of raw rows. */
+@compute @workgroup_size(THREADS)
+fn whole(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    let k = N_HEAD * HEAD_DIM;
+    let raw = raw_heads(0u, k, k + N_GROUP * HEAD_DIM, Q_NORM, K_NORM, EPS);
+    attention_whole_KV_STATE(ALL, raw, TURN, plane_k(), plane_v(), OUT_DECODE, PARTS, ML, step.n_past, id.x, id.y, SPLITS, thread);
 }
 @compute @workgroup_size(THREADS)
 fn merge(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    if (attention_alone(step.n_past + id.y, WINDOW, SPLITS)) { return; }
     let row = id.y * N_GROUP * attention_cuts(N_HEAD, N_GROUP) * SPLITS * HEADS;
     attention_merge(OUT_DECODE + id.y * N_HEAD * HEAD_DIM, PARTS + row * HEAD_DIM, ML + 2u * row, N_HEAD, N_GROUP, SPLITS, id.x, thread);
 }

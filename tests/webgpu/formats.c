@@ -136,7 +136,8 @@ static void pile_write(const char *kind, const struct pile *p)
 static void module_add(struct wgsl *w, const char *folder, const char *name, uint32_t cols_most)
 {
     const char *units = arena_printf(on.arena, "%uu", cols_most / 64);
-    const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" }, { "PAIR", "w" }, { "UNITSMOST", units } };
+    const struct wgsl_word words[] = { { "FORMAT", on.format->file }, { "WEIGHTS", "w" }, { "PAIR", "w" }, { "UNITSMOST", units },
+                                       { "LANESHERE", cols_most == COLS_MOST ? "4u" : "16u" } };      /* SwiftShader has subgroups of 4 */
     const char *file = arena_printf(on.arena, "%s/%s", folder, name);
     const struct bytes kernels = file_read(on.arena, file);
     wgsl_add(w, arena_printf(on.arena, "templates/webgpu/formats/%s.wgsl", on.format->file), words, COUNT_OF(words));

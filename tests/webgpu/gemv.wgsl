@@ -2,7 +2,7 @@
  * As a pair: the upper rows with the lower ones, of an odd number both have the one in the middle.  Sinks: row, pair. */
 
 const THREADS = 64u;
-const LANES = 16u;
+const LANES = LANESHERE;
 const ROWS = 2u;
 const ACTS_UNITS = UNITSMOST;
 const EPS = 1e-5;

@@ -1,16 +1,20 @@
 // gpu.mjs -- what the tests of kernels share: WebGPU of Deno, or of Node's package, with default limits; files of a program; buffers and modules.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
+import { subgroupsOf, withSubgroups } from './engine.mjs';
 
 const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
 Object.assign(globalThis, globals);
 export const gpu = create([]);                   // what it made ends with it: exported, it stays
 const adapter = await gpu.requestAdapter();
 if (!adapter) { console.log('skipped: WebGPU has no adapter here'); process.exit(77); }
-export const device = await adapter.requestDevice();
+const features = adapter.features.has('subgroups') ? ['subgroups'] : [];
+export const device = await adapter.requestDevice({ requiredFeatures: features });
+/** Of the GPU's subgroups, as the engine has them; 1: none. */
+export const subgroup = await subgroupsOf(device, adapter.info);
 let refused = '';
 device.addEventListener('uncapturederror', e => { refused ||= e.error.message; });
-console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}`);
+console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}, subgroups of ${subgroup}`);
 
 // Throws what WebGPU refused since the last call.
 export function checkRefused() {
@@ -26,8 +30,8 @@ export function bufferOf(words, usage) {
     buffer.unmap();
     return buffer;
 }
-export async function moduleOf(name) {
-    const module = device.createShaderModule({ code: readFileSync(name, 'utf8') });
+export async function moduleOf(name, size = subgroup) {
+    const module = device.createShaderModule({ code: withSubgroups(readFileSync(name, 'utf8'), size) });
     for (const m of (await module.getCompilationInfo()).messages) console.log(`    ${name}:${m.lineNum}:${m.linePos}: ${m.type}: ${m.message}`);
     return module;
 }

@@ -2,7 +2,7 @@
 // maker, with more behind them: what keeps it was not written, and what lies behind must keep it.
 import { existsSync, readFileSync } from 'node:fs';
 import process from 'node:process';
-import { bufferOf, bytesOf, checkRefused, device, moduleOf } from './gpu.mjs';
+import { bufferOf, bytesOf, checkRefused, device, moduleOf, subgroup } from './gpu.mjs';
 
 const POISON = 0x7fc5a5a5, GUARD = 64, MOST_FAILURES = 5;
 
@@ -75,9 +75,10 @@ const inputOf = name => bufferOf(new Uint32Array(bytesOf(name)), GPUBufferUsage.
 const chosen = { 'gemv': ['q4_K', 'q6_K', 'q8_0', 'f16', 'f32'], 'gemv2': ['q4_K', 'f16'], 'gemvf': ['q6_K'], 'gemvf2': ['q4_K'],
                  'gemm': ['q8_0', 'q4_K', 'q6_K', 'q2_K'], 'gemm2': ['q4_K'], 'gemmf': ['f32', 'f16', 'q6_K'], 'gemmf2': ['f16'] };
 const formats = existsSync('formats.json') ? JSON.parse(readFileSync('formats.json')) : [];
-for (const { format, places, unit_cols, floats, cases, sums, sumfs, matvecs } of formats) {
-    const units = await moduleOf(`${format}.wgsl`), gemv = await moduleOf(`${format}.gemv.wgsl`);
-    const gemvf = floats ? gemv : await moduleOf(`${format}.gemvf.wgsl`), numbers = floats ? 'floats' : 'acts';
+for (const [i, { format, places, unit_cols, floats, cases, sums, sumfs, matvecs }] of formats.entries()) {
+    const size = i % 2 ? 1 : subgroup;                     // every other one without subgroups
+    const units = await moduleOf(`${format}.wgsl`), gemv = await moduleOf(`${format}.gemv.wgsl`, size);
+    const gemvf = floats ? gemv : await moduleOf(`${format}.gemvf.wgsl`, size), numbers = floats ? 'floats' : 'acts';
     const input = kind => inputOf(`${format}.${kind}`);
     const weights = input('weights'), at = input('places'), acts = input('acts'), rows = input('matvecs'), arena = input('arena');
     const eachPlace = [Math.ceil(places / 64)];

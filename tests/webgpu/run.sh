@@ -15,5 +15,6 @@ ln -sfn "$modules" node_modules
 script=${program##*/webgpu_}.mjs
 [ -f "$here/$script" ] || script=run.mjs
 cp "$here/gpu.mjs" "$here/$script" .
+cp "$here/../../runtime/web/gpu.js" engine.mjs
 KERNELS=$here "$program" --seed 1 "$@" || exit 1
 if [ -n "${DENO-}" ]; then "$DENO" run -A --unstable-webgpu "$script"; else "$node" "$script"; fi
