@@ -113,8 +113,8 @@ static void put_decode(struct writer *w)
                                   (uint32_t)(w->plan->parts_offset / 4), (uint32_t)(w->plan->web->maxima / 4));
     if (web_turns(w->plan, w->group)) {
         web_put(w, "let raw = raw_heads(%s);", put_raw(w, "0u"));
-        web_put(w, "attention_whole_%s_words(%s, raw, turns, %s, group.x / %uu, group.x %% %uu, %uu, thread);", kv_of(w), attention_of(w), to,
-                splits, splits, splits);
+        web_put(w, "attention_whole_%s_words(%s, raw, turns, %s, group.x / %uu, group.x %% %uu, %uu, thread);", kv_of(w),
+                attention_of(w), to, splits, splits, splits);
     } else
         web_put(w, "attention_decode_%s(%s, %s, %s, group.x / %uu, group.x / %uu %% %uu, group.x %% %uu, %uu, thread);", kv_of(w),
                 attention_of(w), web_value(w, query_of(w), "0u"), to, splits * cuts, splits, cuts, splits, splits);

@@ -17,7 +17,7 @@
 var<workgroup> group_sums: array<f32, THREADS>;
 var<workgroup> group_parts: array<f32, 16>;
 
-/* The sum of x over the group, the same in all invocations: of subgroups, which then are 16 at most, or 16 invocations sum a 16th each; then
+/* The sum of x over the group, the same in all invocations: subgroups, where these are 16 at most, or 16 invocations sum their part, then
  * each all of these.  Who writes the parts anew has met a barrier before, behind all who read them here. */
 fn group_sum(x: f32, thread: u32) -> f32 {
     const parts = min(16u, THREADS / SUBGROUP);

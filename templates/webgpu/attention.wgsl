@@ -135,9 +135,9 @@ fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv
 /* What an invocation has: of each head, the largest score of its team, times log2(e), the sum of the weights, and its columns of V. */
 struct attention_sums { tops: array<f32, HEADS>, totals: array<f32, HEADS>, values: array<vec4f, HEADS * QUADS> }
 
-/* Positions from .. before `end` of a block. */
-fn attention_block_KV(sums: ptr<function, attention_sums>, cap: f32, ring: u32, k: kv_plane, v: kv_plane, kv_head: u32, block: u32, end: u32,
-                      thread: u32) {
+/* Positions of a block, those before `end`. */
+fn attention_block_KV(sums: ptr<function, attention_sums>, cap: f32, ring: u32, k: kv_plane, v: kv_plane, kv_head: u32, block: u32,
+                      end: u32, thread: u32) {
     let lane = thread % TEAM;
     let mine = block + thread / TEAM;
     var keys: array<vec4f, AHEAD * QUADS>;
@@ -223,7 +223,9 @@ fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts
             }
         }
         workgroupBarrier();
-        for (var c = thread; c < HEAD_DIM; c += THREADS) { attention_leave(of_all, out, parts, ml, part, first_head, h, top, c, split, alone); }
+        for (var c = thread; c < HEAD_DIM; c += THREADS) {
+            attention_leave(of_all, out, parts, ml, part, first_head, h, top, c, split, alone);
+        }
         workgroupBarrier();
     }
 }
