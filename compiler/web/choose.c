@@ -489,7 +489,8 @@ static void choose_products(const struct chooser *c)
     d.kernel.param[PARAM_ROWS] = s.rows;
     d.kernel.param[PARAM_LANES] = s.lanes;
     const uint64_t each = (uint64_t)s.threads / s.lanes * s.rows, groups = (rows_in_all(c) + each - 1) / each;
-    d.kernel.grid_x = groups < GROUPS_UNIT * t->gpu.gemv_groups ? (uint32_t)groups : GROUPS_UNIT * t->gpu.gemv_groups;
+    const uint64_t most = (uint64_t)GROUPS_UNIT * t->gpu.gemv_groups, turns = (groups + most - 1) / most;
+    d.kernel.grid_x = (uint32_t)((groups + turns - 1) / turns);          /* all with as many turns */
     d.kernel.lds_bytes = (uint32_t)(input_bytes(g, c->wg) + GEMV_BYTES(s.threads, s.rows));
     d.launch.most = tiles ? WEB_FEW : 0;
     end(c, &d);
@@ -582,7 +583,8 @@ static uint32_t attention_bytes(uint32_t heads, uint32_t head_dim, uint32_t thre
     uint32_t team = 1;
     while (2 * team <= head_dim / 8) team *= 2;
     const uint32_t teams = threads / team, items = 8 * threads > teams * head_dim ? 8 * threads : teams * head_dim;
-    return 4 * (items + heads * head_dim + 8 * teams + 2 * heads * teams + ATTENTION_HEADS_EACH * head_dim + threads);
+    const uint32_t padded = (heads + 3) / 4 * 4;
+    return 4 * (items + padded * head_dim + 2 * padded * teams + ATTENTION_HEADS_EACH * head_dim + threads);
 }
 
 static void choose_decode(const struct chooser *c)

@@ -75,7 +75,6 @@ var<workgroup> quad_tops: array<u32, THREADS>;
 var<workgroup> quad_sums: array<u32, THREADS>;
 /* Runs of four columns that an invocation has of a row of ACTS_UNITS. */
 const ACTS_TURNS = (16u * ACTS_UNITS + THREADS - 1u) / THREADS;
-const ACTS_AHEAD = min(ACTS_TURNS, 8u);          /* whose loads go together */
 
 /* The largest size in four columns as bits, whose order is the floats': a NaN is above all of them. */
 fn quad_top(v: vec4f) -> u32 {
@@ -125,10 +124,9 @@ fn acts_quad(v: vec4f, quad: u32, quads: u32, thread: u32) {
 }
 fn acts_of_row(at: u32, cols: u32, thread: u32) {
     let quads = 16u * ((cols + 63u) / 64u);
-    for (var first = 0u; first < ACTS_TURNS; first += ACTS_AHEAD) {
-        var row: array<vec4f, ACTS_AHEAD>;
-        for (var i = 0u; i < ACTS_AHEAD; i++) { row[i] = row_quad(at, (first + i) * THREADS + thread, cols); }
-        for (var i = 0u; i < ACTS_AHEAD; i++) { acts_quad(row[i], (first + i) * THREADS + thread, quads, thread); }
+    for (var i = 0u; i < ACTS_TURNS; i++) {
+        let quad = i * THREADS + thread;
+        acts_quad(row_quad(at, quad, cols), quad, quads, thread);
     }
     workgroupBarrier();
 }

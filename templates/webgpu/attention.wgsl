@@ -43,18 +43,19 @@ const TEAMS = THREADS / TEAM;
 const QUADS = (HEAD_DIM / 4u + TEAM - 1u) / TEAM;
 const AHEAD = 4u;                                /* positions of a team whose loads go together */
 const ATTENTION_BLOCK = TEAMS * AHEAD;           /* positions of the group's teams */
-const TEAM_SCORES = AHEAD * HEADS;                    /* of a team */
+/* Heads go in packs of four, parts of vectors: what is indexed by numbers that a driver does not know does not stay in registers. */
+const PACKS = (HEADS + 3u) / 4u;
+const PADDED = 4u * PACKS;
 
 /* Contexts that the first split has alone: they need no merge. */
 const ATTENTION_ALONE = 256u;
 
-var<workgroup> attention_q: array<vec4f, HEADS * HEAD_DIM / 4u>;
-/* Of teams that are longer than a subgroup eight scores of each subgroup; in the end sums of V. */
+var<workgroup> attention_q: array<vec4f, PADDED * HEAD_DIM / 4u>;
+/* Of teams that are longer than a subgroup the sums of each subgroup; in the end sums of V. */
 var<workgroup> attention_items: array<f32, max(8u * THREADS, TEAMS * HEAD_DIM)>;
-var<workgroup> attention_scores: array<f32, 8u * TEAMS>;
-/* [HEADS][TEAMS]; then, of each head, the first one's. */
-var<workgroup> attention_tops: array<f32, HEADS * TEAMS>;
-var<workgroup> attention_totals: array<f32, HEADS * TEAMS>;
+/* [PADDED][TEAMS] */
+var<workgroup> attention_tops: array<f32, PADDED * TEAMS>;
+var<workgroup> attention_totals: array<f32, PADDED * TEAMS>;
 
 /* Query heads of a KV head, in cuts of HEADS. */
 fn attention_cuts(n_head: u32, n_head_kv: u32) -> u32 { return (n_head / n_head_kv + HEADS - 1u) / HEADS; }
@@ -72,29 +73,32 @@ fn attention_range(position: u32, window: u32, split: u32, splits: u32) -> vec2u
     return min(vec2u(first + split * each, first + (split + 1u) * each), vec2u(end));
 }
 
-/* Each score summed over its team. */
-fn team_sums(scores: ptr<function, array<f32, TEAM_SCORES>>, thread: u32) {
-    for (var i = 0u; i < TEAM_SCORES; i++) { (*scores)[i] = run_sum((*scores)[i], TEAM); }
-    if (TEAM <= SUBGROUP) { return; }
-    let team = thread / TEAM;
-    for (var first = 0u; first < TEAM_SCORES; first += 8u) {
-        let n = min(TEAM_SCORES - first, 8u);
-        for (var i = 0u; i < n && thread % SUBGROUP == 0u; i++) { attention_items[i * THREADS + thread] = (*scores)[first + i]; }
-        workgroupBarrier();
-        for (var i = thread % TEAM; i < n; i += TEAM) {
-            var sum = 0.0;
-            for (var part = 0u; part < TEAM; part += SUBGROUP) { sum += attention_items[i * THREADS + team * TEAM + part]; }
-            attention_scores[i * TEAMS + team] = sum;
+/* Scores of a pack, summed over the team. */
+fn pack_sum(x: vec4f) -> vec4f { return vec4f(run_sum(x.x, TEAM), run_sum(x.y, TEAM), run_sum(x.z, TEAM), run_sum(x.w, TEAM)); }
+/* Those of two positions, where a team is longer than a subgroup. */
+fn pack_join(first: vec4f, second: vec4f, thread: u32) -> array<vec4f, 2> {
+    let mine = 8u * (thread / SUBGROUP);
+    if (thread % SUBGROUP == 0u) {
+        for (var i = 0u; i < 4u; i++) {
+            attention_items[mine + i] = first[i];
+            attention_items[mine + 4u + i] = second[i];
         }
-        workgroupBarrier();
-        for (var i = 0u; i < n; i++) { (*scores)[first + i] = attention_scores[i * TEAMS + team]; }
     }
+    workgroupBarrier();
+    var sums = array<vec4f, 2>(vec4f(0.0), vec4f(0.0));
+    for (var part = thread / TEAM * TEAM; part < thread / TEAM * TEAM + TEAM; part += SUBGROUP) {
+        let at = 8u * (part / SUBGROUP);
+        sums[0] += vec4f(attention_items[at], attention_items[at + 1u], attention_items[at + 2u], attention_items[at + 3u]);
+        sums[1] += vec4f(attention_items[at + 4u], attention_items[at + 5u], attention_items[at + 6u], attention_items[at + 7u]);
+    }
+    workgroupBarrier();
+    return sums;
 }
 
 /* ---- the query ---- */
 /* Heads first_head .. of a row that is normed and rotated; heads: of HEADS that there are. */
 fn attention_take(of_all: attention, q: u32, first_head: u32, heads: u32, thread: u32) {
-    for (var i = thread; i < HEADS * HEAD_DIM / 4u; i += THREADS) {
+    for (var i = thread; i < PADDED * HEAD_DIM / 4u; i += THREADS) {
         let h = first_head + min(4u * i / HEAD_DIM, heads - 1u);
         let at = q + h * HEAD_DIM + 4u * i % HEAD_DIM;
         attention_q[i] = of_all.scale * vec4f(arena_f32(at), arena_f32(at + 1u), arena_f32(at + 2u), arena_f32(at + 3u));
@@ -110,10 +114,10 @@ fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv
     let lane = thread % lanes;
     let to = thread / lanes * HEAD_DIM;
     let normed = raw.q_norm != NO_VECTOR || raw.k_norm != NO_VECTOR;
-    for (var first = 0u; first < HEADS + 2u; first += HEADS_EACH) {
+    for (var first = 0u; first < PADDED + 2u; first += HEADS_EACH) {
         let item = first + thread / lanes;
-        let is_k = own && item == HEADS;
-        let is_v = own && item == HEADS + 1u;
+        let is_k = own && item == PADDED;
+        let is_v = own && item == PADDED + 1u;
         let at = kv_head * HEAD_DIM;
         let source = select(select(raw.q + (first_head + item) * HEAD_DIM, raw.k + at, is_k), raw.v + at, is_v);
         var turns = r;
@@ -122,7 +126,7 @@ fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv
         head_take(source, item < heads || is_k || is_v, norm, raw.eps, turns, position, normed, to, thread);
         for (var c = 4u * lane; c < HEAD_DIM; c += 4u * lanes) {
             let x = vec4f(head_values[to + c], head_values[to + c + 1u], head_values[to + c + 2u], head_values[to + c + 3u]);
-            if (item < HEADS) { attention_q[(item * HEAD_DIM + c) / 4u] = of_all.scale * x; }
+            if (item < PADDED) { attention_q[(item * HEAD_DIM + c) / 4u] = select(vec4f(0.0), of_all.scale * x, item < heads); }
             if (is_k) { kv_store_KV_STATE(k, kv_head, kv_row(position, of_all.ring), c, to); }
             if (is_v) { kv_store_KV_STATE(v, kv_head, kv_row(position, of_all.ring), c, to); }
         }
@@ -132,53 +136,74 @@ fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv
 }
 
 /* ---- the sums ---- */
-/* What an invocation has: of each head, the largest score of its team, times log2(e), the sum of the weights, and its columns of V. */
-struct attention_sums { tops: array<f32, HEADS>, totals: array<f32, HEADS>, values: array<vec4f, HEADS * QUADS> }
+/* What an invocation has of four heads: the largest score of its team, times log2(e), the sum of the weights, and its columns of V. */
+struct head_pack { tops: vec4f, totals: vec4f, v: array<mat4x4f, QUADS> }
 
-/* Positions of a block, those before `end`. */
-fn attention_block_KV(sums: ptr<function, attention_sums>, cap: f32, ring: u32, k: kv_plane, v: kv_plane, kv_head: u32, block: u32,
-                      end: u32, thread: u32) {
-    let lane = thread % TEAM;
+fn pack_scaled(m: mat4x4f, by: vec4f) -> mat4x4f { return mat4x4f(m[0] * by.x, m[1] * by.y, m[2] * by.z, m[3] * by.w); }
+fn pack_outer(x: vec4f, weights: vec4f) -> mat4x4f {
+    return mat4x4f(weights.x * x, weights.y * x, weights.z * x, weights.w * x);
+}
+fn pack_head(m: mat4x4f, i: u32) -> vec4f { return select(select(m[0], m[1], i == 1u), select(m[2], m[3], i == 3u), i > 1u); }
+fn pack_dot(pack: u32, quad: u32, x: vec4f) -> vec4f {
+    let at = 4u * pack * (HEAD_DIM / 4u) + quad;
+    return vec4f(dot(attention_q[at], x), dot(attention_q[at + HEAD_DIM / 4u], x), dot(attention_q[at + 2u * (HEAD_DIM / 4u)], x),
+                 dot(attention_q[at + 3u * (HEAD_DIM / 4u)], x));
+}
+
+/* Positions of a block, those before `end`: scores of a pack, or NO_SCORE; keys: of the invocation. */
+fn pack_scores(keys: ptr<function, array<vec4f, AHEAD * QUADS>>, pack: u32, cap: f32, mine: u32, end: u32, thread: u32)
+        -> array<vec4f, AHEAD> {
+    var scores: array<vec4f, AHEAD>;
+    for (var a = 0u; a < AHEAD; a++) { scores[a] = vec4f(0.0); }
+    for (var j = 0u; j < QUADS; j++) {
+        let quad = thread % TEAM + j * TEAM;
+        if (quad < HEAD_DIM / 4u) {
+            for (var a = 0u; a < AHEAD; a++) { scores[a] += pack_dot(pack, quad, (*keys)[a * QUADS + j]); }
+        }
+    }
+    for (var a = 0u; a < AHEAD; a++) { scores[a] = pack_sum(scores[a]); }
+    if (TEAM > SUBGROUP) {
+        for (var a = 0u; a < AHEAD; a += 2u) {
+            let joined = pack_join(scores[a], scores[a + 1u], thread);
+            scores[a] = joined[0];
+            scores[a + 1u] = joined[1];
+        }
+    }
+    for (var a = 0u; a < AHEAD; a++) {
+        scores[a] = select(vec4f(NO_SCORE), scores_capped(scores[a], cap) * LOG2E, mine + a * TEAMS < end);
+    }
+    return scores;
+}
+fn attention_block_KV(packs: ptr<function, array<head_pack, PACKS>>, cap: f32, ring: u32, k: kv_plane, v: kv_plane, kv_head: u32,
+                      block: u32, end: u32, thread: u32) {
     let mine = block + thread / TEAM;
     var keys: array<vec4f, AHEAD * QUADS>;
     var values: array<vec4f, AHEAD * QUADS>;
     for (var a = 0u; a < AHEAD; a++) {
         let row = kv_row(min(mine + a * TEAMS, end - 1u), ring);
         for (var j = 0u; j < QUADS; j++) {
-            let column = 4u * min(lane + j * TEAM, HEAD_DIM / 4u - 1u);
+            let column = 4u * min(thread % TEAM + j * TEAM, HEAD_DIM / 4u - 1u);
             keys[a * QUADS + j] = kv_load_KV(k, kv_head, row, column);
             values[a * QUADS + j] = kv_load_KV(v, kv_head, row, column);
         }
     }
-    var scores: array<f32, TEAM_SCORES>;
-    for (var i = 0u; i < TEAM_SCORES; i++) { scores[i] = 0.0; }
-    for (var j = 0u; j < QUADS; j++) {
-        let quad = lane + j * TEAM;
-        if (quad < HEAD_DIM / 4u) {
-            for (var h = 0u; h < HEADS; h++) {
-                let q = attention_q[h * (HEAD_DIM / 4u) + quad];
-                for (var a = 0u; a < AHEAD; a++) { scores[a * HEADS + h] += dot(q, keys[a * QUADS + j]); }
-            }
-        }
-    }
-    team_sums(&scores, thread);
-    for (var h = 0u; h < HEADS; h++) {
-        var top = (*sums).tops[h];
+    for (var p = 0u; p < PACKS; p++) {
+        var scores = pack_scores(&keys, p, cap, mine, end, thread);
+        var top = (*packs)[p].tops;
+        for (var a = 0u; a < AHEAD; a++) { top = max(top, scores[a]); }
+        let factor = exp2((*packs)[p].tops - top);
+        var total = (*packs)[p].totals * factor;
         for (var a = 0u; a < AHEAD; a++) {
-            let s = select(NO_SCORE, score_capped(scores[a * HEADS + h], cap) * LOG2E, mine + a * TEAMS < end);
-            scores[a * HEADS + h] = s;
-            top = max(top, s);
+            scores[a] = select(vec4f(0.0), exp2(scores[a] - top), mine + a * TEAMS < end);
+            total += scores[a];
         }
-        let factor = exp2((*sums).tops[h] - top);
-        var total = (*sums).totals[h] * factor;
-        (*sums).tops[h] = top;
-        for (var j = 0u; j < QUADS; j++) { (*sums).values[h * QUADS + j] *= factor; }
-        for (var a = 0u; a < AHEAD; a++) {
-            let weight = select(0.0, exp2(scores[a * HEADS + h] - top), mine + a * TEAMS < end);
-            total += weight;
-            for (var j = 0u; j < QUADS; j++) { (*sums).values[h * QUADS + j] += weight * values[a * QUADS + j]; }
+        for (var j = 0u; j < QUADS; j++) {
+            var sum = pack_scaled((*packs)[p].v[j], factor);
+            for (var a = 0u; a < AHEAD; a++) { sum += pack_outer(values[a * QUADS + j], scores[a]); }
+            (*packs)[p].v[j] = sum;
         }
-        (*sums).totals[h] = total;
+        (*packs)[p].tops = top;
+        (*packs)[p].totals = total;
     }
 }
 
@@ -188,38 +213,39 @@ fn attention_block_KV(sums: ptr<function, attention_sums>, cap: f32, ring: u32, 
  * total; not touched where alone, attention_alone(). */
 fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts: u32, ml: u32, range: vec2u, kv_head: u32, cut: u32,
                     split: u32, splits: u32, alone: bool, thread: u32) {
-    var sums: attention_sums;
-    for (var h = 0u; h < HEADS; h++) {
-        sums.tops[h] = NO_SCORE;
-        sums.totals[h] = 0.0;
-        for (var j = 0u; j < QUADS; j++) { sums.values[h * QUADS + j] = vec4f(0.0); }
+    var packs: array<head_pack, PACKS>;
+    for (var p = 0u; p < PACKS; p++) {
+        packs[p].tops = vec4f(NO_SCORE);
+        packs[p].totals = vec4f(0.0);
+        for (var j = 0u; j < QUADS; j++) { packs[p].v[j] = pack_outer(vec4f(0.0), vec4f(0.0)); }
     }
     for (var block = range.x; block < range.y; block += ATTENTION_BLOCK) {
-        attention_block_KV(&sums, of_all.cap, of_all.ring, k, v, kv_head, block, range.y, thread);
+        attention_block_KV(&packs, of_all.cap, of_all.ring, k, v, kv_head, block, range.y, thread);
     }
 
     let lane = thread % TEAM;
     let team = thread / TEAM;
-    for (var h = 0u; h < HEADS && lane == 0u; h++) {
-        attention_tops[h * TEAMS + team] = sums.tops[h];
-        attention_totals[h * TEAMS + team] = sums.totals[h];
+    for (var p = 0u; p < PACKS; p++) {
+        for (var i = 0u; i < 4u && lane == 0u; i++) {
+            attention_tops[(4u * p + i) * TEAMS + team] = packs[p].tops[i];
+            attention_totals[(4u * p + i) * TEAMS + team] = packs[p].totals[i];
+        }
     }
     workgroupBarrier();
     let group = of_all.n_head / k.heads;
     let heads = min(HEADS, group - cut * HEADS);
     let first_head = kv_head * group + cut * HEADS;
     let part = ((kv_head * attention_cuts(of_all.n_head, k.heads) + cut) * splits + split) * HEADS;
-    for (var h = 0u; h < HEADS; h++) {
-        if (h >= heads) { break; }
+    for (var h = 0u; h < heads; h++) {
         var top = NO_SCORE;
         for (var i = 0u; i < TEAMS; i++) { top = max(top, attention_tops[h * TEAMS + i]); }
-        let factor = exp2(sums.tops[h] - top);
+        let factor = exp2(attention_tops[h * TEAMS + team] - top);
         for (var j = 0u; j < QUADS; j++) {
+            var sum = vec4f(0.0);
+            for (var p = 0u; p < PACKS; p++) { sum = select(sum, pack_head(packs[p].v[j], h % 4u), p == h / 4u); }
             let quad = lane + j * TEAM;
             if (quad < HEAD_DIM / 4u) {
-                let x = factor * sums.values[h * QUADS + j];
-                let at = team * HEAD_DIM + 4u * quad;
-                for (var i = 0u; i < 4u; i++) { attention_items[at + i] = x[i]; }
+                for (var i = 0u; i < 4u; i++) { attention_items[team * HEAD_DIM + 4u * quad + i] = factor * sum[i]; }
             }
         }
         workgroupBarrier();

@@ -11,7 +11,7 @@ async function pipelinesOf(c, subgroup) {
     const list = c.by_whole ? [[ways, 'whole', () => [c.n_group, c.splits, 1]]] : [];
     list.push([heads, c.by_steps ? 'finish_apart' : 'finish', n => [Math.ceil((c.n_head + 2 * c.n_group) / c.each), n]]);
     if (c.by_decode) list.push([ways, 'decode', n => [c.n_group * cuts, c.splits, n]]);
-    if (c.by_decode && c.splits > 1) list.push([ways, 'merge', n => [c.n_head, n]]);
+    if ((c.by_decode || c.by_whole) && c.splits > 1) list.push([ways, 'merge', n => [c.n_head, n]]);
     if (c.by_prefill) list.push([ways, 'prefill', n => [c.n_group, Math.ceil(n * c.group / c.rows)]]);
     if (c.by_steps) list.push([ways, 'scores', n => [c.n_head, n, 2]]);
     if (c.by_steps && c.causal) list.push([ways, 'mask', n => [c.n_head, n]]);
