@@ -112,6 +112,7 @@ void web_put_gemv(struct writer *w)
     const uint32_t cols = (uint32_t)g->branches[0].matmul->weight->cols;
     web_constant(w, "LANES", w->kernel->param[PARAM_LANES]);
     web_constant(w, "ROWS", w->kernel->param[PARAM_ROWS]);
+    text_printf(&w->head, "const RAGGED = %s;\n", (cols + 63) / 64 % w->kernel->param[PARAM_LANES] ? "true" : "false");
     text_puts(&w->functions, "var<private> of_token: u32;\n");
     web_put(w, "of_token = t;");
     if (g->kind == GROUP_SLICES) at = put_slice(w, at, cols);

@@ -90,11 +90,14 @@ fn quad_q(v: vec4f, to_q: f32) -> u32 { return pack4xI8(vec4i(round(v * to_q)));
 struct block_part { q: u32, d: f32, sums: u32 }
 fn block_part_across(v: vec4f) -> block_part {
     var bits = quad_top(v);
-    for (var apart = 1u; apart < 8u; apart *= 2u) { bits = max(bits, across_bits(bits, apart)); }
+    bits = max(bits, across_bits(bits, 1u));
+    bits = max(bits, across_bits(bits, 2u));
+    bits = max(bits, across_bits(bits, 4u));
     let top = block_top(bits);
     let q = quad_q(v, 127.0 / top);
     var half = bitcast<u32>(dot4I8Packed(q, 0x01010101u));
-    for (var apart = 1u; apart < 4u; apart *= 2u) { half += across_bits(half, apart); }
+    half += across_bits(half, 1u);
+    half += across_bits(half, 2u);
     return block_part(q, top * (1.0 / 127.0), (half & 0xffffu) | (across_bits(half, 4u) << 16u));
 }
 fn block_part_of(v: vec4f, thread: u32) -> block_part {

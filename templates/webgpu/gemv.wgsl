@@ -5,6 +5,7 @@
  * In names SINK stands for what becomes of a result, PAIR for the binding of the second matrix of a pair, which has WEIGHTS' format and
  * shape.  The module has, beside what acts.wgsl asks for,
  *     const LANES, ROWS                            LANES: a power of two, at most THREADS
+ *     const RAGGED                                 false: every lane has a unit at every turn
  *     fn store_SINK(row: u32, y: f32)              called once for a row, by one invocation
  *     fn store_SINK(row: u32, gate: f32, up: f32)  instead, of a pair: the products with WEIGHTS and with PAIR
  *     fn floats_at(quad: u32) -> vec4f             of rows in floats: columns 4 quad .., zeros beyond the row; acts_floats[quad], or
@@ -18,6 +19,8 @@
 
 /* Runs that are no longer than a subgroup sum without memory, and without a barrier: each lane has a row then. */
 const RUNS_ALONE = LANES <= SUBGROUP && ROWS <= LANES;
+/* A constant number of turns, as reduce.wgsl says. */
+const GEMV_TURNS = (ACTS_UNITS + LANES - 1u) / LANES;
 const RUN_STRIDE = LANES + 1u;                   /* of runs: so invocations that sum them read other banks */
 const RUN_ROW = THREADS / LANES * RUN_STRIDE;    /* of an invocation's rows */
 var<workgroup> run_sums: array<f32, ROWS * RUN_ROW>;
@@ -81,7 +84,9 @@ fn gemv_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, group
     for (var first = group * each; first < rows; first += groups * each) {
         var sums: array<f32, ROWS>;
         for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }      /* SwiftShader keeps the last turn's where only WGSL says it is 0 */
-        for (var unit = thread % LANES; unit < units; unit += LANES) {
+        for (var turn = 0u; turn < GEMV_TURNS; turn++) {
+            let unit = turn * LANES + thread % LANES;
+            if (RAGGED && unit >= units) { continue; }
             let x = acts_at(unit);
             for (var r = 0u; r < ROWS; r++) {
                 let row = min(run_row(first, thread) + r, rows - 1u);
@@ -98,7 +103,9 @@ fn gemv2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, 
     for (var first = group * each; first < rows; first += groups * each) {
         var sums: array<vec2f, ROWS>;
         for (var r = 0u; r < ROWS; r++) { sums[r] = vec2f(0.0); }
-        for (var unit = thread % LANES; unit < units; unit += LANES) {
+        for (var turn = 0u; turn < GEMV_TURNS; turn++) {
+            let unit = turn * LANES + thread % LANES;
+            if (RAGGED && unit >= units) { continue; }
             let x = acts_at(unit);
             for (var r = 0u; r < ROWS; r++) {
                 let row = min(run_row(first, thread) + r, rows - 1u);
@@ -128,7 +135,9 @@ fn gemvf_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, grou
     for (var first = group * each; first < rows; first += groups * each) {
         var sums: array<f32, ROWS>;
         for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }
-        for (var unit = thread % LANES; unit < units * (64u / UNIT_COLS_FORMAT); unit += LANES) {
+        for (var turn = 0u; turn < GEMV_TURNS * (64u / UNIT_COLS_FORMAT); turn++) {
+            let unit = turn * LANES + thread % LANES;
+            if (RAGGED && unit >= units * (64u / UNIT_COLS_FORMAT)) { continue; }
             for (var r = 0u; r < ROWS; r++) {
                 let row = min(run_row(first, thread) + r, rows - 1u);
                 sums[r] += dot_floats_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), unit);
@@ -144,7 +153,9 @@ fn gemvf2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32,
     for (var first = group * each; first < rows; first += groups * each) {
         var sums: array<vec2f, ROWS>;
         for (var r = 0u; r < ROWS; r++) { sums[r] = vec2f(0.0); }
-        for (var unit = thread % LANES; unit < units * (64u / UNIT_COLS_FORMAT); unit += LANES) {
+        for (var turn = 0u; turn < GEMV_TURNS * (64u / UNIT_COLS_FORMAT); turn++) {
+            let unit = turn * LANES + thread % LANES;
+            if (RAGGED && unit >= units * (64u / UNIT_COLS_FORMAT)) { continue; }
             for (var r = 0u; r < ROWS; r++) {
                 let row = min(run_row(first, thread) + r, rows - 1u);
                 sums[r] += vec2f(dot_floats_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), unit),

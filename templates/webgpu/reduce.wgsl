@@ -5,15 +5,26 @@
  * of the run the same.  Called by all invocations of the group, in uniform control flow. */
 // include templates/webgpu/subgroups.wgsl
 
-/* Of runs that are no longer than a subgroup; without a barrier. */
+/* Of runs of `lanes`, 32 at most, or where that is less of a subgroup; without a barrier.  No loop: Dawn gives every loop whose end it
+ * cannot prove, as it can of `i < constant; i++`, a counter of 64 bits, and drivers do not unroll those. */
 fn run_sum(x: f32, lanes: u32) -> f32 {
+    let n = min(lanes, SUBGROUP);
     var sum = x;
-    for (var apart = 1u; apart < min(lanes, SUBGROUP); apart *= 2u) { sum += across(sum, apart); }
+    if (n > 1u) { sum += across(sum, 1u); }
+    if (n > 2u) { sum += across(sum, 2u); }
+    if (n > 4u) { sum += across(sum, 4u); }
+    if (n > 8u) { sum += across(sum, 8u); }
+    if (n > 16u) { sum += across(sum, 16u); }
     return sum;
 }
 fn run_max(x: f32, lanes: u32) -> f32 {
+    let n = min(lanes, SUBGROUP);
     var top = x;
-    for (var apart = 1u; apart < min(lanes, SUBGROUP); apart *= 2u) { top = max(top, across(top, apart)); }
+    if (n > 1u) { top = max(top, across(top, 1u)); }
+    if (n > 2u) { top = max(top, across(top, 2u)); }
+    if (n > 4u) { top = max(top, across(top, 4u)); }
+    if (n > 8u) { top = max(top, across(top, 8u)); }
+    if (n > 16u) { top = max(top, across(top, 16u)); }
     return top;
 }
 

@@ -4,6 +4,7 @@
 const THREADS = 64u;
 const LANES = LANESHERE;
 const ROWS = 2u;
+const RAGGED = true;
 const ACTS_UNITS = UNITSMOST;
 const EPS = 1e-5;
 
