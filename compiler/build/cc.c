@@ -407,7 +407,7 @@ static void argv_add_flags(struct arena *a, struct argv *v, const struct profile
     if (is_library(kind) && !strncmp(profile->triple, "riscv", 5)) argv_add(v, "-mno-relax");
     argv_add_list(v, kernels ? kernel_flags : kind == CC_LIBRARY ? library_runtime_flags
                      : kind == CC_LIBRARY_HOSTED ? library_hosted_flags : runtime_flags);
-    if ((kernels || is_library(kind)) && profile->kind == TARGET_CPU) argv_add_list(v, profile->cflags);
+    if ((kernels || is_library(kind)) && profile->kind != TARGET_GPU) argv_add_list(v, profile->cflags);
     argv_add_list(v, flags);
     argv_add(v, "-c");
 }
