@@ -1,12 +1,15 @@
 /* web.c -- the module is linked in memory, the folder written beside its place under another name and renamed. */
 #include "web.h"
+#include "compiler/base/gzip.h"
 #include "compiler/base/resource.h"
 #include "compiler/build/link.h"
 #include "compiler/source/program.h"
 #include "compiler/web/emit.h"
+#include "compiler/web/small.h"
 #include "header.h"
 #include "library_sizes.h"
 #include "runtime/model/state.h"
+#include "runtime/web/vocab.h"
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -23,8 +26,9 @@ enum { STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
 enum { PIECES_REMEMBERED = 96 };  /* that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
 static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
-static const char *const files[] = { "model.wasm", "model.js", "index.html", "page.js", "page.css", "worker.js", "cache.js", "sw.js",
-                                     "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.wgsl", "kernels.json" };
+static const char *const files[] = { "model.bin", "model.js", "index.html", "page.js", "page.css", "worker.js", "cache.js", "sw.js",
+                                     "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.bin", "launches.bin" };
+static const char *const former[] = { "model.wasm", "kernels.wgsl", "kernels.json" };        /* of other versions */
 /* Texts of runtime/web are those from model.js to run.js; those before sw.js are kept by it for times without a network.  Those behind
  * package.json are WebGPU's. */
 enum { FILE_WASM, FILE_JS, FILE_SW = 7, FILE_RUN = 9, FILE_PACKAGE, FILE_GPU, FILE_KERNELS, FILE_LAUNCHES };
@@ -57,6 +61,7 @@ static bool is_piece(const char *name)
 static bool is_ours(const char *name)
 {
     for (size_t i = 0; i < COUNT_OF(files); i++) if (strcmp(name, files[i]) == 0) return true;
+    for (size_t i = 0; i < COUNT_OF(former); i++) if (strcmp(name, former[i]) == 0) return true;
     return is_piece(name);
 }
 
@@ -175,6 +180,12 @@ static struct web_file write_file(struct folder *f, const char *name, struct byt
     outfile_commit(&out);
     SHA256Data(data.data, data.size, facts.sha256);
     return facts;
+}
+
+/* Packed by forgec, since many a server packs nothing; the name does not say so, since some would unpack it then. */
+static struct web_file write_packed(struct folder *f, const char *name, struct bytes data)
+{
+    return write_file(f, name, gzip_pack(f->arena, data));
 }
 
 /* ---- what model.js is told ---- */
@@ -341,6 +352,16 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
 
 /* ---- the module ---- */
 
+/* Without what the module computes anew. */
+static struct bytes vocab_of_file(struct arena *a, struct bytes vocab)
+{
+    if (!vocab.data) return vocab;
+    uint8_t *copy = arena_alloc(a, vocab.size);
+    memcpy(copy, vocab.data, vocab.size);
+    vocab_leave_out(copy);
+    return (struct bytes){ copy, vocab.size };
+}
+
 static struct bytes module_link(struct arena *a, struct toolchain *tc, const struct library_input *in, const char **hash)
 {
     struct build_options options = *in->options;
@@ -348,15 +369,19 @@ static struct bytes module_link(struct arena *a, struct toolchain *tc, const str
     struct library_input of = *in;
     of.options = &options;
     size_t n;
-    static const char *const sources[] = { "runtime/web/web.c", "runtime/web/engine.c" };       /* WebGPU's engine is gpu.js */
+    const struct { const char *path; bool wanted; } sources[] = {
+        { "runtime/web/web.c", true }, { "runtime/web/chat.c", in->chat.data != NULL },
+        { "runtime/web/engine.c", in->plan->web == NULL } };         /* WebGPU's engine is gpu.js */
     struct cc_job *jobs = library_jobs(a, &of, COUNT_OF(sources), &n);
-    for (size_t i = 0; i < COUNT_OF(sources) - (in->plan->web != NULL); i++)
-        jobs[n++] = (struct cc_job){ .name = sources[i], .kind = CC_LIBRARY, .profile = in->plan->profile,
-                                     .source = cc_hidden(a, cc_expand(a, sources[i])) };
+    for (size_t i = 0; i < COUNT_OF(sources); i++)
+        if (sources[i].wanted)
+            jobs[n++] = (struct cc_job){ .name = sources[i].path, .kind = CC_LIBRARY, .profile = in->plan->profile,
+                                         .source = cc_hidden(a, cc_expand(a, sources[i].path)) };
     *hash = library_hash(a, tc, &of, jobs, n);
     cc_compile(a, tc, jobs, n);
     struct link_object *objects = arena_array(a, struct link_object, n + LIBRARY_DATA_MOST);
     for (size_t i = 0; i < n; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
+    of.vocab = vocab_of_file(a, in->vocab);
     n += library_wasm_data(a, &of, objects + n);
     return link_module(a, tc, objects, n, STACK_BYTES);
 }
@@ -409,10 +434,10 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
     struct outfile image = outfile_to(out, piece_take, &f);
     if (has_weights) image_write(&image, in->writer);
     if (f.left > 0 || f.weights_left > 0) die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", out);
-    struct web_file written[COUNT_OF(files)] = { [FILE_WASM] = write_file(&f, files[FILE_WASM], module) };
+    struct web_file written[COUNT_OF(files)] = { [FILE_WASM] = write_packed(&f, files[FILE_WASM], module) };
     if (in->plan->web) {
-        written[FILE_KERNELS] = write_file(&f, files[FILE_KERNELS], in->kernels);
-        written[FILE_LAUNCHES] = write_file(&f, files[FILE_LAUNCHES], bytes_of(emit_web_launches(a, in->plan)));
+        written[FILE_KERNELS] = write_packed(&f, files[FILE_KERNELS], wgsl_small(a, in->kernels));
+        written[FILE_LAUNCHES] = write_packed(&f, files[FILE_LAUNCHES], bytes_of(emit_web_launches(a, in->plan)));
         written[FILE_GPU] = write_file(&f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL));
     }
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {

@@ -1,5 +1,5 @@
-// gpu.js -- the engine of model.js on WebGPU: its methods are those of class WasmEngine there.  Kernels are those of kernels.wgsl,
-// kernels.json says how they are launched; both are written by forgec.  Pipelines, buffers and bind groups are made once, when the model
+// gpu.js -- the engine of model.js on WebGPU: its methods are those of class WasmEngine there.  Kernels are those of kernels.bin,
+// launches.bin says how they are launched; both are written by forgec.  Pipelines, buffers and bind groups are made once, when the model
 // is loaded; a step encodes its launches and nothing else.
 
 const STEP_BYTES = 16, SAMPLING_BYTES = 64, LAUNCH_BYTES = 256, FIRST_MATRIX = 6;
@@ -8,7 +8,7 @@ const FAILED_AT = 6, RANDOM_AT = 8;                    // words of `sampling` in
 const BUFFER_MOST = 2 ** 30;                           // of weights
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
 
-/** Launches of kernels.json by name. */
+/** Launches of launches.bin by name. */
 const launchOf = ([kernel, groups, tokens, slices, tail, [least, most], [state, stateBytes], slots]) =>
   ({ kernel, groups, tokens, slices, tail, least, most: most || Infinity, state, stateBytes, slots });
 const up = (n, to) => Math.ceil(n / to) * to;
@@ -50,11 +50,7 @@ export class GpuEngine {
   /** Everything that is made once. */
   async open() {
     if (!this.#plan) {
-      const text = async (file) => {
-        const bytes = new Uint8Array(file.bytes);
-        await this.#files.get(file, bytes, 0);
-        return new TextDecoder().decode(bytes);
-      };
+      const text = async (file) => (await this.#files.unpacked(file, 'text/plain')).text();
       const [kernels, launches] = [await text(this.#facts.kernels), await text(this.#facts.launches)];
       this.#plan = JSON.parse(launches);
       this.#code = new Map(kernels.split(/^\/\/ ==== /m).slice(1).map((part) => {

@@ -13,10 +13,10 @@ export class ModelError extends Error {
 }
 
 // enum model_status
-const MORE = 1, OK = 0, NO_ROOM = -8, CANNOT_REWIND = -14, REFUSED = -18, STUCK = -19;
+const MORE = 1, OK = 0, NO_TOKENIZER = -7, NO_ROOM = -8, CANNOT_REWIND = -14, NO_TEMPLATE = -17, REFUSED = -18, STUCK = -19;
 const statusCodes = {
-  [-1]: 'bad_argument', [-2]: 'out_of_memory', [-3]: 'wrong_hash', [-4]: 'context_full', [-7]: 'no_tokenizer', [NO_ROOM]: 'no_room',
-  [-13]: 'not_finite', [CANNOT_REWIND]: 'cannot_rewind', [-16]: 'wrong_kind', [-17]: 'no_template', [REFUSED]: 'refused', [STUCK]: 'stuck',
+  [-1]: 'bad_argument', [-2]: 'out_of_memory', [-3]: 'wrong_hash', [-4]: 'context_full', [NO_TOKENIZER]: 'no_tokenizer', [NO_ROOM]: 'no_room',
+  [-13]: 'not_finite', [CANNOT_REWIND]: 'cannot_rewind', [-16]: 'wrong_kind', [NO_TEMPLATE]: 'no_template', [REFUSED]: 'refused', [STUCK]: 'stuck',
 };
 const SPECIAL = 1, ADD_BOS = 2;                                           // flags of encode
 const GRAMMAR = 0, SCHEMA = 1;                                            // enum model_grammar_kind
@@ -158,6 +158,14 @@ class Files {
       this.cache.close();
       this.cache = null;
     }
+  }
+
+  /** What a packed file holds, as a response of that type, which is read while it is unpacked. */
+  async unpacked(file, type) {
+    const bytes = new Uint8Array(file.bytes);
+    await this.get(file, bytes, 0);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+    return new Response(stream, { headers: { 'Content-Type': type } });
   }
 
   async get(file, target, at) {
@@ -631,6 +639,7 @@ export class Model {
 
   /** The prompt of a conversation, and where its answer is read. */
   #render(request) {
+    if (!facts.hasChat) this.#check(facts.hasTokenizer ? NO_TEMPLATE : NO_TOKENIZER);
     const text = utf8.encode(JSON.stringify(request)), at = this.#memory.put(text), refusal = this.#memory.take(REFUSAL_BYTES);
     const now = Math.floor(Date.now() / 1000 - 60 * new Date().getTimezoneOffset());
     for (let bytes = linear(facts.chatBytes, text.length); ; bytes *= 2) {
@@ -774,19 +783,18 @@ async function openGpu({ files, memory, options }) {
 /** Loads the model.  base: the folder's address (default: where this file is); fetch: in the place of the global one; onProgress: is told
  * {loaded, total, cached, file}; signal: an AbortSignal; cache: keep weights on the visitor's device. */
 export async function load(options = {}) {
-  if (typeof WebAssembly !== 'object' || !WebAssembly.validate(simdProbe))
-    throw new ModelError('no_simd', 'This browser has no WebAssembly with SIMD, which the model needs.');
-  const files = new Files(options);
-  const code = new Uint8Array(facts.module.bytes);
-  await files.get(facts.module, code, 0);
+  if (typeof WebAssembly !== 'object' || !WebAssembly.validate(simdProbe) || typeof DecompressionStream !== 'function')
+    throw new ModelError('no_simd', 'This browser is too old: it lacks WebAssembly with SIMD or DecompressionStream, which the model needs.');
+  const files = new Files(options), code = await files.unpacked(facts.module, 'application/wasm');
   let hear = null, exports;
   try {
     const imports = { env: { tell: (...event) => hear?.(...event) } };
-    ({ exports } = (await WebAssembly.instantiate(code, imports)).instance);
+    ({ exports } = (await WebAssembly.instantiateStreaming(code, imports)).instance);
   } catch (error) {
     if (error instanceof RangeError) throw new ModelError('out_of_memory', 'There is no memory for the module.', error);
     throw new ModelError('no_simd', `The module cannot be compiled here: ${error.message}.`, error);
   }
+  exports.complete();
   const memory = new Memory(exports.memory, exports.__heap_base.value);
   const check = (status) => {
     if (status >= 0) return status;

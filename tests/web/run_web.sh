@@ -16,9 +16,22 @@ stored() { [ "$(ids "$tmp/out")" = "$(ids "$golden.greedy")" ] || bad "other tok
 printf 'inherits: wasm32\npiece: {value: 1, unit: MiB, source: "so that there are several"}\n' > "$tmp/pieces.yaml"
 check "a folder" 0 "$forgec" build "$story" -t "$tmp/pieces.yaml" -q -o "$tmp/story"
 inside=$(ls "$tmp/story" | tr '\n' ' ') pieces=$(printf 'weights-%d.bin ' 0 1 2 3 4 5 6 7)
-[ "$inside" = "cache.js index.html model.d.ts model.js model.wasm package.json page.css page.js run.js sw.js $pieces""worker.js " ] || bad "in it are $inside"
+[ "$inside" = "cache.js index.html model.bin model.d.ts model.js package.json page.css page.js run.js sw.js $pieces""worker.js " ] || bad "in it are $inside"
 [ "$(cd "$tmp/story" && cat index.html page.js page.css worker.js cache.js sw.js | wc -c)" -lt 40000 ] || bad "the page is large"
-[ "$(wc -c < "$tmp/story/model.wasm")" -lt 2000000 ] || bad "the module is large"
+for target in webgpu wasm32; do
+    check "a folder of one piece, $target" 0 "$forgec" build "$story" -t $target -q -o "$tmp/site"
+    bytes=$(cd "$tmp/site" && rm weights-0.bin && cat * | wc -c)
+    [ "$bytes" -lt 250000 ] || bad "the site without weights has $bytes bytes"
+done
+check "kernels, readable" 0 "$forgec" build "$story" -t webgpu -q --emit source -o "$tmp/kernels.wgsl"
+check "a folder with them" 0 "$forgec" build "$story" -t webgpu -q -o "$tmp/site"
+check "they are the same but for comments and blanks" 0 "$node" -e '
+    const { readFileSync } = require("fs"), { gunzipSync } = require("zlib"), [readable, served] = process.argv.slice(1);
+    const tokens = (text) => text.replace(/\/\*[^]*?\*\//g, " ").replace(/^\/\/ ==== (.*)/gm, "#$1#").replace(/\/\/.*/g, " ").match(/[\w.]+|\S/g);
+    const wanted = tokens(readFileSync(readable, "utf8")), small = gunzipSync(readFileSync(served)).toString(), got = tokens(small);
+    const at = wanted.findIndex((token, i) => token !== got[i]);
+    if (wanted.length < 10000 || got.length !== wanted.length || at >= 0) { console.log(`${wanted.length}, ${got.length}, at ${at}`); process.exit(1); }
+    if (/^ |\/\*|\n\n|\/\/ (?!====)/m.test(small)) { console.log("comments or blanks are left"); process.exit(1); }' "$tmp/kernels.wgsl" "$tmp/site/kernels.bin"
 cp -r "$tmp/story" "$tmp/first"
 check "the same again, in its place" 0 "$forgec" build "$story" -t "$tmp/pieces.yaml" -q --no-cache -o "$tmp/story/"
 diff -r "$tmp/first" "$tmp/story" > "$tmp/out" || bad "the same input gives another folder"

@@ -97,8 +97,8 @@ for (const [name, code, text, change] of [
   ['weights-1.bin', 'wrong_size', 'more than', (body) => Buffer.concat([body, Buffer.from('x')])],
   ['weights-0.bin', 'wrong_hash', 'weights-0.bin is damaged', flipped],
   ['weights-2.bin', 'network', 'weights-2.bin broke off', () => 'broken'],
-  ['model.wasm', 'wrong_hash', 'model.wasm is damaged', flipped],
-  ['model.wasm', 'not_found', 'model.wasm is not there', () => 404]])
+  ['model.bin', 'wrong_hash', 'model.bin is damaged', flipped],
+  ['model.bin', 'not_found', 'model.bin is not there', () => 404]])
   await test(`${name}: ${code}`, async () => {
     spoil = only(name, change);
     await rejects(code, text, load({ base }));
@@ -106,7 +106,7 @@ for (const [name, code, text, change] of [
   });
 await test('nobody answers', () => rejects('network', 'cannot be fetched', load({ base: 'http://127.0.0.1:9/' })));
 const nowhere = new URL('nowhere/', pathToFileURL(`${storyFolder}/`));
-await test('no such folder', () => rejects('not_found', 'model.wasm', load({ base: nowhere })));
+await test('no such folder', () => rejects('not_found', 'model.bin', load({ base: nowhere })));
 await test('aborted', async () => {
   const controller = new AbortController();
   await rejects('aborted', 'aborted', load({ base, signal: controller.signal, onProgress: () => controller.abort() }));
