@@ -71,7 +71,9 @@ export class GpuEngine {
       this.#makeBuffers();
       this.#pipelines = new Map();
       this.#lists = {};
-      await Promise.all([this.#upload(), ...(this.#options.lazy ? [] : ['prefill', 'decode', 'sample'].map((kind) => this.#list(kind)))]);
+      const lists = this.#options.lazy ? [] : ['prefill', 'decode', 'sample'].map((kind) => this.#list(kind));
+      this.#tellCompiled();
+      await Promise.all([this.#upload(), ...lists]);
     } catch (error) {
       failed = error;
     }
@@ -82,6 +84,14 @@ export class GpuEngine {
     if (!failed) return;
     this.#device.destroy();
     throw failed;
+  }
+
+  /** Says how far compilation is, now and whenever a kernel is done. */
+  #tellCompiled() {
+    const all = [...this.#pipelines.values()];
+    let done = 0;
+    if (all.length) this.#files.tellCompiled(done, all.length);
+    for (const one of all) one.then(() => this.#files.tellCompiled(++done, all.length), () => {});
   }
 
   async #openDevice() {

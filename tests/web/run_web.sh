@@ -41,6 +41,35 @@ template=$here/../../examples/embed/chat.jinja
 check "a conversation's" 0 "$forgec" build "$golden.gguf" -t wasm32 -q --exact --ctx 256 --chat-template "$template" -o "$tmp/chat"
 ls "$tmp" | grep -q tmp && bad "a temporary folder is left: $(ls "$tmp")"
 
+# ---- WebGPU, and what it falls back to ----
+check "a folder with a fall-back" 0 "$forgec" build "$story" -t webgpu,wasm32 -q -o "$tmp/pair"
+inside=$(cd "$tmp/pair" && find . -type f | sed 's,^\./,,' | LC_ALL=C sort | tr '\n' ' ')
+[ "$inside" = "cache.js gpu.js index.html kernels.bin launches.bin model.bin model.d.ts model.js package.json page.css page.js run.js sw.js wasm32/model.bin wasm32/weights-0.bin weights-0.bin worker.js " ] ||
+    bad "in it are $inside"
+check "a folder of wasm32" 0 "$forgec" build "$story" -t wasm32 -q -o "$tmp/alone"
+cmp "$tmp/alone/weights-0.bin" "$tmp/pair/wasm32/weights-0.bin" && cmp "$tmp/alone/model.bin" "$tmp/pair/wasm32/model.bin" || bad "the fall-back is another than that folder's"
+cp -r "$tmp/pair" "$tmp/again"
+check "the same again, in its place" 0 "$forgec" build "$story" -t webgpu,wasm32 -q --no-cache -o "$tmp/again"
+diff -r "$tmp/pair" "$tmp/again" > "$tmp/out" || bad "the same input gives another folder"
+check "without it, in its place" 0 "$forgec" build "$story" -t webgpu -q -o "$tmp/again"
+[ ! -e "$tmp/again/wasm32" ] || bad "the fall-back is left"
+cp -r "$tmp/pair" "$tmp/again/wasm32"
+refuse "another's file in it" 1 "holds wasm32/" "$forgec" build "$story" -t webgpu -o "$tmp/again"
+for pair in wasm32,webgpu webgpu,portable webgpu,webgpu webgpu,wasm32,wasm32; do
+    refuse "targets $pair" 1 "takes one target, or webgpu,wasm32" "$forgec" build "$story" -t $pair -o "$tmp/new"
+done
+refuse "verify of both" 1 "one target at a time" "$forgec" verify "$story" -t webgpu,wasm32
+refuse "both without weights" 1 "--weights none" "$forgec" build "$story" -t webgpu,wasm32 --weights none -o "$tmp/new"
+check "run.js on the processor" 0 "$node" "$tmp/alone/run.js" -p "Once upon a time" -n 20 --temp 0 -q
+cp "$tmp/out" "$tmp/wanted"
+check "run.js falls back" 0 env -u NODE_PATH "$node" "$tmp/pair/run.js" -p "Once upon a time" -n 20 --temp 0 -q --fallback wasm
+cmp "$tmp/out" "$tmp/wanted" || bad "another text than that of wasm32"
+err_has "Node has no WebGPU"; err_has "The processor computes instead"
+one_line
+refuse "run.js does not without being told" 1 "Node has no WebGPU" env -u NODE_PATH "$node" "$tmp/pair/run.js" -p x -n 1
+refuse "run.js: nothing to fall back to" 1 "build it with -t webgpu,wasm32" "$node" "$tmp/site/run.js" -p x -n 1 --fallback wasm
+refuse "run.js: another engine" 2 'is not wasm' "$node" "$tmp/pair/run.js" -p x -n 1 --fallback cpu
+
 # ---- wrong outputs ----
 echo text > "$tmp/file"
 mkdir "$tmp/foreign"
@@ -71,7 +100,7 @@ err_has "has 4 GiB of memory at most"; err_has "fits with --ctx"
 ! ls "$tmp" | grep -q -e '^new' -e tmp || bad "something of a refused folder is there: $(ls "$tmp")"
 
 # ---- model.js, run.js ----
-check "model.js" 0 "$node" "$here/test_web.mjs" "$tmp/story" "$tmp/chat" "$golden"
+check "model.js" 0 "$node" "$here/test_web.mjs" "$tmp/story" "$tmp/chat" "$golden" "$tmp/pair" "$tmp/site"
 cat "$tmp/out"
 check "run.js" 0 "$node" "$tmp/chat/run.js" -q --tokens "@$golden.tokens" --print-tokens -n 48 --temp 0 --repeat-penalty 0 --ignore-eos
 stored
@@ -98,7 +127,7 @@ if [ -n "${5-}" ] && HOME=$tmp timeout 60 "$5" --headless --no-sandbox --disable
     check "build for WebGPU" 0 "$forgec" build "$golden_webgpu.gguf" -t webgpu --exact -o "$tmp/gpu"
     mkdir "$tmp/chromium-gpu"
     check "a page with WebGPU" 0 timeout 300 "$node" "$here/test_browser.mjs" "$tmp/gpu" "$golden_webgpu" "$5" "$tmp/chromium-gpu"
-    check "the folder's page" 0 timeout 120 "$node" "$here/test_page.mjs" "$tmp/story" "$tmp/words" "$tmp/chat" "$5" "$tmp/chromium-page"
+    check "the folder's page" 0 timeout 180 "$node" "$here/test_page.mjs" "$tmp/story" "$tmp/words" "$tmp/chat" "$tmp/pair" "$5" "$tmp/chromium-page"
     cat "$tmp/out"
 else echo "a page: left out, no chromium that starts"; fi
 
