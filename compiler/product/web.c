@@ -106,7 +106,8 @@ static const char *not_inner(struct arena *a, const char *path)
     if (lstat(path, &st)) return NULL;
     const char **names = S_ISDIR(st.st_mode) ? web_names(a, path) : NULL;
     if (!names) return INNER;
-    for (size_t i = 0; names[i]; i++) if (!is_inner(names[i])) return arena_printf(a, INNER "/%s", printable(a, names[i], strlen(names[i])));
+    for (size_t i = 0; names[i]; i++)
+        if (!is_inner(names[i])) return arena_printf(a, INNER "/%s", printable(a, names[i], strlen(names[i])));
     return NULL;
 }
 
@@ -119,7 +120,8 @@ static const char *not_ours(struct arena *a, const char *out)
     const char *foreign = not_inner(a, arena_printf(a, "%s/%s", out, INNER));
     if (foreign) return arena_printf(a, "it holds %s, which forgec did not write", foreign);
     for (size_t i = 0; names[i]; i++)
-        if (!is_ours(names[i]) && strcmp(names[i], INNER)) return arena_printf(a, "it holds %s, which forgec did not write", printable(a, names[i], strlen(names[i])));
+        if (!is_ours(names[i]) && strcmp(names[i], INNER))
+            return arena_printf(a, "it holds %s, which forgec did not write", printable(a, names[i], strlen(names[i])));
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {   /* somebody's own index.html has no mark; other versions wrote fewer files */
         const char *path = arena_printf(a, "%s/%s", out, files[i]);
         if (file_exists(path) && !has_mark(a, path)) return arena_printf(a, "it holds %s, which forgec did not write", files[i]);
@@ -508,7 +510,8 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
         cJSON_AddItemToObject(facts, "fallback", other);
     }
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {
-        const char *text = i == FILE_JS ? facts_text(a, facts) : i == FILE_SW ? site_text(a, written, n > 1 ? &fallback[FILE_WASM] : NULL) : NULL;
+        const char *text = i == FILE_JS ? facts_text(a, facts)
+            : i == FILE_SW ? site_text(a, written, n > 1 ? &fallback[FILE_WASM] : NULL) : NULL;
         written[i] = write_file(&f, files[i], page_text(a, files[i], text));
     }
     write_file(&f, files[FILE_PACKAGE], package_text(a, out, in, n > 1));

@@ -107,8 +107,8 @@ function fail({ code, message }) {
   const noGpu = ['no_webgpu', 'gpu_too_small'].includes(code);
   $('fallback').hidden = !noGpu || !fallbackBytes;
   $('failure-note').hidden = !noGpu;
-  $('failure-note').textContent = fallbackBytes ? 'It can run on the processor, too: all the same, but slower.'
-    : 'Another browser, or a newer one, may have it.';
+  $('failure-note').textContent = `The model is made for WebGPU. ${fallbackBytes ? 'It can run on the processor, too, but slower.'
+    : 'Another browser, or another device, may have what it needs.'}`;
   $('fallback').textContent = `Run on the processor instead (${megabytes(fallbackBytes)} to download)`;
 }
 

@@ -22,12 +22,17 @@ try {
   await page.send('Page.navigate', { url: `http://127.0.0.1:${server.address().port}/` });
   await page.until('document.title === "a page"');
   const greedy = idsOf(`${golden}.greedy`), options = { maxTokens: greedy.length, temperature: 0, repeatPenalty: 0, ignoreEnd: true };
-  const drawn = await page.run(`(async () => {
-    const { load } = await import('./model.js'), model = await load(), tokens = [];
+  const { drawn, told } = await page.run(`(async () => {
+    const told = [], onProgress = (progress) => told.push(progress);
+    const { load } = await import('./model.js'), model = await load({ onProgress }), tokens = [];
     for await (const token of model.draw(${JSON.stringify(idsOf(`${golden}.tokens`))}, ${JSON.stringify(options)})) tokens.push(token);
-    return tokens;
+    return { drawn: tokens, told };
   })()`);
   assert.deepEqual(drawn, greedy);
+  const compiling = told.filter(({ phase }) => phase === 'compile'), kernels = compiling[0]?.kernels ?? 0;
+  assert.deepEqual(compiling.map(({ compiled, kernels: all }) => [compiled, all]), gpu ? Array.from({ length: kernels + 1 }, (_, i) => [i, kernels]) : []);
+  assert(!gpu || kernels > 5, `${kernels} kernels`);
+  assert(told.every(({ phase, loaded, total }) => (phase === 'compile' || phase === 'download') && loaded <= total));
   if (gpu) {
     const lost = await page.run(`(async () => {
       const devices = [];
