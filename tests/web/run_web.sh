@@ -124,7 +124,7 @@ check "verify, of vectors" 0 "$forgec" verify "$tmp/words.gguf" -t wasm32
 if [ -n "${5-}" ] && HOME=$tmp timeout 60 "$5" --headless --no-sandbox --disable-gpu --dump-dom about:blank > "$tmp/out" 2> "$tmp/err"; then
     mkdir "$tmp/chromium" "$tmp/chromium-page"
     check "a page" 0 timeout 120 "$node" "$here/test_browser.mjs" "$tmp/chat" "$golden" "$5" "$tmp/chromium"
-    check "build for WebGPU" 0 "$forgec" build "$golden_webgpu.gguf" -t webgpu --exact -o "$tmp/gpu"
+    check "build for WebGPU" 0 "$forgec" build "$golden_webgpu.gguf" -t webgpu,wasm32 --exact -o "$tmp/gpu"
     mkdir "$tmp/chromium-gpu"
     check "a page with WebGPU" 0 timeout 300 "$node" "$here/test_browser.mjs" "$tmp/gpu" "$golden_webgpu" "$5" "$tmp/chromium-gpu"
     check "the folder's page" 0 timeout 180 "$node" "$here/test_page.mjs" "$tmp/story" "$tmp/words" "$tmp/chat" "$tmp/pair" "$5" "$tmp/chromium-page"
