@@ -6,6 +6,7 @@ const STEP_BYTES = 16, SAMPLING_BYTES = 64, LAUNCH_BYTES = 256, FIRST_MATRIX = 6
 const TAIL_AT = 16;                                    // word of struct forge_launch in templates/webgpu/launch.wgsl
 const FAILED_AT = 6, RANDOM_AT = 8;                    // words of `sampling` in templates/webgpu/sample.wgsl
 const BUFFER_MOST = 2 ** 30;                           // of weights
+const LANES = 4;                                       // kernels that are compiled at the same time
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
 
 /** Launches of launches.bin by name. */
@@ -31,7 +32,7 @@ function randomState(seed) {
 
 export class GpuEngine {
   #facts; #files; #memory; #ModelError; #options; #plan; #code;
-  #adapter; #device; #buffers; #pipelines; #lists; #failure = null;
+  #adapter; #device; #buffers; #pipelines; #lanes; #lists; #failure = null;
   #seeded = false; #logitsOf = -1; #batch = 1;
 
   /** parts: of model.js: facts, files, memory, logitsAt, ModelError; options: those of load(). */
@@ -70,6 +71,7 @@ export class GpuEngine {
     try {
       this.#makeBuffers();
       this.#pipelines = new Map();
+      this.#lanes = [];
       this.#lists = {};
       const lists = this.#options.lazy ? [] : ['prefill', 'decode', 'sample'].map((kind) => this.#list(kind));
       this.#tellCompiled();
@@ -170,11 +172,14 @@ export class GpuEngine {
     for (const part of this.#buffers.weights) part.buffer = make(`weights from ${part.offset}`, part.bytes, both);
   }
 
-  /** The pipeline of a kernel, compiled once. */
+  /** The pipeline of a kernel, compiled once, in one of some lanes: all at once browsers would say of none that it is done before the last. */
   #pipeline(name) {
     if (!this.#pipelines.has(name)) {
-      const module = this.#device.createShaderModule({ label: name, code: this.#code.get(name) });
-      const compiled = this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main' } });
+      const lane = this.#pipelines.size % LANES;
+      const compiled = this.#lanes[lane] = (this.#lanes[lane] ?? Promise.resolve()).catch(() => {}).then(() => {
+        const module = this.#device.createShaderModule({ label: name, code: this.#code.get(name) });
+        return this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main' } });
+      });
       this.#pipelines.set(name, compiled.catch((error) => {
         throw this.#failure ?? this.#error('failed', `The kernel ${name} cannot be compiled here: ${error.message}`, error);
       }));
