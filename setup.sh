@@ -68,6 +68,7 @@ missing() {
     has_header xxhash.h || want libxxhash-dev
     has_header cjson/cJSON.h || want libcjson-dev
     has_header sha2.h || want libmd-dev
+    has_header zlib.h || want zlib1g-dev
     has_header cmocka.h || want libcmocka-dev
     [ "$1" != test ] || has_header event2/http.h || want libevent-dev          # programs with a server
     [ "$1" != test ] || has curl || want curl

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CLEANUP_MAX = 128, PROCESS_MAX = 256 };
+enum { CLEANUP_MAX = 256, PROCESS_MAX = 256 };
 static char *volatile cleanup_path[CLEANUP_MAX];      /* NULL = free slot; read by the signal handler */
 static volatile sig_atomic_t process[PROCESS_MAX];    /* 0 = free slot; so, too */
 

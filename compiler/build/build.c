@@ -454,12 +454,13 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
     for (uint32_t i = 0; i < n; i++)
         targets[i].profile = profile_load_tuned(a, o->n_targets ? o->targets[i] : "native", o->targets_dir, o->tuned_path);
     share_row_period(targets, n);
+    const bool pair = n == 2 && web_is_pair(targets[0].profile, targets[1].profile);
     struct plan_options options = o->plan;
     for (uint32_t i = 0; i < n; i++) {
         const bool web = web_wanted(o, targets[i].profile);
         if (targets[i].profile->kind == TARGET_WEBGPU) check_webgpu(o, targets[i].profile);
         if (library_wanted(o)) library_check(a, o, targets[i].profile);
-        if (web) web_check(o, targets[i].profile);
+        if (web) web_check(o, targets[i].profile, pair);
         if (!options.max_threads && (web || library_wanted(o))) options.max_threads = web ? 1 : LIBRARY_WORKERS;
         const char *no_executable = o->emit == EMIT_EXE ? profile_no_executable(a, targets[i].profile) : NULL;
         if (no_executable) die("%s", no_executable);
@@ -500,6 +501,27 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
     }
     if (o->source) take_edited(a, o, t, eo);
     if (!gpu) t->source = t->plan->web ? emit_web_program(a, t->plan, eo) : t->kernels;
+}
+
+/* A folder for pages has weights of its own for each of its targets. */
+static void build_web(struct arena *a, const struct build_options *o, struct toolchain *tc, const struct target *targets, uint32_t n,
+                      const struct library_input *common, const char *model_hash, const char *out)
+{
+    struct library_input inputs[COUNT_OF(o->targets)];
+    struct image_writer writers[COUNT_OF(o->targets)];
+    for (uint32_t i = 0; i < n; i++) {
+        struct target one = targets[i];
+        writers[i] = (struct image_writer){ .arena = a, .jobs = common->writer->jobs, .progress = common->writer->progress };
+        inputs[i] = *common;
+        inputs[i].weights_bytes = place_images(a, &writers[i], &one, 1);
+        inputs[i].weights_hash = image_hash(a, one.plan, model_hash);
+        inputs[i].writer = &writers[i];
+        inputs[i].plan = one.plan;
+        inputs[i].source = one.source;
+        inputs[i].n_kernels = one.plan->kernels->n_kernels;
+        if (one.plan->web) inputs[i].kernels = one.kernels;
+    }
+    web_build(a, tc, inputs, n, out);
 }
 
 /* Where the product goes; neither it nor what lies beside it may replace an input. */
@@ -567,9 +589,11 @@ const char *build(struct arena *a, const struct build_options *o)
         const struct kernels_kind *kind = &kernels_kinds[targets[i].profile->kind];
         const bool library = is_library(o, targets[i].profile);
         const enum cc_kind cc = library ? kind->cc_library : kind->cc;
-        eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash, .weights_hash = weights_hash,
+        const bool web = web_wanted(o, targets[i].profile);                 /* alone in its weights: build_web() */
+        eo[i] = (struct emit_options){ .templates = o->templates_dir, .model_hash = model_hash,
+                                       .weights_hash = web ? image_hash(a, targets[i].plan, model_hash) : weights_hash,
                                        .has_vocab = vocab.data != NULL, .has_chat = chat.data != NULL && !library,
-                                       .weights_offset = targets[i].weights_offset,
+                                       .weights_offset = web ? 0 : targets[i].weights_offset,
                                        .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
                                        .compile_command = targets[i].plan->web ? NULL       /* drivers compile its kernels */
@@ -589,11 +613,10 @@ const char *build(struct arena *a, const struct build_options *o)
         compile_kernels(a, o, tc, targets, n, eo, NULL, 0);
         since = build_seconds();
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
-                                             .kernels = targets[0].plan->web ? targets[0].kernels : (struct bytes){ NULL, 0 },
                                              .n_kernels = targets[0].plan->kernels->n_kernels, .vocab = vocab,
                                              .chat = chat, .grammar = grammar, .weights_hash = weights_hash,
                                              .weights_bytes = weights_bytes, .writer = &writer };
-        if (web_wanted(o, targets[0].profile)) web_build(a, tc, &input, out);
+        if (web_wanted(o, targets[0].profile)) build_web(a, o, tc, targets, n, &input, model_hash, out);
         else {
             const char *header = library_build(a, tc, &input, out);
             if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);

@@ -259,12 +259,15 @@ static bool library_takes(const char *path, const struct profile *profile)
 }
 
 /* Flags of one of them.  What the prefix renames is in runtime/library alone: the rest is compiled once for all prefixes.  Templates and
- * the reading of grammars and answers are many rules that run seldom, and a third smaller so; masks run for each token. */
-static const char *const *library_flags_of(const char *path, const char *const *flags)
+ * the reading of grammars and answers are many rules that run seldom, and a third smaller so; masks run for each token.  Of what pages
+ * download all else is as small as it can be, but the hashes of weights. */
+static const char *const *library_flags_of(const char *path, const struct profile *profile, const char *const *flags)
 {
-    static const char *const small[] = { "-Os", NULL }, *const fast[] = { "runtime/chat/mask.c", "runtime/chat/lexicon.c", NULL };
+    static const char *const small[] = { "-Os", NULL }, *const smallest[] = { "-Oz", NULL };
+    static const char *const fast[] = { "runtime/chat/mask.c", "runtime/chat/lexicon.c", "runtime/model/xxh3.c", NULL };
     if (!strncmp(path, "runtime/library/", 16)) return flags;
-    return !strncmp(path, "runtime/chat/", 13) && !in_list(fast, path) ? small : NULL;
+    if (in_list(fast, path)) return NULL;
+    return profile->web ? smallest : !strncmp(path, "runtime/chat/", 13) ? small : NULL;
 }
 
 static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, struct cc_parts parts, size_t extra, size_t *n_jobs)
@@ -287,7 +290,7 @@ static struct cc_job *source_jobs(struct arena *a, const struct cc_job *like, st
         job->source = cc_expand(a, paths[i]);
         if (!is_library(like->kind)) continue;
         if (library_is_hosted(paths[i])) job->kind = CC_LIBRARY_HOSTED;
-        job->flags = library_flags_of(paths[i], like->flags);
+        job->flags = library_flags_of(paths[i], like->profile, like->flags);
         job->source = cc_hidden(a, job->source);
     }
     return jobs;
@@ -407,7 +410,7 @@ static void argv_add_flags(struct arena *a, struct argv *v, const struct profile
     if (is_library(kind) && !strncmp(profile->triple, "riscv", 5)) argv_add(v, "-mno-relax");
     argv_add_list(v, kernels ? kernel_flags : kind == CC_LIBRARY ? library_runtime_flags
                      : kind == CC_LIBRARY_HOSTED ? library_hosted_flags : runtime_flags);
-    if ((kernels || is_library(kind)) && profile->kind == TARGET_CPU) argv_add_list(v, profile->cflags);
+    if ((kernels || is_library(kind)) && profile->kind != TARGET_GPU) argv_add_list(v, profile->cflags);
     argv_add_list(v, flags);
     argv_add(v, "-c");
 }

@@ -1,12 +1,15 @@
 /* web.c -- the module is linked in memory, the folder written beside its place under another name and renamed. */
 #include "web.h"
+#include "compiler/base/gzip.h"
 #include "compiler/base/resource.h"
 #include "compiler/build/link.h"
 #include "compiler/source/program.h"
 #include "compiler/web/emit.h"
+#include "compiler/web/small.h"
 #include "header.h"
 #include "library_sizes.h"
 #include "runtime/model/state.h"
+#include "runtime/web/vocab.h"
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <dirent.h>
@@ -20,13 +23,15 @@
 #include <unistd.h>
 
 enum { STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
-enum { PIECES_REMEMBERED = 96 };  /* that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
+enum { PIECES_REMEMBERED = 96 };  /* of a target, that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
 static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
-static const char *const files[] = { "model.wasm", "model.js", "index.html", "page.js", "page.css", "worker.js", "cache.js", "sw.js",
-                                     "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.wgsl", "kernels.json" };
+static const char *const files[] = { "model.bin", "model.js", "index.html", "page.js", "page.css", "worker.js", "cache.js", "sw.js",
+                                     "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.bin", "launches.bin" };
+static const char *const former[] = { "model.wasm", "kernels.wgsl", "kernels.json" };        /* of other versions */
 /* Texts of runtime/web are those from model.js to run.js; those before sw.js are kept by it for times without a network.  Those behind
  * package.json are WebGPU's. */
+#define INNER "wasm32"                /* the folder of what a page falls back to: its module and its weights */
 enum { FILE_WASM, FILE_JS, FILE_SW = 7, FILE_RUN = 9, FILE_PACKAGE, FILE_GPU, FILE_KERNELS, FILE_LAUNCHES };
 
 /* What stands of a file in model.js. */
@@ -34,9 +39,15 @@ struct web_file { const char *name; uint64_t bytes; char sha256[SHA256_DIGEST_ST
 
 bool web_wanted(const struct build_options *o, const struct profile *p) { return o->emit == EMIT_EXE && p->web; }
 
-void web_check(const struct build_options *o, const struct profile *p)
+bool web_is_pair(const struct profile *first, const struct profile *second)
 {
-    const char *wrong = o->n_targets > 1 ? "takes one target" : o->is_static ? "has no use for --static"
+    return first->kind == TARGET_WEBGPU && second->kind == TARGET_CPU && second->web;
+}
+
+void web_check(const struct build_options *o, const struct profile *p, bool pair)
+{
+    const char *wrong = o->n_targets > 1 && !pair ? "takes one target, or webgpu,wasm32: the second is what a page falls back to"
+        : o->is_static ? "has no use for --static"
         : o->has_server ? "has no --server: any server of files serves it"
         : o->weights == WEIGHTS_NONE && p->kind != TARGET_WEBGPU
         ? "has its weights in pieces beside it; --weights none is for objects and programs"
@@ -57,8 +68,12 @@ static bool is_piece(const char *name)
 static bool is_ours(const char *name)
 {
     for (size_t i = 0; i < COUNT_OF(files); i++) if (strcmp(name, files[i]) == 0) return true;
+    for (size_t i = 0; i < COUNT_OF(former); i++) if (strcmp(name, former[i]) == 0) return true;
     return is_piece(name);
 }
+
+/* What lies in the folder of the fall-back, and nothing else. */
+static bool is_inner(const char *name) { return strcmp(name, files[FILE_WASM]) == 0 || is_piece(name); }
 
 const char **web_names(struct arena *a, const char *path)
 {
@@ -84,14 +99,29 @@ static bool has_mark(struct arena *a, const char *path)
     return memmem(text.data, text.size, HEADER_MARK, strlen(HEADER_MARK)) != NULL;
 }
 
+/* What stands in the way in a folder of the fall-back, or in its place; NULL: nothing. */
+static const char *not_inner(struct arena *a, const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st)) return NULL;
+    const char **names = S_ISDIR(st.st_mode) ? web_names(a, path) : NULL;
+    if (!names) return INNER;
+    for (size_t i = 0; names[i]; i++)
+        if (!is_inner(names[i])) return arena_printf(a, INNER "/%s", printable(a, names[i], strlen(names[i])));
+    return NULL;
+}
+
 /* NULL: it may be replaced. */
 static const char *not_ours(struct arena *a, const char *out)
 {
     const char **names = web_names(a, out);
     if (!names) return strerror(errno);
     if (!names[0]) return NULL;
+    const char *foreign = not_inner(a, arena_printf(a, "%s/%s", out, INNER));
+    if (foreign) return arena_printf(a, "it holds %s, which forgec did not write", foreign);
     for (size_t i = 0; names[i]; i++)
-        if (!is_ours(names[i])) return arena_printf(a, "it holds %s, which forgec did not write", printable(a, names[i], strlen(names[i])));
+        if (!is_ours(names[i]) && strcmp(names[i], INNER))
+            return arena_printf(a, "it holds %s, which forgec did not write", printable(a, names[i], strlen(names[i])));
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {   /* somebody's own index.html has no mark; other versions wrote fewer files */
         const char *path = arena_printf(a, "%s/%s", out, files[i]);
         if (file_exists(path) && !has_mark(a, path)) return arena_printf(a, "it holds %s, which forgec did not write", files[i]);
@@ -113,7 +143,11 @@ void web_claim(struct arena *a, const char *out)
 
 static void remove_files(struct arena *a, const char *folder)
 {
-    const char **names = web_names(a, folder);
+    const char *inner = arena_printf(a, "%s/%s", folder, INNER);
+    const char **names = web_names(a, inner);
+    for (size_t i = 0; names && names[i]; i++) if (is_inner(names[i])) unlink(arena_printf(a, "%s/%s", inner, names[i]));
+    rmdir(inner);
+    names = web_names(a, folder);
     for (size_t i = 0; names && names[i]; i++) if (is_ours(names[i])) unlink(arena_printf(a, "%s/%s", folder, names[i]));
     rmdir(folder);
 }
@@ -177,6 +211,12 @@ static struct web_file write_file(struct folder *f, const char *name, struct byt
     return facts;
 }
 
+/* Packed by forgec, since many a server packs nothing; the name does not say so, since some would unpack it then. */
+static struct web_file write_packed(struct folder *f, const char *name, struct bytes data)
+{
+    return write_file(f, name, gzip_pack(f->arena, data));
+}
+
 /* ---- what model.js is told ---- */
 
 static cJSON *file_json(const struct web_file *file)
@@ -228,9 +268,9 @@ static void check_memory(const struct library_input *in, const struct web_sizes 
         remedy);
 }
 
-/* written: by the numbers of `files`. */
-static const char *facts_text(struct arena *a, const struct library_input *in, const struct web_sizes *s, const struct web_file *written,
-                              const struct folder *f, const char *hash)
+/* written: by the numbers of `files`; the folder of what a page falls back to stands in it, with its end. */
+static cJSON *facts_json(const struct library_input *in, const struct web_sizes *s, const struct web_file *written,
+                         const struct folder *f, const char *hash)
 {
     const struct plan *p = in->plan;
     cJSON *o = cJSON_CreateObject();
@@ -262,27 +302,34 @@ static const char *facts_text(struct arena *a, const struct library_input *in, c
     if (p->web) cJSON_AddItemToObject(o, "launches", file_json(&written[FILE_LAUNCHES]));
     cJSON *weights = cJSON_AddArrayToObject(o, "weights");
     for (size_t i = 0; i < f->n_pieces; i++) cJSON_AddItemToArray(weights, file_json(&f->pieces[i]));
-    char *printed = cJSON_Print(o);
+    return o;
+}
+
+static const char *facts_text(struct arena *a, cJSON *facts)
+{
+    char *printed = cJSON_Print(facts);
     if (!printed) die("out of memory");
     const char *text = arena_strdup(a, printed);
     cJSON_free(printed);
-    cJSON_Delete(o);
+    cJSON_Delete(facts);
     return text;
 }
 
 /* For times without a network: what stands before sw.js, and WebGPU's. */
 static bool is_kept(const struct web_file *written, size_t i) { return i < FILE_SW || (i > FILE_PACKAGE && written[i].name); }
 
-/* What sw.js is told: files it keeps, and a name for all of them together. */
-static const char *site_text(struct arena *a, const struct web_file *written)
+/* What sw.js is told: files it keeps, and a name for all of them together.  inner: the module that a page falls back to, or NULL. */
+static const char *site_text(struct arena *a, const struct web_file *written, const struct web_file *inner)
 {
     struct text hashes = { .arena = a }, t = { .arena = a };
     char build[SHA256_DIGEST_STRING_LENGTH];
     for (size_t i = 0; i < COUNT_OF(files); i++) if (is_kept(written, i)) text_puts(&hashes, written[i].sha256);
+    if (inner) text_puts(&hashes, inner->sha256);
     SHA256Data((const uint8_t *)hashes.data, hashes.size, build);
     text_printf(&t, "{ build: '%.16s', files: [\n", build);
     for (size_t i = 0; i < COUNT_OF(files); i++)
         if (is_kept(written, i)) text_printf(&t, "  { file: '%s', sha256: '%s' },\n", written[i].name, written[i].sha256);
+    if (inner) text_printf(&t, "  { file: '" INNER "/%s', sha256: '%s' },\n", inner->name, inner->sha256);
     text_puts(&t, "] }");
     return t.data;
 }
@@ -319,7 +366,7 @@ static const char *package_name(struct arena *a, const char *out)
     return *name ? name : "model";
 }
 
-static struct bytes package_text(struct arena *a, const char *out, const struct library_input *in)
+static struct bytes package_text(struct arena *a, const char *out, const struct library_input *in, bool falls_back)
 {
     struct text t = { .arena = a };
     const char *name = in->plan->model->name && in->plan->model->name[0] ? in->plan->model->name : "A model";
@@ -332,6 +379,7 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
                   "  \"bin\": \"./run.js\",\n  \"files\": [");
     for (size_t i = 0; i < COUNT_OF(files); i++)
         if (i != FILE_PACKAGE && (i < FILE_PACKAGE || in->plan->web)) text_printf(&t, "\"%s\", ", files[i]);
+    if (falls_back) text_puts(&t, "\"" INNER "\", ");
     text_puts(&t, "\"weights-*.bin\"],\n"
                   "  \"engines\": { \"node\": \">=18\" },\n  \"sideEffects\": false\n}\n");
     cJSON_free(description);
@@ -341,6 +389,16 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
 
 /* ---- the module ---- */
 
+/* Without what the module computes anew. */
+static struct bytes vocab_of_file(struct arena *a, struct bytes vocab)
+{
+    if (!vocab.data) return vocab;
+    uint8_t *copy = arena_alloc(a, vocab.size);
+    memcpy(copy, vocab.data, vocab.size);
+    vocab_leave_out(copy);
+    return (struct bytes){ copy, vocab.size };
+}
+
 static struct bytes module_link(struct arena *a, struct toolchain *tc, const struct library_input *in, const char **hash)
 {
     struct build_options options = *in->options;
@@ -348,22 +406,26 @@ static struct bytes module_link(struct arena *a, struct toolchain *tc, const str
     struct library_input of = *in;
     of.options = &options;
     size_t n;
-    static const char *const sources[] = { "runtime/web/web.c", "runtime/web/engine.c" };       /* WebGPU's engine is gpu.js */
+    const struct { const char *path; bool wanted; } sources[] = {
+        { "runtime/web/web.c", true }, { "runtime/web/chat.c", in->chat.data != NULL },
+        { "runtime/web/engine.c", in->plan->web == NULL } };         /* WebGPU's engine is gpu.js */
     struct cc_job *jobs = library_jobs(a, &of, COUNT_OF(sources), &n);
-    for (size_t i = 0; i < COUNT_OF(sources) - (in->plan->web != NULL); i++)
-        jobs[n++] = (struct cc_job){ .name = sources[i], .kind = CC_LIBRARY, .profile = in->plan->profile,
-                                     .source = cc_hidden(a, cc_expand(a, sources[i])) };
+    for (size_t i = 0; i < COUNT_OF(sources); i++)
+        if (sources[i].wanted)
+            jobs[n++] = (struct cc_job){ .name = sources[i].path, .kind = CC_LIBRARY, .profile = in->plan->profile,
+                                         .source = cc_hidden(a, cc_expand(a, sources[i].path)) };
     *hash = library_hash(a, tc, &of, jobs, n);
     cc_compile(a, tc, jobs, n);
     struct link_object *objects = arena_array(a, struct link_object, n + LIBRARY_DATA_MOST);
     for (size_t i = 0; i < n; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
+    of.vocab = vocab_of_file(a, in->vocab);
     n += library_wasm_data(a, &of, objects + n);
     return link_module(a, tc, objects, n, STACK_BYTES);
 }
 
 /* ---- the folder into its place ---- */
 
-static struct folder folder_begin(struct arena *a, const char *out, uint64_t weights_bytes, uint32_t piece_bytes)
+static struct folder folder_begin(struct arena *a, const char *out)
 {
     char *path = arena_printf(a, "%s.tmpXXXXXX", out);
     if (!mkdtemp(path)) die("%s: cannot make a folder beside it: %s; choose another output path", out, strerror(errno));
@@ -371,7 +433,16 @@ static struct folder folder_begin(struct arena *a, const char *out, uint64_t wei
     const mode_t mask = umask(0);
     umask(mask);
     if (chmod(path, 0777 & ~mask)) die("%s: cannot set its permissions: %s", path, strerror(errno));
-    return (struct folder){ .arena = a, .path = path, .weights_left = weights_bytes, .piece_bytes = piece_bytes };
+    return (struct folder){ .arena = a, .path = path };
+}
+
+/* The folder of what a page falls back to. */
+static struct folder folder_inside(const struct folder *f)
+{
+    const char *path = arena_printf(f->arena, "%s/%s", f->path, INNER);
+    cleanup_unlink_at_exit(path);
+    if (mkdir(path, 0777)) die("%s: cannot make a folder: %s", path, strerror(errno));
+    return (struct folder){ .arena = f->arena, .path = path };
 }
 
 static void folder_forget(struct folder *f)
@@ -382,10 +453,11 @@ static void folder_forget(struct folder *f)
 }
 
 /* An empty folder is replaced by rename alone; another changes places with the new one, and then goes. */
-static void folder_commit(struct folder *f, const char *out)
+static void folder_commit(struct folder *f, struct folder *inner, const char *out)
 {
     web_claim(f->arena, out);                        /* again: much time has passed */
     if (rename(f->path, out) == 0) {
+        if (inner) folder_forget(inner);
         folder_forget(f);
         return;
     }
@@ -393,33 +465,55 @@ static void folder_commit(struct folder *f, const char *out)
     if (renameat2(AT_FDCWD, f->path, AT_FDCWD, out, RENAME_EXCHANGE))
         die("%s: cannot put the finished folder into the place of the old one: %s; remove that first", out, strerror(errno));
     remove_files(f->arena, f->path);
+    if (inner) folder_forget(inner);
     folder_forget(f);
 }
 
-void web_build(struct arena *a, struct toolchain *tc, const struct library_input *in, const char *out)
+/* One target's part of the folder: its module and its weights. */
+static void write_part(struct arena *a, const struct library_input *in, struct bytes module, struct folder *f, struct web_file *written)
 {
-    const struct build_options *o = in->options;
-    const struct web_sizes sizes = sizes_of(in);
-    check_memory(in, &sizes);
-    const char *hash;
-    const struct bytes module = module_link(a, tc, in, &hash);
-    if (o->cc.spawn.dry_run) return;
-    const bool has_weights = o->weights != WEIGHTS_NONE;
-    struct folder f = folder_begin(a, out, has_weights ? in->weights_bytes : 0, in->plan->profile->piece_bytes);
-    struct outfile image = outfile_to(out, piece_take, &f);
+    const bool has_weights = in->options->weights != WEIGHTS_NONE;
+    f->weights_left = has_weights ? in->weights_bytes : 0;
+    f->piece_bytes = in->plan->profile->piece_bytes;
+    struct outfile image = outfile_to(f->path, piece_take, f);
     if (has_weights) image_write(&image, in->writer);
-    if (f.left > 0 || f.weights_left > 0) die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", out);
-    struct web_file written[COUNT_OF(files)] = { [FILE_WASM] = write_file(&f, files[FILE_WASM], module) };
-    if (in->plan->web) {
-        written[FILE_KERNELS] = write_file(&f, files[FILE_KERNELS], in->kernels);
-        written[FILE_LAUNCHES] = write_file(&f, files[FILE_LAUNCHES], bytes_of(emit_web_launches(a, in->plan)));
-        written[FILE_GPU] = write_file(&f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL));
+    if (f->left > 0 || f->weights_left > 0)
+        die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", f->path);
+    written[FILE_WASM] = write_packed(f, files[FILE_WASM], module);
+    if (!in->plan->web) return;
+    written[FILE_KERNELS] = write_packed(f, files[FILE_KERNELS], wgsl_small(a, in->kernels));
+    written[FILE_LAUNCHES] = write_packed(f, files[FILE_LAUNCHES], bytes_of(emit_web_launches(a, in->plan)));
+    written[FILE_GPU] = write_file(f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL));
+}
+
+void web_build(struct arena *a, struct toolchain *tc, const struct library_input *in, uint32_t n, const char *out)
+{
+    enum { MOST = 2 };                               /* the target, and what a page falls back to */
+    struct web_sizes sizes[MOST];
+    struct bytes modules[MOST];
+    const char *hashes[MOST];
+    for (uint32_t i = 0; i < n; i++) {
+        sizes[i] = sizes_of(&in[i]);
+        check_memory(&in[i], &sizes[i]);
+    }
+    for (uint32_t i = 0; i < n; i++) modules[i] = module_link(a, tc, &in[i], &hashes[i]);
+    if (in->options->cc.spawn.dry_run) return;
+    struct folder f = folder_begin(a, out), inner = { .arena = a };
+    struct web_file written[COUNT_OF(files)] = { { 0 } }, fallback[COUNT_OF(files)] = { { 0 } };
+    write_part(a, in, modules[0], &f, written);
+    cJSON *facts = facts_json(in, sizes, written, &f, hashes[0]);
+    if (n > 1) {
+        inner = folder_inside(&f);
+        write_part(a, &in[1], modules[1], &inner, fallback);
+        cJSON *other = facts_json(&in[1], &sizes[1], fallback, &inner, hashes[1]);
+        cJSON_AddStringToObject(other, "folder", INNER "/");
+        cJSON_AddItemToObject(facts, "fallback", other);
     }
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {
-        const char *facts = i == FILE_JS ? facts_text(a, in, &sizes, written, &f, hash)
-            : i == FILE_SW ? site_text(a, written) : NULL;
-        written[i] = write_file(&f, files[i], page_text(a, files[i], facts));
+        const char *text = i == FILE_JS ? facts_text(a, facts)
+            : i == FILE_SW ? site_text(a, written, n > 1 ? &fallback[FILE_WASM] : NULL) : NULL;
+        written[i] = write_file(&f, files[i], page_text(a, files[i], text));
     }
-    write_file(&f, files[FILE_PACKAGE], package_text(a, out, in));
-    folder_commit(&f, out);
+    write_file(&f, files[FILE_PACKAGE], package_text(a, out, in, n > 1));
+    folder_commit(&f, n > 1 ? &inner : NULL, out);
 }

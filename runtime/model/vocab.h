@@ -124,11 +124,15 @@ static inline uint64_t forge_hash_mix(uint64_t h)
     h = (h ^ (h >> 32)) * 0x9e3779b97f4a7c15u;
     return h ^ (h >> 29);
 }
+#define FORGE_HASH_BEGIN 0xcbf29ce484222325u
+static inline uint64_t forge_hash_more(uint64_t h, const uint8_t *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) h = (h ^ text[i]) * 0x100000001b3u;
+    return h;
+}
 static inline uint64_t forge_hash_text(const uint8_t *text, size_t n)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++) h = (h ^ text[i]) * 0x100000001b3u;
-    return forge_hash_mix(h);
+    return forge_hash_mix(forge_hash_more(FORGE_HASH_BEGIN, text, n));
 }
 static inline uint64_t forge_hash_pair(uint32_t left, uint32_t right)
 {

@@ -1,5 +1,5 @@
-// gpu.js -- the engine of model.js on WebGPU: its methods are those of class WasmEngine there.  Kernels are those of kernels.wgsl,
-// kernels.json says how they are launched; both are written by forgec.  Pipelines, buffers and bind groups are made once, when the model
+// gpu.js -- the engine of model.js on WebGPU: its methods are those of class WasmEngine there.  Kernels are those of kernels.bin,
+// launches.bin says how they are launched; both are written by forgec.  Pipelines, buffers and bind groups are made once, when the model
 // is loaded; a step encodes its launches and nothing else.
 
 const STEP_BYTES = 16, SAMPLING_BYTES = 64, LAUNCH_BYTES = 256, FIRST_MATRIX = 6;
@@ -7,9 +7,10 @@ const TAIL_AT = 16;                                    // word of struct forge_l
 const FAILED_AT = 6, RANDOM_AT = 8;                    // words of `sampling` in templates/webgpu/sample.wgsl
 const BUFFER_MOST = 2 ** 30;                           // of weights
 const SUBGROUP_MOST = 32;
+const LANES = 4;                                       // kernels that are compiled at the same time
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
 
-/** Launches of kernels.json by name. */
+/** Launches of launches.bin by name. */
 const launchOf = ([kernel, groups, tokens, slices, tail, [least, most], past, [state, stateBytes], slots]) =>
   ({ kernel, groups, tokens, slices, tail, least, most: most || Infinity, past, state, stateBytes, slots });
 const up = (n, to) => Math.ceil(n / to) * to;
@@ -67,7 +68,7 @@ export async function subgroupsOf(device, { subgroupMinSize = 1 }) {
 
 export class GpuEngine {
   #facts; #files; #memory; #ModelError; #options; #plan; #code;
-  #adapter; #device; #subgroup = 1; #buffers; #pipelines; #lists; #failure = null;
+  #adapter; #device; #subgroup = 1; #buffers; #pipelines; #lanes; #lists; #failure = null;
   #seeded = false; #logitsOf = -1; #batch = 1;
 
   /** parts: of model.js: facts, files, memory, logitsAt, ModelError; options: those of load(). */
@@ -86,11 +87,7 @@ export class GpuEngine {
   /** Everything that is made once. */
   async open() {
     if (!this.#plan) {
-      const text = async (file) => {
-        const bytes = new Uint8Array(file.bytes);
-        await this.#files.get(file, bytes, 0);
-        return new TextDecoder().decode(bytes);
-      };
+      const text = async (file) => (await this.#files.unpacked(file, 'text/plain')).text();
       const [kernels, launches] = [await text(this.#facts.kernels), await text(this.#facts.launches)];
       this.#plan = JSON.parse(launches);
       this.#code = new Map(kernels.split(/^\/\/ ==== /m).slice(1).map((part) => {
@@ -110,8 +107,11 @@ export class GpuEngine {
     try {
       this.#makeBuffers();
       this.#pipelines = new Map();
+      this.#lanes = [];
       this.#lists = {};
-      await Promise.all([this.#upload(), ...(this.#options.lazy ? [] : ['prefill', 'decode', 'sample'].map((kind) => this.#list(kind)))]);
+      const lists = this.#options.lazy ? [] : ['prefill', 'decode', 'sample'].map((kind) => this.#list(kind));
+      this.#tellCompiled();
+      await Promise.all([this.#upload(), ...lists]);
     } catch (error) {
       failed = error;
     }
@@ -122,6 +122,14 @@ export class GpuEngine {
     if (!failed) return;
     this.#device.destroy();
     throw failed;
+  }
+
+  /** Says how far compilation is, now and whenever a kernel is done. */
+  #tellCompiled() {
+    const all = [...this.#pipelines.values()];
+    let done = 0;
+    if (all.length) this.#files.tellCompiled(done, all.length);
+    for (const one of all) one.then(() => this.#files.tellCompiled(++done, all.length), () => {});
   }
 
   async #openDevice() {
@@ -202,11 +210,14 @@ export class GpuEngine {
     for (const part of this.#buffers.weights) part.buffer = make(`weights from ${part.offset}`, part.bytes, both);
   }
 
-  /** The pipeline of a kernel, compiled once. */
+  /** The pipeline of a kernel, compiled once, in one of some lanes: all at once browsers would say of none that it is done before the last. */
   #pipeline(name) {
     if (!this.#pipelines.has(name)) {
-      const module = this.#device.createShaderModule({ label: name, code: withSubgroups(this.#code.get(name), this.#subgroup) });
-      const compiled = this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main' } });
+      const lane = this.#pipelines.size % LANES;
+      const compiled = this.#lanes[lane] = (this.#lanes[lane] ?? Promise.resolve()).catch(() => {}).then(() => {
+        const module = this.#device.createShaderModule({ label: name, code: withSubgroups(this.#code.get(name), this.#subgroup) });
+        return this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main' } });
+      });
       this.#pipelines.set(name, compiled.catch((error) => {
         throw this.#failure ?? this.#error('failed', `The kernel ${name} cannot be compiled here: ${error.message}`, error);
       }));

@@ -2,7 +2,7 @@
 
 export type ErrorCode =
   | 'not_found' | 'http' | 'network' | 'offline' | 'wrong_size' | 'wrong_hash' | 'no_simd' | 'out_of_memory'   // loading
-  | 'no_webgpu' | 'gpu_too_small' | 'device_lost' | 'no_weights' | 'no_timestamps'                             // of WebGPU
+  | 'no_webgpu' | 'gpu_too_small' | 'device_lost' | 'no_weights' | 'no_timestamps' | 'no_fallback'             // of WebGPU
   | 'aborted'
   | 'context_full' | 'cannot_rewind' | 'not_finite' | 'busy' | 'closed' | 'bad_argument' | 'wrong_kind'        // steps
   | 'no_tokenizer' | 'no_template' | 'refused' | 'stuck' | 'no_room' | 'failed';
@@ -14,6 +14,11 @@ export declare class ModelError extends Error {
 }
 
 export interface Progress {
+  /** 'compile': of a model for WebGPU, kernels are compiled beside the download, and behind it where they take longer. */
+  phase: 'download' | 'compile';
+  /** In phase 'compile': so many of so many kernels are done. */
+  compiled?: number;
+  kernels?: number;
   loaded: number;
   total: number;
   /** How many of `loaded` were kept on this device. */
@@ -27,15 +32,18 @@ export interface LoadOptions {
   /** Address of the folder; where model.js is unless given. */
   base?: string | URL;
   /** In the place of the global fetch. */
-  fetch?: (url: string, init: { signal?: AbortSignal; cache?: string; headers?: Record<string, string>   /** WebGPU, where `navigator.gpu` is not it: in Node that of npm's package `webgpu`. */
+  fetch?: (url: string, init: { signal?: AbortSignal; cache?: string; headers?: Record<string, string> }) => Promise<Response>;
+  /** WebGPU, where `navigator.gpu` is not it: in Node that of npm's package `webgpu`. */
   gpu?: object;
+  /** 'wasm': where there is no WebGPU, or too small a GPU, and nowhere else, the processor computes; about().fellBack says why.  The folder
+   * has to be built with -t webgpu,wasm32. */
+  fallback?: 'wasm';
   /** WebGPU: kernels are compiled when steps need them, not all at once; kernels can be timed; noise takes the place of weights. */
   lazy?: boolean;
   profile?: boolean;
   randomWeights?: boolean;
   /** WebGPU: kernels whose names begin so are left out, to see what they cost; the text is none then. */
   without?: string;
-}) => Promise<Response>;
   onProgress?: (progress: Progress) => void;
   /** Keep weights on the visitor's device, and go on there with what broke off (default: false; of no effect in Node). */
   cache?: boolean;
@@ -122,10 +130,14 @@ export interface Card {
   readonly engine: 'wasm' | 'webgpu';
   /** Of all files. */
   readonly bytes: number;
+  /** Of all that `fallback: 'wasm'` may load in their place; 0: the folder has nothing to fall back to. */
+  readonly fallbackBytes: number;
 }
 
 /** For people: what runs the model, and what is kept. */
-export interface About extends Card {
+export interface About extends Omit<Card, 'fallbackBytes'> {
+  /** Why the processor computes where WebGPU was wanted: the error without a fall-back; null: what was wanted computes. */
+  readonly fellBack: Readonly<{ code: ErrorCode; message: string }> | null;
   /** Words for what computes: the processor, or a GPU and how it is used. */
   readonly device: string;
   readonly memoryBytes: number;

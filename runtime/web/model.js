@@ -13,10 +13,10 @@ export class ModelError extends Error {
 }
 
 // enum model_status
-const MORE = 1, OK = 0, NO_ROOM = -8, CANNOT_REWIND = -14, REFUSED = -18, STUCK = -19;
+const MORE = 1, OK = 0, NO_TOKENIZER = -7, NO_ROOM = -8, CANNOT_REWIND = -14, NO_TEMPLATE = -17, REFUSED = -18, STUCK = -19;
 const statusCodes = {
-  [-1]: 'bad_argument', [-2]: 'out_of_memory', [-3]: 'wrong_hash', [-4]: 'context_full', [-7]: 'no_tokenizer', [NO_ROOM]: 'no_room',
-  [-13]: 'not_finite', [CANNOT_REWIND]: 'cannot_rewind', [-16]: 'wrong_kind', [-17]: 'no_template', [REFUSED]: 'refused', [STUCK]: 'stuck',
+  [-1]: 'bad_argument', [-2]: 'out_of_memory', [-3]: 'wrong_hash', [-4]: 'context_full', [NO_TOKENIZER]: 'no_tokenizer', [NO_ROOM]: 'no_room',
+  [-13]: 'not_finite', [CANNOT_REWIND]: 'cannot_rewind', [-16]: 'wrong_kind', [NO_TEMPLATE]: 'no_template', [REFUSED]: 'refused', [STUCK]: 'stuck',
 };
 const SPECIAL = 1, ADD_BOS = 2;                                           // flags of encode
 const GRAMMAR = 0, SCHEMA = 1;                                            // enum model_grammar_kind
@@ -34,7 +34,8 @@ function aborted(signal) {
   if (signal?.aborted) throw new ModelError('aborted', 'It was aborted.', signal.reason);
 }
 
-const allFiles = () => [facts.module, facts.kernels, facts.launches, ...facts.weights].filter(Boolean);
+const bytesOf = (list) => list.reduce((sum, file) => sum + file.bytes, 0);
+const allFiles = (facts) => [facts.module, facts.kernels, facts.launches, ...facts.weights].filter(Boolean);
 
 /** The bytes of a file on this machine, into `target` from `at` on, or as an array of their own. */
 async function readLocal(url, file, target, at, progress, signal) {
@@ -123,9 +124,11 @@ async function sha256(bytes) {
 
 /** Reads files of the folder; false from `get` means that a hash could not be compared. */
 class Files {
-  constructor({ base, fetch: fetcher, signal, onProgress, cache }) {
+  constructor({ base, fetch: fetcher, signal, onProgress, cache }, facts) {
     this.base = new URL(base ?? '.', base === undefined ? import.meta.url : globalThis.location?.href ?? import.meta.url);
     if (!this.base.pathname.endsWith('/')) this.base.pathname += '/';
+    if (facts.folder) this.base = new URL(facts.folder, this.base);
+    this.build = facts.build;
     this.fetcher = fetcher;
     this.signal = signal;
     this.onProgress = onProgress;
@@ -133,20 +136,23 @@ class Files {
     this.caches = cache === true && !isNode;
     this.cache = null;
     this.storage = Object.freeze({ kind: 'none', note: '' });
-    this.total = allFiles().reduce((sum, file) => sum + file.bytes, 0);
+    this.total = bytesOf(allFiles(facts));
   }
 
   #tell(bytes, file, more) {
     this.loaded += bytes;
-    this.onProgress?.({ loaded: this.loaded, total: this.total, cached: this.cached, file, ...more });
+    this.onProgress?.({ phase: 'download', loaded: this.loaded, total: this.total, cached: this.cached, file, ...more });
   }
+
+  /** Tells how many kernels of all are compiled, which goes on beside the download. */
+  tellCompiled(compiled, kernels) { this.#tell(0, '', { phase: 'compile', compiled, kernels }); }
 
   /** Weights are kept on this device while `work` reads them, where the caller wants that and the browser has a place. */
   async keeping(work) {
     if (!this.caches) return work();
     const { openCache } = await import('./cache.js'), onWait = () => this.#tell(0, '', { waiting: true });
     try {
-      this.cache = await openCache(this.base.href, facts.build, { signal: this.signal, onWait });
+      this.cache = await openCache(this.base.href, this.build, { signal: this.signal, onWait });
     } catch (error) {
       aborted(this.signal);
       throw error;
@@ -158,6 +164,14 @@ class Files {
       this.cache.close();
       this.cache = null;
     }
+  }
+
+  /** What a packed file holds, as a response of that type, which is read while it is unpacked. */
+  async unpacked(file, type) {
+    const bytes = new Uint8Array(file.bytes);
+    await this.get(file, bytes, 0);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+    return new Response(stream, { headers: { 'Content-Type': type } });
   }
 
   async get(file, target, at) {
@@ -194,9 +208,10 @@ class Files {
 
 /** A module's memory: what lies there for good, then the room for texts, which is taken and given back from its end. */
 class Memory {
-  constructor(memory, from) {
+  constructor(memory, from, align) {
     this.memory = memory;
     this.at = from;
+    this.align = align;
   }
 
   get u8() { return new Uint8Array(this.memory.buffer); }
@@ -216,7 +231,7 @@ class Memory {
   }
 
   take(bytes) {
-    const at = up(this.at, facts.align);
+    const at = up(this.at, this.align);
     this.need(at + bytes);
     this.at = at + bytes;
     return at;
@@ -253,24 +268,25 @@ function cString(memory, at) {
  * Failures are thrown.  readLogits leaves the logits after the last token at logitsAt, where masks look for them, and writeLogits takes
  * what these have made of them. */
 class WasmEngine {
-  constructor(call, memory, check, at) {
+  constructor(facts, call, memory, check, at) {
+    this.facts = facts;
     this.call = call;
     this.memory = memory;
     this.check = check;
     Object.assign(this, at);
     this.tokens = [];
-    check(call.open(at.workspace, facts.workspaceBytes, at.weights, at.weightsBytes));
+    check(call.open(at.workspace, this.facts.workspaceBytes, at.weights, at.weightsBytes));
   }
 
-  readLogits() { return new Float32Array(this.memory.memory.buffer, this.logitsAt, facts.nVocab); }
+  readLogits() { return new Float32Array(this.memory.memory.buffer, this.logitsAt, this.facts.nVocab); }
   writeLogits() {}
 
   put(tokens) { return this.memory.put(new Uint8Array(Int32Array.from(tokens).buffer)); }
 
   /** Appends tokens, a chunk of them at a time, between which the page lives on. */
   async prefill(tokens, pause, onProgress) {
-    for (let i = 0; i < tokens.length; i += facts.chunk) {
-      const chunk = tokens.slice(i, i + facts.chunk), last = i + chunk.length === tokens.length;
+    for (let i = 0; i < tokens.length; i += this.facts.chunk) {
+      const chunk = tokens.slice(i, i + this.facts.chunk), last = i + chunk.length === tokens.length;
       const status = this.memory.within(() => this.call.prefill(this.workspace, this.put(chunk), chunk.length, last ? this.logitsAt : 0));
       if (status !== OK) this.tokens.length = this.call.n_past(this.workspace);
       this.check(status);
@@ -283,7 +299,7 @@ class WasmEngine {
   /** The same of at most a chunk, with the logits after each of them, or their rows. */
   rows(tokens) {
     return this.memory.within(() => {
-      const columns = facts.embeddings ? facts.nEmbd : facts.nVocab;
+      const columns = this.facts.embeddings ? this.facts.nEmbd : this.facts.nVocab;
       const at = this.put(tokens), to = this.memory.take(4 * tokens.length * columns);
       this.check(this.call.rows(this.workspace, at, tokens.length, to));
       this.tokens.push(...tokens);
@@ -293,9 +309,9 @@ class WasmEngine {
 
   embed(tokens, asItIs) {
     return this.memory.within(() => {
-      const at = this.put(tokens), to = this.memory.take(4 * facts.nEmbd);
+      const at = this.put(tokens), to = this.memory.take(4 * this.facts.nEmbd);
       this.check(this.call.embed(this.workspace, at, tokens.length, asItIs ? 1 : 0, to));
-      return new Float32Array(this.memory.memory.buffer, to, facts.nEmbd).slice();
+      return new Float32Array(this.memory.memory.buffer, to, this.facts.nEmbd).slice();
     });
   }
 
@@ -383,10 +399,12 @@ function number(options, name, otherwise, least, most) {
 }
 
 export class Model {
-  #call; #memory; #engine; #check; #storage; #tell = null; #busy = false; #closed = false; #defaults;
+  #facts; #fellBack; #call; #memory; #engine; #check; #storage; #tell = null; #busy = false; #closed = false; #defaults;
 
   /** Use load(). */
   constructor(parts) {
+    const facts = this.#facts = parts.facts;
+    this.#fellBack = parts.fellBack;
     this.#call = parts.call;
     this.#memory = parts.memory;
     this.#engine = parts.engine;
@@ -400,12 +418,13 @@ export class Model {
     this.info = Object.freeze({ name: facts.name, target: facts.target, build: facts.build, forgec: facts.forgec, nVocab: facts.nVocab,
                                 nCtx: facts.nCtx, nEmbd: facts.nEmbd, chunk: facts.chunk, embeddings: facts.embeddings,
                                 hasTokenizer: facts.hasTokenizer, hasChat: facts.hasChat, hasGrammar: facts.hasGrammar,
-                                weightsBytes: facts.weights.reduce((sum, file) => sum + file.bytes, 0),
+                                weightsBytes: bytesOf(facts.weights),
                                 memoryBytes: this.#memory.memory.buffer.byteLength, sampling: Object.freeze({ ...this.#defaults }) });
   }
 
-  /** For people: what the model is, what runs it, and whether its weights are kept on this device. */
-  about() { return { ...about(), ...this.#engine.about(), storage: this.#storage }; }
+  /** For people: what the model is, what runs it, whether its weights are kept on this device, and why the processor
+   * computes where WebGPU was wanted. */
+  about() { return { ...card(this.#facts), ...this.#engine.about(), storage: this.#storage, fellBack: this.#fellBack }; }
 
   // ---- text ----
 
@@ -415,7 +434,7 @@ export class Model {
     const bytes = utf8.encode(text);
     return this.#memory.within(() => {
       const from = this.#memory.put(bytes), capacity = bytes.length + 8;
-      const scratchBytes = linear(facts.encodeBytes, bytes.length), scratch = this.#memory.take(scratchBytes);
+      const scratchBytes = linear(this.#facts.encodeBytes, bytes.length), scratch = this.#memory.take(scratchBytes);
       const to = this.#memory.take(4 * capacity);
       const flags = (bos ? ADD_BOS : 0) | (special ? SPECIAL : 0);
       const n = this.#check(this.#call.encode(from, bytes.length, flags, to, capacity, scratch, scratchBytes));
@@ -492,7 +511,7 @@ export class Model {
   async embed(input, { asItIs = false } = {}) {
     return this.#alone(() => {
       const tokens = typeof input === 'string' ? this.encode(input, { special: true }) : Array.from(input);
-      if (tokens.length > facts.nCtx) throw this.#full(tokens.length, 0);
+      if (tokens.length > this.#facts.nCtx) throw this.#full(tokens.length, 0);
       return this.#engine.embed(tokens, asItIs);
     });
   }
@@ -590,12 +609,12 @@ export class Model {
   }
 
   #full(wanted, past) {
-    return new ModelError('context_full', `${wanted} tokens do not fit behind ${past}: the context has ${facts.nCtx}.`);
+    return new ModelError('context_full', `${wanted} tokens do not fit behind ${past}: the context has ${this.#facts.nCtx}.`);
   }
 
   #fits(n) {
     if (n === 0) throw new ModelError('bad_argument', 'There are no tokens to append.');
-    if (n > facts.nCtx - this.nPast) throw this.#full(n, this.nPast);
+    if (n > this.#facts.nCtx - this.nPast) throw this.#full(n, this.nPast);
   }
 
   async #append(tokens, signal, onProgress) {
@@ -616,7 +635,7 @@ export class Model {
   /** A text of its own begins: one at a time, and what it takes of the memory goes with its end. */
   #begin(options) {
     this.#ready(true);
-    if (facts.embeddings) throw new ModelError('wrong_kind', 'The model gives vectors of texts (embed), it writes none.');
+    if (this.#facts.embeddings) throw new ModelError('wrong_kind', 'The model gives vectors of texts (embed), it writes none.');
     const run = { mark: this.#memory.at, sampling: this.#sampling(options),
                   seed: this.#seed(options, 1 + Math.floor(Math.random() * 2 ** 52)),
                   most: number(options, 'maxTokens', Infinity, 0, Infinity), drawn: 0, inReasoning: () => false };
@@ -631,17 +650,18 @@ export class Model {
 
   /** The prompt of a conversation, and where its answer is read. */
   #render(request) {
+    if (!this.#facts.hasChat) this.#check(this.#facts.hasTokenizer ? NO_TEMPLATE : NO_TOKENIZER);
     const text = utf8.encode(JSON.stringify(request)), at = this.#memory.put(text), refusal = this.#memory.take(REFUSAL_BYTES);
     const now = Math.floor(Date.now() / 1000 - 60 * new Date().getTimezoneOffset());
-    for (let bytes = linear(facts.chatBytes, text.length); ; bytes *= 2) {
+    for (let bytes = linear(this.#facts.chatBytes, text.length); ; bytes *= 2) {
       const mark = this.#memory.at, chat = this.#memory.take(bytes);
       let status = this.#call.chat_open(chat, bytes, at, text.length, now, refusal);
       if (status === OK) {
         const most = this.#call.chat_bytes(chat) + 8, to = this.#memory.take(4 * most), n = this.#call.chat_tokens(chat, to, most);
-        if (n > facts.nCtx) throw this.#full(n, 0);
+        if (n > this.#facts.nCtx) throw this.#full(n, 0);
         if (n >= 0) {
-          const prompt = Array.from(new Int32Array(this.#memory.memory.buffer, to, n)), answer = this.#memory.take(facts.answerBytes);
-          this.#check(this.#call.answer_open(answer, facts.answerBytes, chat));
+          const prompt = Array.from(new Int32Array(this.#memory.memory.buffer, to, n)), answer = this.#memory.take(this.#facts.answerBytes);
+          this.#check(this.#call.answer_open(answer, this.#facts.answerBytes, chat));
           return { prompt, answer };
         }
         status = n;
@@ -662,15 +682,15 @@ export class Model {
 
   /** What masks the tokens that may not come: 0, or a mask in the run's memory. */
   #mask(options) {
-    if (options.grammar === undefined && options.schema === undefined && !facts.hasGrammar) return 0;
+    if (options.grammar === undefined && options.schema === undefined && !this.#facts.hasGrammar) return 0;
     const memory = this.#memory, call = this.#call, used = memory.take(8), out = memory.take(8), refusal = memory.take(REFUSAL_BYTES);
-    const lexicon = memory.take(facts.lexiconBytes), mask = memory.take(facts.maskBytes);
-    this.#check(call.lexicon_open(lexicon, facts.lexiconBytes, used));
+    const lexicon = memory.take(this.#facts.lexiconBytes), mask = memory.take(this.#facts.maskBytes);
+    this.#check(call.lexicon_open(lexicon, this.#facts.lexiconBytes, used));
     let grammar = call.grammar_built_in();
     if (options.grammar !== undefined || options.schema !== undefined) {
       const kind = options.grammar !== undefined ? GRAMMAR : SCHEMA;
       const text = utf8.encode(kind === GRAMMAR ? options.grammar : JSON.stringify(options.schema)), at = memory.put(text);
-      for (let bytes = linear(kind === GRAMMAR ? facts.grammarBytes : facts.schemaBytes, text.length); ; bytes *= 2) {
+      for (let bytes = linear(kind === GRAMMAR ? this.#facts.grammarBytes : this.#facts.schemaBytes, text.length); ; bytes *= 2) {
         const mark = memory.at, status = call.grammar_open(out, memory.take(bytes), bytes, kind, at, text.length, used, refusal);
         if (status === REFUSED) throw this.#refused(kind === GRAMMAR ? 'The grammar cannot be' : 'The schema cannot be', refusal);
         if (status === OK) break;
@@ -679,13 +699,13 @@ export class Model {
       }
       grammar = memory.u32(out);
     }
-    this.#check(call.mask_open(mask, facts.maskBytes, grammar, lexicon));
+    this.#check(call.mask_open(mask, this.#facts.maskBytes, grammar, lexicon));
     return mask;
   }
 
   /** Tokens behind a prompt.  What of it the context has already stays there. */
   async *#draw(prompt, { signal, onProgress, ignoreEnd = false, grammar, schema }, run) {
-    if (prompt.length > facts.nCtx) throw this.#full(prompt.length, 0);
+    if (prompt.length > this.#facts.nCtx) throw this.#full(prompt.length, 0);
     const mask = this.#mask({ grammar, schema }), pause = pauser(signal), past = this.#engine.tokens;
     let common = 0;
     while (common < prompt.length - 1 && past[common] === prompt[common]) common++;
@@ -707,7 +727,7 @@ export class Model {
       run.drawn++;
       yield token;
       if (run.drawn >= run.most) break;
-      if (this.nPast === facts.nCtx) return { reason: 'context', tokens: run.drawn };
+      if (this.nPast === this.#facts.nCtx) return { reason: 'context', tokens: run.drawn };
       await this.#engine.prefill([token], pause);
     }
     return { reason: 'length', tokens: run.drawn };
@@ -737,16 +757,17 @@ export class Model {
 
 // ---- loading ----
 
-/** What is known before anything is loaded. */
-export const about = () => ({ name: facts.name, target: facts.target, build: facts.build, engine: facts.engine,
-                              bytes: allFiles().reduce((sum, file) => sum + file.bytes, 0) });
+const card = (facts) => ({ name: facts.name, target: facts.target, build: facts.build, engine: facts.engine, bytes: bytesOf(allFiles(facts)) });
+
+/** What is known before anything is loaded; fallbackBytes: of what load({ fallback: 'wasm' }) may load in its place, 0: there is nothing. */
+export const about = () => ({ ...card(facts), fallbackBytes: facts.fallback ? bytesOf(allFiles(facts.fallback)) : 0 });
 
 // A function that returns a vector: only engines with SIMD take it.
 const simdProbe = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0,
                                 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
 
-async function openWasm({ exports, files, memory, check }) {
-  const weightsBytes = facts.weights.reduce((sum, file) => sum + file.bytes, 0);
+async function openWasm({ facts, exports, files, memory, check }) {
+  const weightsBytes = bytesOf(facts.weights);
   const at = { weightsBytes, weights: memory.take(weightsBytes), workspace: memory.take(facts.workspaceBytes),
                logitsAt: memory.take(4 * facts.nVocab) };
   memory.need(memory.at + facts.roomBytes);
@@ -757,12 +778,12 @@ async function openWasm({ exports, files, memory, check }) {
       to += file.bytes;
     }
   });
-  const engine = new WasmEngine(exports, memory, check, at);
+  const engine = new WasmEngine(facts, exports, memory, check, at);
   if (!hashed) check(exports.verify(at.workspace));
   return engine;
 }
 
-async function openGpu({ files, memory, options }) {
+async function openGpu({ facts, files, memory, options }) {
   const { GpuEngine } = await import('./gpu.js');
   const logitsAt = memory.take(4 * facts.nVocab);
   memory.need(memory.at + facts.roomBytes);
@@ -772,29 +793,43 @@ async function openGpu({ files, memory, options }) {
 }
 
 /** Loads the model.  base: the folder's address (default: where this file is); fetch: in the place of the global one; onProgress: is told
- * {loaded, total, cached, file}; signal: an AbortSignal; cache: keep weights on the visitor's device. */
+ * {phase, loaded, total, cached, file}, and {compiled, kernels} in phase 'compile'; signal: an AbortSignal; cache: keep weights on the
+ * visitor's device; fallback: 'wasm' takes the processor where, and only where, there is no WebGPU or too small a GPU. */
 export async function load(options = {}) {
-  if (typeof WebAssembly !== 'object' || !WebAssembly.validate(simdProbe))
-    throw new ModelError('no_simd', 'This browser has no WebAssembly with SIMD, which the model needs.');
-  const files = new Files(options);
-  const code = new Uint8Array(facts.module.bytes);
-  await files.get(facts.module, code, 0);
+  const { fallback } = options;
+  if (fallback !== undefined && fallback !== 'wasm')
+    throw new ModelError('bad_argument', `fallback is ${String(fallback)}; 'wasm' is all it can be.`);
+  if (fallback && facts.engine === 'webgpu' && !facts.fallback)
+    throw new ModelError('no_fallback', 'This folder has nothing to fall back to: build it with -t webgpu,wasm32.');
+  if (typeof WebAssembly !== 'object' || !WebAssembly.validate(simdProbe) || typeof DecompressionStream !== 'function')
+    throw new ModelError('no_simd', 'This browser is too old: it lacks WebAssembly with SIMD or DecompressionStream, which the model needs.');
+  try {
+    return await open(facts, options, null);
+  } catch (error) {
+    if (!fallback || !['no_webgpu', 'gpu_too_small'].includes(error.code)) throw error;
+    return open(facts.fallback, options, Object.freeze({ code: error.code, message: error.message }));
+  }
+}
+
+async function open(facts, options, fellBack) {
+  const files = new Files(options, facts), code = await files.unpacked(facts.module, 'application/wasm');
   let hear = null, exports;
   try {
     const imports = { env: { tell: (...event) => hear?.(...event) } };
-    ({ exports } = (await WebAssembly.instantiate(code, imports)).instance);
+    ({ exports } = (await WebAssembly.instantiateStreaming(code, imports)).instance);
   } catch (error) {
     if (error instanceof RangeError) throw new ModelError('out_of_memory', 'There is no memory for the module.', error);
     throw new ModelError('no_simd', `The module cannot be compiled here: ${error.message}.`, error);
   }
-  const memory = new Memory(exports.memory, exports.__heap_base.value);
+  exports.complete();
+  const memory = new Memory(exports.memory, exports.__heap_base.value, facts.align);
   const check = (status) => {
     if (status >= 0) return status;
     const text = cString(memory, exports.explain(status));
     throw new ModelError(statusCodes[status] ?? 'failed', `${text[0].toUpperCase()}${text.slice(1)}.`);
   };
-  const engine = await (facts.engine === 'webgpu' ? openGpu : openWasm)({ exports, files, memory, check, options });
-  return new Model({ call: exports, memory, engine, check, storage: files.storage, hear: (listener) => { hear = listener; } });
+  const engine = await (facts.engine === 'webgpu' ? openGpu : openWasm)({ facts, exports, files, memory, check, options });
+  return new Model({ facts, fellBack, call: exports, memory, engine, check, storage: files.storage, hear: (listener) => { hear = listener; } });
 }
 
 export default load;

@@ -46,26 +46,34 @@ const stop = () => running && worker.postMessage({ stop: true });
 
 // ---- loading ----
 
-let name = 'A model';
+const processorKept = `processor ${location.pathname}`;
+let name = 'A model', fallbackBytes = 0, onProcessor = false;    // where there is no WebGPU: what the visitor said, now or before
+try { onProcessor = localStorage.getItem(processorKept) !== null; } catch {}
 
 function named(about) {
   name = about.name || name;
+  fallbackBytes = about.fallbackBytes;
   $('title').textContent = document.title = name;
   $('loading-title').textContent = `${name} comes to this device`;
 }
 
-/** What is said of a download: bytes, what of them was here, speed of the last seconds. */
+/** What is said of a download: bytes, what of them was here, speed of the last seconds; and of kernels that are compiled for longer. */
 function downloadWords() {
   const seen = [];
-  return ({ loaded, total, cached, waiting: others }) => {
-    if (others) return 'Another tab is loading the model; this one waits for it.';
-    if (cached > 0 && cached === loaded) return `${megabytes(loaded)} of ${megabytes(total)}, kept on this device`;
+  let compiled = 0, kernels = 0;
+  return ({ phase, loaded, total, cached, waiting: others, ...told }) => {
+    if (phase === 'compile') ({ compiled, kernels } = told);
+    if (others) return { part: 0, text: 'Another tab is loading the model; this one waits for it.' };
+    if (loaded >= total && compiled < kernels)
+      return { part: compiled / kernels, text: `${megabytes(total)} are here; preparing this GPU: ${compiled} of ${kernels} kernels compiled` };
+    const part = loaded / total;
+    if (cached > 0 && cached === loaded) return { part, text: `${megabytes(loaded)} of ${megabytes(total)}, kept on this device` };
     const now = performance.now();
     seen.push([now, loaded - cached]);
     while (seen.length > 2 && now - seen[0][0] > 4000) seen.shift();
     const speed = 1e3 * (loaded - cached - seen[0][1]) / (now - seen[0][0]);
-    return `${megabytes(loaded)} of ${megabytes(total)}` + (cached ? `, ${megabytes(cached)} of it from this device` : '') +
-      (speed > 0 && loaded < total ? `, ${megabytes(speed)}/s` : '');
+    return { part, text: `${megabytes(loaded)} of ${megabytes(total)}` + (cached ? `, ${megabytes(cached)} of it from this device` : '') +
+      (speed > 0 && loaded < total ? `, ${megabytes(speed)}/s` : '') };
   };
 }
 
@@ -79,9 +87,10 @@ async function start() {
   try {
     startWorker();
     const loaded = await ask('load', ({ progress }) => {
-      $('bar').value = progress.loaded / progress.total;
-      $('loaded').textContent = words(progress);
-    });
+      const { part, text } = words(progress);
+      $('bar').value = part;
+      $('loaded').textContent = text;
+    }, { onProcessor });
     info = loaded.info;
     ready(loaded.about);
   } catch (error) {
@@ -95,11 +104,17 @@ function fail({ code, message }) {
   $('failure').dataset.code = code;
   $('failure-text').textContent = message;
   $('retry').hidden = /^(no|gpu)_/.test(code);
+  const noGpu = ['no_webgpu', 'gpu_too_small'].includes(code);
+  $('fallback').hidden = !noGpu || !fallbackBytes;
+  $('failure-note').hidden = !noGpu;
+  $('failure-note').textContent = `The model is made for WebGPU. ${fallbackBytes ? 'It can run on the processor, too, but slower.'
+    : 'Another browser, or another device, may have what it needs.'}`;
+  $('fallback').textContent = `Run on the processor instead (${megabytes(fallbackBytes)} to download)`;
 }
 
 function ready(about) {
   const storage = about.storage.kind === 'none' || about.storage.note ? about.storage.note : 'on this device: it works without a network, too';
-  const rows = { 'Runs on': about.device, Memory: megabytes(about.memoryBytes), Weights: megabytes(info.weightsBytes),
+  const rows = { 'Runs on': about.device, ...(about.fellBack && { 'Not on a GPU': about.fellBack.message }), Memory: megabytes(about.memoryBytes), Weights: megabytes(info.weightsBytes),
                  Context: `${info.nCtx} tokens`, Kept: storage };
   $('facts').replaceChildren(...Object.entries(rows).flatMap(([term, words]) => [element('dt', '', term), element('dd', '', words)]));
   $('facts').dataset.engine = about.engine;
@@ -291,6 +306,11 @@ input.onkeydown = (event) => {
 document.onkeydown = (event) => { if (event.key === 'Escape' && !$('settings').open) stop(); };
 $('stop').onclick = $('bench-stop').onclick = stop;
 $('retry').onclick = start;
+$('fallback').onclick = () => {
+  onProcessor = true;
+  try { localStorage.setItem(processorKept, 'yes'); } catch {}
+  start();
+};
 $('fresh').onclick = () => {
   stop();
   messages = [];

@@ -18,8 +18,10 @@ const help = `usage: node run.js [options]
   -ub N                  tokens of a step for --logits (default: as many as it takes; 0 and 1: one by one)
       --bench            tokens in a second: of a prompt (-pp N, default 128), and generated (-n N, default 64)
       --profile          WebGPU: time of each kernel, of a token and of a prompt (-pp N, default 512)
+      --fallback wasm    the processor computes where there is no WebGPU, or too small a GPU
       --random-weights   WebGPU: noise in place of weights, for --bench
       --without NAME     WebGPU: leave out kernels whose names begin so, for --bench
+      --no-subgroups     WebGPU: kernels without them, though the GPU has some
   -q                     no closing line             --info            what the model is, as JSON
 `;
 
@@ -29,9 +31,10 @@ function usage(message) {
 }
 
 const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '--profile': 'profile',
-                '--random-weights': 'randomWeights', '--no-subgroups': 'noSubgroups', '-q': 'quiet', '--info': 'info', '--help': 'help', '-h': 'help' };
+                '--random-weights': 'randomWeights', '--no-subgroups': 'noSubgroups', '-q': 'quiet', '--info': 'info',
+                '--help': 'help', '-h': 'help' };
 const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
-                '--rows': 'rows', '--target': 'target', '--without': 'without' };
+                '--rows': 'rows', '--target': 'target', '--without': 'without', '--fallback': 'fallback' };
 const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
                   '--repeat-penalty': 'repeatPenalty', '--repeat-last-n': 'repeatLastN', '-ub': 'together',
                   '-pp': 'promptTokens', '-t': 'threads' };
@@ -48,6 +51,7 @@ function options(argv) {
     else usage(`${word}: "${argv[i]}" is no number`);
   }
   if (o.seed === 0) delete o.seed;
+  if (o.fallback !== undefined && o.fallback !== 'wasm') usage(`--fallback: "${o.fallback}" is not wasm, all it can be`);
   if (o.threads !== undefined && o.threads !== 1) usage('-t: there is one thread');
   return o;
 }
@@ -172,8 +176,15 @@ if (o.help) {
   process.exit(0);
 }
 try {
-  const { randomWeights, profile: timed, without } = o;
-  const model = await load({ gpu: await webgpu(timed), lazy: true, randomWeights, profile: timed, without, subgroups: !o.noSubgroups });
+  const { randomWeights, profile: timed, without, fallback, noSubgroups } = o;
+  let missing = null;
+  const gpu = await webgpu(timed).catch((error) => {
+    if (fallback === undefined || error.code !== 'no_webgpu') throw error;
+    missing = error;
+  });
+  const how = { randomWeights, profile: timed, without, fallback, subgroups: !noSubgroups };
+  const model = await load({ gpu, lazy: true, ...how }), { fellBack } = model.about();
+  if (fellBack) process.stderr.write(`run.js: warning: ${(missing ?? fellBack).message} The processor computes instead.\n`);
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);

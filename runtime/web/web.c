@@ -1,12 +1,9 @@
 /* web.c -- what model.js calls of a model's module.  Functions of model.h whose arguments are structures take numbers here, since
  * JavaScript has no structures, and 64-bit results are 32-bit ones.  Memory is laid out by model.js; addresses are its numbers. */
 #include "runtime/library/instance.h"
+#include "runtime/web/vocab.h"
 
 #define EXPORT(name) __attribute__((export_name(#name), visibility("default")))
-
-/* model.js: what an answer says while web_answer_token reads it (struct model_event). */
-__attribute__((import_module("env"), import_name("tell")))
-void web_tell(uint32_t kind, uint32_t call, const char *text, uint32_t n, const char *id, uint32_t n_id);
 
 /* ---- what model.js has as numbers ---- */
 
@@ -18,8 +15,6 @@ _Static_assert(MODEL_MORE == 1 && MODEL_BAD_ARGUMENT == -1 && MODEL_BAD_WORKSPAC
                MODEL_CANNOT_REWIND == -14 && MODEL_WRONG_KIND == -16 && MODEL_NO_TEMPLATE == -17 && MODEL_REFUSED == -18 &&
                MODEL_STUCK == -19, "statusCodes");
 _Static_assert(MODEL_SPECIAL == 1 && MODEL_ADD_BOS == 2 && MODEL_GRAMMAR_GBNF == 0 && MODEL_GRAMMAR_SCHEMA == 1, "flags and kinds");
-_Static_assert(MODEL_ANSWER_CONTENT == 0 && MODEL_ANSWER_REASONING == 1 && MODEL_ANSWER_CALL == 2 && MODEL_ANSWER_ARGUMENTS == 3 &&
-               MODEL_ANSWER_CALL_END == 4, "EVENTS");
 
 /* ---- what clang calls: instructions of their own ---- */
 
@@ -34,6 +29,13 @@ EXPORT(suggested) const struct forge_sampling *web_suggested(void) { return &lib
 
 /* ---- text ---- */
 
+/* The first call of all. */
+EXPORT(complete) void web_complete(void)
+{
+    const struct forge_program *p = library_program();
+    if (p->vocab) vocab_complete((uint8_t *)(uintptr_t)p->vocab);          /* constant from now on */
+}
+
 EXPORT(encode) int32_t web_encode(const char *text, uint32_t n, uint32_t flags, int32_t *out, uint32_t capacity, void *scratch,
                                   uint32_t scratch_bytes)
 { return (int32_t)model_encode(text, n, flags, out, capacity, scratch, scratch_bytes); }
@@ -42,43 +44,6 @@ EXPORT(decode) int32_t web_decode(int32_t token, char *out, uint32_t capacity) {
 EXPORT(bos) int32_t web_bos(void) { return model_bos(); }
 EXPORT(eos) int32_t web_eos(void) { return model_eos(); }
 EXPORT(is_end) int web_is_end(int32_t token) { return model_is_end(token); }
-
-/* ---- conversations: what is opened lies at the beginning of the memory it is given ---- */
-
-EXPORT(chat_open) int web_chat_open(void *memory, uint32_t bytes, const char *request, uint32_t n, double now,
-                                    struct model_refusal *refusal)
-{
-    struct model_chat *chat;
-    const struct model_chat_options options = { .size = sizeof options, .now = (int64_t)now, .refusal = refusal };
-    return model_chat_open(&chat, memory, bytes, request, n, &options);
-}
-
-/* Bytes of the prompt's text: it has no more tokens. */
-EXPORT(chat_bytes) uint32_t web_chat_bytes(const struct model_chat *chat)
-{
-    size_t n = 0;
-    return model_chat_text(chat, &n) ? (uint32_t)n : 0;
-}
-
-EXPORT(chat_tokens) int32_t web_chat_tokens(struct model_chat *chat, int32_t *out, uint32_t capacity)
-{ return (int32_t)model_chat_tokens(chat, out, capacity); }
-
-static void tell(void *context, const struct model_event *e)
-{
-    (void)context;
-    web_tell(e->kind, e->call, e->text, (uint32_t)e->n, e->id, (uint32_t)e->n_id);
-}
-
-EXPORT(answer_open) int web_answer_open(void *memory, uint32_t bytes, const struct model_chat *chat)
-{
-    struct model_answer *answer;
-    return model_answer_open(&answer, memory, bytes, chat, tell, NULL);
-}
-
-EXPORT(answer_token) int web_answer_token(struct model_answer *answer, int32_t token) { return model_answer_token(answer, token); }
-EXPORT(answer_end) int web_answer_end(struct model_answer *answer) { return model_answer_end(answer); }
-EXPORT(answer_in_reasoning) int web_answer_in_reasoning(const struct model_answer *answer)
-{ return model_answer_in_reasoning(answer); }
 
 /* ---- grammars: *used is what of the memory is kept ---- */
 

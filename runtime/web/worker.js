@@ -27,8 +27,9 @@ class Meter {
 }
 
 const tasks = {
-  async load({ signal, tell }) {
-    model = await load({ cache: true, signal, onProgress: (progress) => tell({ progress }) });
+  async load({ signal, tell, onProcessor }) {
+    const fallback = onProcessor && about().fallbackBytes ? 'wasm' : undefined;
+    model = await load({ cache: true, signal, fallback, onProgress: (progress) => tell({ progress }) });
     return { info: model.info, about: model.about() };
   },
 

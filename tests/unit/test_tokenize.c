@@ -8,6 +8,7 @@
 #include "runtime/text/stream.h"
 #include "runtime/text/tokenize.h"
 #include "runtime/model/vocab.h"
+#include "runtime/web/vocab.h"
 #include "die_capture.h"
 #include "made_gguf.h"
 #include <cjson/cJSON.h>
@@ -709,6 +710,46 @@ static void images_are_reproducible(void **state)
     arena_destroy(a);
 }
 
+/* What a module leaves out of its file it makes anew, to the byte. */
+static void modules_complete_them(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(vocabularies); i++) {
+        struct arena *a = arena_create();
+        size_t n = 0;
+        if (!file_exists(data_path(a, vocabularies[i].name, ".gguf"))) {         /* said above */
+            arena_destroy(a);
+            continue;
+        }
+        const uint8_t *whole = vocab_load(a, vocabularies[i].name, &n);
+        uint8_t *image = arena_alloc(a, n);
+        memcpy(image, whole, n);
+        vocab_leave_out(image);
+        assert_int_not_equal(memcmp(image, whole, n), 0);
+        vocab_complete(image);
+        assert_memory_equal(image, whole, n);
+        arena_destroy(a);
+    }
+}
+
+/* Texts that share a bucket, and texts that are there twice, need luck to be found above: here they are many. */
+static void modules_complete_crowded_ones(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    enum { TEXTS = 300 };
+    struct text tokens = { .arena = a };
+    for (int i = 0; i < TEXTS; i++) text_printf(&tokens, "%s%c%c", i ? "|" : "", 'a' + i % 7, 'a' + i % 5);
+    const char *all = arena_printf(a, TOKENS ":%s", text_str(&tokens));
+    const struct bytes image = vocab_build(a, GGUF(MODEL "=gpt2", all, "tokenizer.ggml.merges:a b|b c|c d|a c"), TEXTS);
+    uint8_t *copy = arena_alloc(a, image.size);
+    memcpy(copy, image.data, image.size);
+    vocab_leave_out(copy);
+    vocab_complete(copy);
+    assert_memory_equal(copy, image.data, image.size);
+    arena_destroy(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -716,7 +757,8 @@ int main(void)
         cmocka_unit_test(marked), cmocka_unit_test(warnings),
         cmocka_unit_test(odd_vocabularies), cmocka_unit_test(merges_of_characters),
         cmocka_unit_test(unigram), cmocka_unit_test(wordpiece), cmocka_unit_test(chosen_texts_cost_no_more),
-        cmocka_unit_test(images_are_reproducible),
+        cmocka_unit_test(images_are_reproducible), cmocka_unit_test(modules_complete_them),
+        cmocka_unit_test(modules_complete_crowded_ones),
         cmocka_unit_test(long_texts), cmocka_unit_test(speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "compiler/format/format.h"
+#include "compiler/web/small.h"
 #include "compiler/web/wgsl.h"
 #include "die_capture.h"
 #include "scratch.h"
@@ -134,6 +135,23 @@ static void all_formats_are_there(void **state)
     }
 }
 
+static const char *small(const char *text)
+{
+    const struct bytes made = wgsl_small(a, (struct bytes){ (const uint8_t *)text, strlen(text) });
+    return arena_strndup(a, (const char *)made.data, made.size);
+}
+
+static void what_is_served_has_no_comments(void **state)
+{
+    (void)state;
+    assert_string_equal(small("/* a banner\n */\n// ==== one  two\nfn f() {  // why\n    let a = b/* c */d;\n\n\n}\n"),
+                        "// ==== one  two\nfn f() {\nlet a = b d;\n}\n");
+    assert_string_equal(small("/* /* inside */ still */const A = 1 / 2;  \n\t x\n"), "const A = 1 / 2;\nx\n");
+    assert_string_equal(small("a // ==== b\n"), "a\n");
+    assert_string_equal(small("a / b //"), "a / b ");
+    assert_string_equal(small(""), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +159,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(words_are_parts_of_names, setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(includes_come_first_and_not_in_circles, setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(mistakes_are_said, setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(what_is_served_has_no_comments, setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(all_formats_are_there, setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,9 +16,22 @@ stored() { [ "$(ids "$tmp/out")" = "$(ids "$golden.greedy")" ] || bad "other tok
 printf 'inherits: wasm32\npiece: {value: 1, unit: MiB, source: "so that there are several"}\n' > "$tmp/pieces.yaml"
 check "a folder" 0 "$forgec" build "$story" -t "$tmp/pieces.yaml" -q -o "$tmp/story"
 inside=$(ls "$tmp/story" | tr '\n' ' ') pieces=$(printf 'weights-%d.bin ' 0 1 2 3 4 5 6 7)
-[ "$inside" = "cache.js index.html model.d.ts model.js model.wasm package.json page.css page.js run.js sw.js $pieces""worker.js " ] || bad "in it are $inside"
-[ "$(cd "$tmp/story" && cat index.html page.js page.css worker.js cache.js sw.js | wc -c)" -lt 40000 ] || bad "the page is large"
-[ "$(wc -c < "$tmp/story/model.wasm")" -lt 2000000 ] || bad "the module is large"
+[ "$inside" = "cache.js index.html model.bin model.d.ts model.js package.json page.css page.js run.js sw.js $pieces""worker.js " ] || bad "in it are $inside"
+[ "$(cd "$tmp/story" && cat index.html page.js page.css worker.js cache.js sw.js | wc -c)" -lt 44000 ] || bad "the page is large"
+for target in webgpu wasm32; do
+    check "a folder of one piece, $target" 0 "$forgec" build "$story" -t $target -q -o "$tmp/site"
+    bytes=$(cd "$tmp/site" && rm weights-0.bin && cat * | wc -c)
+    [ "$bytes" -lt 250000 ] || bad "the site without weights has $bytes bytes"
+done
+check "kernels, readable" 0 "$forgec" build "$story" -t webgpu -q --emit source -o "$tmp/kernels.wgsl"
+check "a folder with them" 0 "$forgec" build "$story" -t webgpu -q -o "$tmp/site"
+check "they are the same but for comments and blanks" 0 "$node" -e '
+    const { readFileSync } = require("fs"), { gunzipSync } = require("zlib"), [readable, served] = process.argv.slice(1);
+    const tokens = (text) => text.replace(/\/\*[^]*?\*\//g, " ").replace(/^\/\/ ==== (.*)/gm, "#$1#").replace(/\/\/.*/g, " ").match(/[\w.]+|\S/g);
+    const wanted = tokens(readFileSync(readable, "utf8")), small = gunzipSync(readFileSync(served)).toString(), got = tokens(small);
+    const at = wanted.findIndex((token, i) => token !== got[i]);
+    if (wanted.length < 10000 || got.length !== wanted.length || at >= 0) { console.log(`${wanted.length}, ${got.length}, at ${at}`); process.exit(1); }
+    if (/^ |\/\*|\n\n|\/\/ (?!====)/m.test(small)) { console.log("comments or blanks are left"); process.exit(1); }' "$tmp/kernels.wgsl" "$tmp/site/kernels.bin"
 cp -r "$tmp/story" "$tmp/first"
 check "the same again, in its place" 0 "$forgec" build "$story" -t "$tmp/pieces.yaml" -q --no-cache -o "$tmp/story/"
 diff -r "$tmp/first" "$tmp/story" > "$tmp/out" || bad "the same input gives another folder"
@@ -27,6 +40,35 @@ check "others of that folder" 0 "$forgec" build "$story" -t wasm32 -q -o "$tmp/f
 template=$here/../../examples/embed/chat.jinja
 check "a conversation's" 0 "$forgec" build "$golden.gguf" -t wasm32 -q --exact --ctx 256 --chat-template "$template" -o "$tmp/chat"
 ls "$tmp" | grep -q tmp && bad "a temporary folder is left: $(ls "$tmp")"
+
+# ---- WebGPU, and what it falls back to ----
+check "a folder with a fall-back" 0 "$forgec" build "$story" -t webgpu,wasm32 -q -o "$tmp/pair"
+inside=$(cd "$tmp/pair" && find . -type f | sed 's,^\./,,' | LC_ALL=C sort | tr '\n' ' ')
+[ "$inside" = "cache.js gpu.js index.html kernels.bin launches.bin model.bin model.d.ts model.js package.json page.css page.js run.js sw.js wasm32/model.bin wasm32/weights-0.bin weights-0.bin worker.js " ] ||
+    bad "in it are $inside"
+check "a folder of wasm32" 0 "$forgec" build "$story" -t wasm32 -q -o "$tmp/alone"
+cmp "$tmp/alone/weights-0.bin" "$tmp/pair/wasm32/weights-0.bin" && cmp "$tmp/alone/model.bin" "$tmp/pair/wasm32/model.bin" || bad "the fall-back is another than that folder's"
+cp -r "$tmp/pair" "$tmp/again"
+check "the same again, in its place" 0 "$forgec" build "$story" -t webgpu,wasm32 -q --no-cache -o "$tmp/pair"
+diff -r "$tmp/pair" "$tmp/again" > "$tmp/out" || bad "the same input gives another folder"
+check "without it, in its place" 0 "$forgec" build "$story" -t webgpu -q -o "$tmp/again"
+[ ! -e "$tmp/again/wasm32" ] || bad "the fall-back is left"
+cp -r "$tmp/pair" "$tmp/again/wasm32"
+refuse "another's file in it" 1 "holds wasm32/" "$forgec" build "$story" -t webgpu -o "$tmp/again"
+for pair in wasm32,webgpu webgpu,portable webgpu,webgpu webgpu,wasm32,wasm32; do
+    refuse "targets $pair" 1 "takes one target, or webgpu,wasm32" "$forgec" build "$story" -t $pair -o "$tmp/new"
+done
+refuse "verify of both" 1 "one target at a time" "$forgec" verify "$story" -t webgpu,wasm32
+refuse "both without weights" 1 "--weights none" "$forgec" build "$story" -t webgpu,wasm32 --weights none -o "$tmp/new"
+check "run.js on the processor" 0 "$node" "$tmp/alone/run.js" -p "Once upon a time" -n 20 --temp 0 -q
+cp "$tmp/out" "$tmp/wanted"
+check "run.js falls back" 0 env -u NODE_PATH "$node" "$tmp/pair/run.js" -p "Once upon a time" -n 20 --temp 0 -q --fallback wasm
+cmp "$tmp/out" "$tmp/wanted" || bad "another text than that of wasm32"
+err_has "Node has no WebGPU"; err_has "The processor computes instead"
+one_line
+refuse "run.js does not without being told" 1 "Node has no WebGPU" env -u NODE_PATH "$node" "$tmp/pair/run.js" -p x -n 1
+refuse "run.js: nothing to fall back to" 1 "build it with -t webgpu,wasm32" "$node" "$tmp/site/run.js" -p x -n 1 --fallback wasm
+refuse "run.js: another engine" 2 'is not wasm' "$node" "$tmp/pair/run.js" -p x -n 1 --fallback cpu
 
 # ---- wrong outputs ----
 echo text > "$tmp/file"
@@ -58,7 +100,7 @@ err_has "has 4 GiB of memory at most"; err_has "fits with --ctx"
 ! ls "$tmp" | grep -q -e '^new' -e tmp || bad "something of a refused folder is there: $(ls "$tmp")"
 
 # ---- model.js, run.js ----
-check "model.js" 0 "$node" "$here/test_web.mjs" "$tmp/story" "$tmp/chat" "$golden"
+check "model.js" 0 "$node" "$here/test_web.mjs" "$tmp/story" "$tmp/chat" "$golden" "$tmp/pair" "$tmp/site"
 cat "$tmp/out"
 check "run.js" 0 "$node" "$tmp/chat/run.js" -q --tokens "@$golden.tokens" --print-tokens -n 48 --temp 0 --repeat-penalty 0 --ignore-eos
 stored
@@ -82,10 +124,10 @@ check "verify, of vectors" 0 "$forgec" verify "$tmp/words.gguf" -t wasm32
 if [ -n "${5-}" ] && HOME=$tmp timeout 60 "$5" --headless --no-sandbox --disable-gpu --dump-dom about:blank > "$tmp/out" 2> "$tmp/err"; then
     mkdir "$tmp/chromium" "$tmp/chromium-page"
     check "a page" 0 timeout 120 "$node" "$here/test_browser.mjs" "$tmp/chat" "$golden" "$5" "$tmp/chromium"
-    check "build for WebGPU" 0 "$forgec" build "$golden_webgpu.gguf" -t webgpu --exact -o "$tmp/gpu"
+    check "build for WebGPU" 0 "$forgec" build "$golden_webgpu.gguf" -t webgpu,wasm32 --exact -o "$tmp/gpu"
     mkdir "$tmp/chromium-gpu"
     check "a page with WebGPU" 0 timeout 300 "$node" "$here/test_browser.mjs" "$tmp/gpu" "$golden_webgpu" "$5" "$tmp/chromium-gpu"
-    check "the folder's page" 0 timeout 120 "$node" "$here/test_page.mjs" "$tmp/story" "$tmp/words" "$tmp/chat" "$5" "$tmp/chromium-page"
+    check "the folder's page" 0 timeout 180 "$node" "$here/test_page.mjs" "$tmp/story" "$tmp/words" "$tmp/chat" "$tmp/pair" "$5" "$tmp/chromium-page"
     cat "$tmp/out"
 else echo "a page: left out, no chromium that starts"; fi
 

@@ -1,6 +1,6 @@
 // test_browser.mjs FOLDER GOLDEN CHROMIUM KEEP -- the folder of a golden model, --exact, in a page of headless Chromium: GOLDEN.greedy behind
-// GOLDEN.tokens, and what a page says of a piece that is not there.  KEEP: a folder for what chromium keeps.  A folder for WebGPU also goes
-// on when its device is lost, and says what it lacks where there is no GPU.
+// GOLDEN.tokens, and what a page says of a piece that is not there.  KEEP: a folder for what chromium keeps.  A folder for WebGPU,
+// which has one of wasm32 to fall back to, also goes on when its device is lost, and says what it lacks where there is no GPU.
 import { createServer } from 'node:http';
 import { existsSync, readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
@@ -22,12 +22,18 @@ try {
   await page.send('Page.navigate', { url: `http://127.0.0.1:${server.address().port}/` });
   await page.until('document.title === "a page"');
   const greedy = idsOf(`${golden}.greedy`), options = { maxTokens: greedy.length, temperature: 0, repeatPenalty: 0, ignoreEnd: true };
-  const drawn = await page.run(`(async () => {
-    const { load } = await import('./model.js'), model = await load(), tokens = [];
+  const { drawn, told, about } = await page.run(`(async () => {
+    const told = [], onProgress = (progress) => told.push(progress);
+    const { load } = await import('./model.js'), model = await load({ onProgress, fallback: 'wasm' }), tokens = [];
     for await (const token of model.draw(${JSON.stringify(idsOf(`${golden}.tokens`))}, ${JSON.stringify(options)})) tokens.push(token);
-    return tokens;
+    return { drawn: tokens, told, about: model.about() };
   })()`);
   assert.deepEqual(drawn, greedy);
+  assert.deepEqual([about.engine, about.fellBack], [gpu ? 'webgpu' : 'wasm', null]);
+  const compiling = told.filter(({ phase }) => phase === 'compile'), kernels = compiling[0]?.kernels ?? 0;
+  assert.deepEqual(compiling.map(({ compiled, kernels: all }) => [compiled, all]), gpu ? Array.from({ length: kernels + 1 }, (_, i) => [i, kernels]) : []);
+  assert(!gpu || kernels > 5, `${kernels} kernels`);
+  assert(told.every(({ phase, loaded, total }) => (phase === 'compile' || phase === 'download') && loaded <= total));
   if (gpu) {
     const lost = await page.run(`(async () => {
       const devices = [];
@@ -45,6 +51,14 @@ try {
       return { same, finite: logits.every(Number.isFinite), devices: devices.length, none };
     })()`);
     assert.deepEqual(lost, { same: true, finite: true, devices: 2, none: 'no_webgpu' });
+  }
+  if (gpu) {
+    const fallen = await page.run(`(async () => {
+      const { load } = await import('./model.js'), model = await load({ gpu: { requestAdapter: async () => null }, fallback: 'wasm' }), drawn = [];
+      for await (const token of model.draw(${JSON.stringify(idsOf(`${golden}.tokens`))}, ${JSON.stringify(options)})) drawn.push(token);
+      return { drawn, engine: model.about().engine, code: model.about().fellBack.code };
+    })()`);
+    assert.deepEqual(fallen, { drawn: greedy, engine: 'wasm', code: 'no_webgpu' });
   }
   missing = 'weights-0.bin';
   const code = await page.run(`import('./model.js').then(({ load }) => load({ fetch: (url) => fetch(url, { cache: 'reload' }) }))

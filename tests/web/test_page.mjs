@@ -1,6 +1,7 @@
-// test_page.mjs STORY WORDS CHAT CHROMIUM KEEP -- the page of folders as a visitor has it, in headless Chromium: its text is that of model.js in
+// test_page.mjs STORY WORDS CHAT PAIR CHROMIUM KEEP -- the page of folders as a visitor has it, in headless Chromium: its text is that of model.js in
 // Node, weights come once, broken downloads go on, damage is seen, it works without a network, and what is wrong is said.
-// STORY: the storyteller in pieces of 1 MiB; WORDS: a model of vectors; CHAT: one with a template; KEEP: for what chromium keeps.  SHOTS=DIR: pictures.
+// STORY: the storyteller in pieces of 1 MiB; WORDS: a model of vectors; CHAT: one with a template;
+// PAIR: the storyteller for webgpu,wasm32; KEEP: for what chromium keeps.  SHOTS=DIR: pictures.
 import { createServer } from 'node:http';
 import { existsSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
@@ -8,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 import assert from 'node:assert/strict';
 import { browse } from '../server/clients/browser.mjs';
 
-const [story, words, chat, chromium, keep] = process.argv.slice(2);
+const [story, words, chat, pair, chromium, keep] = process.argv.slice(2);
 const types = { js: 'text/javascript', wasm: 'application/wasm', bin: 'application/octet-stream', html: 'text/html', css: 'text/css' };
 const last = 'weights-7.bin';
 
@@ -46,7 +47,7 @@ function silence() {
   server.close();
   for (const socket of sockets) socket.destroy();
 }
-const weightsAsked = () => asked.filter((name) => name.startsWith('weights-'));
+const weightsAsked = () => asked.filter((name) => name.includes('weights-'));
 const only = (wanted, how) => (name) => (name === wanted ? how : null);
 const flip = { change: (body) => { const copy = Buffer.from(body); copy[copy.length >> 1] ^= 1; return copy; } };
 
@@ -301,7 +302,7 @@ await test('two tabs', async () => {
 await test('closed in the middle, one tab and then another that waits', async () => {
   const half = () => page.until("document.getElementById('loaded')?.textContent.startsWith('2.')");
   await clear();
-  spoil = only('weights-1.bin', { hangAt: 500000 });
+  spoil = only('weights-1.bin', { hangAt: 900000 });
   await page.send('Page.navigate', { url: `${url()}?${++visit}` });
   await half();
   spoil = only('weights-3.bin', { hangAt: 500000 });
@@ -369,13 +370,78 @@ await test('a page of one\'s own, on its thread: the Cache API', async () => {
 await test('a browser without SIMD', async () => {
   spoil = only('worker.js', { change: (body) => Buffer.concat([body, Buffer.from('\nWebAssembly.validate = () => false;\n')]) });
   await open();
-  await failed('no_simd', 'no WebAssembly with SIMD');
+  await failed('no_simd', 'lacks WebAssembly with SIMD');
+});
+const button = "document.getElementById('fallback')";
+await test('no WebGPU: it is said, and the processor is offered', async () => {
+  await clear();
+  folder = pair;
+  await open();
+  await failed('no_webgpu', 'WebGPU');
+  assert.deepEqual(weightsAsked(), []);
+  assert(await page.run(shown('fallback')));
+  assert.match(await textOf('#fallback'), /^Run on the processor instead \(7\.\d MB to download\)$/);
+  assert.match(await textOf('#failure-note'), /slower/);
+  assert.equal(await page.run(shown('retry')), false);
+  await shot('no-webgpu');
+  await page.run(`${button}.click()`);
+  await page.until(shown('welcome'), 20);
+  assert.deepEqual(weightsAsked(), ['wasm32/weights-0.bin']);
+  assert.equal(await page.run("document.getElementById('facts').dataset.engine"), 'wasm');
+  assert.match(await textOf('#facts'), /Not on a GPU.*WebGPU/);
+  await shot('fallen-back');
+});
+await test('the processor again, at the next visit and without a network', async () => {
+  folder = pair;
+  await open();
+  await ready();
+  assert.deepEqual(weightsAsked(), []);
+  await page.until('navigator.serviceWorker.ready.then((r) => r.active.state === "activated")');
+  silence();
+  await open();
+  await ready();
+  await page.run("document.getElementById('input').focus()");
+  await set({ temperature: 0, maxTokens: 60 });
+  await page.type('Once upon a time');
+  await page.press('Enter');
+  await page.until(idle, 20);
+  assert.equal(await textOf('.story .body'), `Once upon a time${wanted}`);
+  await serve();
+});
+await test('no WebGPU, and nothing to fall back to', async () => {
+  await clear();
+  folder = pair;
+  spoil = only('model.js', { change: (body) => String(body).replace('"fallback":', '"other":') });
+  await open();
+  await failed('no_webgpu', 'WebGPU');
+  assert.equal(await page.run(shown('fallback')), false);
+  await shot('no-webgpu-strict');
+});
+await test('while kernels compile', async () => {
+  folder = pair;
+  spoil = only('worker.js', { change: (body) => `${body}
+    tasks.load = async ({ tell }) => {
+      tell({ progress: { phase: 'compile', loaded: 1e6, total: 8e6, cached: 0, file: '', compiled: 0, kernels: 20 } });
+      tell({ progress: { phase: 'compile', loaded: 2e6, total: 8e6, cached: 0, file: '', compiled: 5, kernels: 20 } });
+      await new Promise((wait) => setTimeout(wait, 300));
+      tell({ progress: { phase: 'download', loaded: 8e6, total: 8e6, cached: 0, file: '' } });
+      await new Promise((wait) => setTimeout(wait, 300));
+      tell({ progress: { phase: 'compile', loaded: 8e6, total: 8e6, cached: 0, file: '', compiled: 13, kernels: 20 } });
+      await new Promise(() => {});
+    };` });
+  await page.send('Page.navigate', { url: `${url()}?${++visit}` });
+  await page.until("document.getElementById('loaded')?.textContent.startsWith('2.0 MB of 8.0 MB')");
+  assert.equal(await page.run("document.getElementById('bar').value"), 0.25);
+  await page.until("document.getElementById('loaded')?.textContent === '8.0 MB are here; preparing this GPU: 5 of 20 kernels compiled'");
+  await page.until("document.getElementById('loaded')?.textContent === '8.0 MB are here; preparing this GPU: 13 of 20 kernels compiled'");
+  assert.equal(await page.run("document.getElementById('bar').value"), 0.65);
+  await shot('compiling');
 });
 await test('while it comes', async () => {
   await clear();
   spoil = (name) => (name === 'weights-5.bin' ? { slowly: 500 } : null);
   await page.send('Page.navigate', { url: `${url()}?${++visit}` });
-  await page.until("document.getElementById('loaded')?.textContent.startsWith('5.9')");
+  await page.until("document.getElementById('loaded')?.textContent.startsWith('5.4')");
   await shot('loading');
   await page.until(shown('welcome'));
 });

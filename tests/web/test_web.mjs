@@ -1,10 +1,11 @@
-// test_web.mjs STORY CHAT GOLDEN -- folders of the target wasm32 through model.js.  STORY: the storyteller, in pieces of 1 MiB; CHAT: a
+// test_web.mjs STORY CHAT GOLDEN PAIR GPU -- folders of the target wasm32 through model.js, and PAIR, of webgpu,wasm32, and GPU, of webgpu alone,
+// where there is no WebGPU.  STORY: the storyteller, in pieces of 1 MiB; CHAT: a
 // golden model with a chat template, --exact; GOLDEN: that model's stored tokens, GOLDEN.tokens and GOLDEN.greedy.
 import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
-const [storyFolder, chatFolder, golden] = process.argv.slice(2);
+const [storyFolder, chatFolder, golden, pairFolder, gpuFolder] = process.argv.slice(2);
 const { load, ModelError } = await import(pathToFileURL(`${storyFolder}/model.js`));
 const chatModule = await import(pathToFileURL(`${chatFolder}/model.js`));
 let passed = 0, failed = 0;
@@ -97,8 +98,8 @@ for (const [name, code, text, change] of [
   ['weights-1.bin', 'wrong_size', 'more than', (body) => Buffer.concat([body, Buffer.from('x')])],
   ['weights-0.bin', 'wrong_hash', 'weights-0.bin is damaged', flipped],
   ['weights-2.bin', 'network', 'weights-2.bin broke off', () => 'broken'],
-  ['model.wasm', 'wrong_hash', 'model.wasm is damaged', flipped],
-  ['model.wasm', 'not_found', 'model.wasm is not there', () => 404]])
+  ['model.bin', 'wrong_hash', 'model.bin is damaged', flipped],
+  ['model.bin', 'not_found', 'model.bin is not there', () => 404]])
   await test(`${name}: ${code}`, async () => {
     spoil = only(name, change);
     await rejects(code, text, load({ base }));
@@ -106,7 +107,7 @@ for (const [name, code, text, change] of [
   });
 await test('nobody answers', () => rejects('network', 'cannot be fetched', load({ base: 'http://127.0.0.1:9/' })));
 const nowhere = new URL('nowhere/', pathToFileURL(`${storyFolder}/`));
-await test('no such folder', () => rejects('not_found', 'model.wasm', load({ base: nowhere })));
+await test('no such folder', () => rejects('not_found', 'model.bin', load({ base: nowhere })));
 await test('aborted', async () => {
   const controller = new AbortController();
   await rejects('aborted', 'aborted', load({ base, signal: controller.signal, onProgress: () => controller.abort() }));
@@ -144,6 +145,42 @@ await test('where pages have no SHA-256, the engine finds damage', async () => {
     spoil = () => null;
     if (crypto) Object.defineProperty(globalThis, 'crypto', crypto); else delete globalThis.crypto;
   }
+});
+
+// ---- what WebGPU falls back to ----
+
+const pair = await import(pathToFileURL(`${pairFolder}/model.js`)), alone = await import(pathToFileURL(`${gpuFolder}/model.js`));
+const moduleError = (work, code, text) => work.then(() => { throw new Error('nothing was rejected'); }, (error) => {
+  same(error.code, code, 'codes');
+  holds(/^[^\n]+\.$/.test(error.message) && error.message.includes(text), `'${error.message}' has '${text}'`);
+});
+const limits = (most) => ({ maxStorageBufferBindingSize: most, maxBufferSize: most, maxComputeWorkgroupStorageSize: most, maxStorageBuffersPerShaderStage: most });
+const gpuOf = (adapter) => ({ requestAdapter: async () => adapter });
+await test('without WebGPU it is strict, unless it is told', async () => {
+  await moduleError(pair.load(), 'no_webgpu', 'no WebGPU');
+  await moduleError(pair.load({ gpu: gpuOf(null) }), 'no_webgpu', 'no GPU for this page');
+  await moduleError(pair.load({ gpu: gpuOf({ limits: limits(1 << 12) }) }), 'gpu_too_small', 'the model needs');
+  await moduleError(pair.load({ fallback: 'cpu' }), 'bad_argument', 'fallback is cpu');
+  await moduleError(alone.load({ fallback: 'wasm' }), 'no_fallback', '-t webgpu,wasm32');
+});
+await test('the processor computes, and says why', async () => {
+  const story = await load(), { text } = await textOf(story.generate('Once upon a time', { temperature: 0, maxTokens: 20 }));
+  same(story.about().fellBack, null);
+  same((await load({ fallback: 'wasm' })).about().fellBack, null);
+  for (const [gpu, code] of [[undefined, 'no_webgpu'], [gpuOf(null), 'no_webgpu'], [gpuOf({ limits: limits(1 << 12) }), 'gpu_too_small']]) {
+    const seen = [], model = await pair.load({ gpu, fallback: 'wasm', onProgress: (progress) => seen.push(progress) }), said = model.about();
+    same([said.engine, said.target, said.fellBack.code, model.info.target], ['wasm', 'wasm32', code, 'wasm32']);
+    holds(said.fellBack.message.endsWith('.') && seen.every(({ phase }) => phase === 'download'), said.fellBack.message);
+    const { loaded, total } = seen.at(-1);
+    same([loaded, total], [pair.about().fallbackBytes, pair.about().fallbackBytes], 'bytes');
+    same((await textOf(model.generate('Once upon a time', { temperature: 0, maxTokens: 20 }))).text, text);
+  }
+  same(alone.about().fallbackBytes, 0);
+});
+await test('what else a GPU lacks is no reason', async () => {
+  const gpu = gpuOf({ limits: limits(2 ** 31), features: new Set(), requestDevice: async () => { throw new Error('the driver is gone'); } });
+  const said = await pair.load({ gpu, fallback: 'wasm' }).then(() => 'it fell back', (error) => error.message);
+  same(said, 'the driver is gone');
 });
 
 // ---- text and steps ----
