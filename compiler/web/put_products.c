@@ -13,23 +13,32 @@ static void put_branch(struct writer *w, const struct branch *b)
     else web_put(w, "arena_put(%s + r, y);", web_row(w, web_place_in(b->chain[sum]->inputs[0], &w->wg->rows), "t"));
 }
 
-/* The function that takes the rows of run i: those of its branches lie one behind the other. */
+/* "row + 128u": a number and what is added to it, or "row - 128u". */
+static const char *moved(struct writer *w, const char *name, uint64_t add, uint64_t less)
+{
+    if (add == less) return name;
+    return arena_printf(w->arena, "%s %c %lluu", name, add > less ? '+' : '-', (unsigned long long)(add > less ? add - less : less - add));
+}
+
+/* The function that takes the rows of part i: those of its run's branches lie one behind the other. */
 static void put_store(struct writer *w, uint32_t i)
 {
-    const struct gpu_run *run = &w->wg->runs[i];
+    const struct web_part *part = &w->wg->parts[i];
+    const struct gpu_run *run = &w->wg->runs[part->run];
     const bool pair = w->group->branches[run->first].partner >= 0, slices = w->group->kind == GROUP_SLICES,
                tiles = w->kernel->template == TEMPLATE_gemm;
     const struct text outer = web_function_begin(w);
-    uint64_t first = 0;
+    uint64_t first = 0;                                      /* of the branch's rows of the part's */
     if (tiles) web_put(w, "let t = token + forge_token(0u);");
     else web_put(w, "let t = of_token;");
     for (uint32_t k = run->first; k < run->last; k++) {
         const struct branch *b = &w->group->branches[k];
-        const uint64_t end = first + b->matmul->weight->rows;
-        const bool last = k + 1 == run->last;
+        const struct web_rows rows = web_part_rows(w->group, run, part, k);
+        const uint64_t end = first + rows.n;
+        const bool last = slices || end == part->n;
+        if (!rows.n) continue;
         if (!last) web_put(w, "if (row < %lluu) {", (unsigned long long)end);
-        web_put(w, "let r = row%s;",
-                slices ? " + slice_first" : first ? arena_printf(w->arena, " - %lluu", (unsigned long long)first) : "");
+        web_put(w, "let r = %s;", slices ? "row + slice_first" : moved(w, "row", rows.first, first));
         web_put(w, "var y = first;");
         if (pair) web_put(w, "var up = second;");
         put_branch(w, b);
@@ -63,34 +72,43 @@ static void put_input(struct writer *w, const char *at, uint32_t cols)
     }
 }
 
-/* Run i with a template's items for it; pair: 2 of the name, "" of one matrix; name: what stands behind the function's kind. */
+/* Part i with a template's items for it; pair: 2 of the name, "" of one matrix; name: what stands behind the function's kind; rows: of it,
+ * or of one matrix of a stack. */
 struct product { const char *format, *pair, *name; unsigned long long rows, cols; bool floats; };
 
 static struct product use_product(struct writer *w, uint32_t i, const char *template)
 {
-    const struct gpu_run *run = &w->wg->runs[i];
-    const struct branch *b = &w->group->branches[run->first], *up = b->partner >= 0 ? &w->group->branches[b->partner] : NULL;
+    const struct web_part *part = &w->wg->parts[i];
+    const struct gpu_run *run = &w->wg->runs[part->run];
+    const struct weight *up = web_part_weight(w->plan, w->group, part, true);
     const char *format = run->weight->tensor->quant->file, *file = arena_printf(w->arena, "formats/%s.wgsl", format);
-    const struct web_words words = { .format = format, .weights = web_matrix(w, run->weight),
-                                     .pair = up ? web_matrix(w, up->matmul->weight) : NULL, .sink = arena_printf(w->arena, "s%u", i) };
+    const struct web_words words = { .format = format, .weights = web_matrix(w, part, run->weight),
+                                     .pair = up ? web_matrix(w, part, up) : NULL, .sink = arena_printf(w->arena, "s%u", i) };
     web_use(w, file, words);
     if (up) web_use(w, file, (struct web_words){ .format = format, .weights = words.pair });
     web_use(w, template, words);
     if (w->group->kind == GROUP_SLICES) web_use(w, "slices.wgsl", words);
-    return (struct product){ .format = format, .pair = up ? "2" : "", .rows = run->rows, .cols = run->weight->cols,
+    return (struct product){ .format = format, .pair = up ? "2" : "", .rows = w->group->kind == GROUP_SLICES ? run->rows : part->n,
+                             .cols = run->weight->cols,
                              .floats = gpu_takes_floats(run->weight) || w->plan->options.exact,
                              .name = arena_printf(w->arena, "%s_%s%s%s_%s", format, words.weights, up ? "_" : "", up ? words.pair : "",
                                                   words.sink) };
 }
 
-static void put_run(struct writer *w, uint32_t i)
+static void put_part(struct writer *w, uint32_t i)
 {
+    const struct web_part *part = &w->wg->parts[i];
     const struct product r = use_product(w, i, "gemv.wgsl");
-    const char *at = w->group->kind != GROUP_SLICES ? "0u"
-        : arena_printf(w->arena, "expert * slice_pieces_%s(%lluu, %lluu)", r.format, r.rows, r.cols);
+    const bool some = w->group->kind == GROUP_SLICES && !web_part_is_whole(w->plan, w->group, part);
+    const char *expert = !some || !part->first ? "expert" : arena_printf(w->arena, "(expert - %lluu)", (unsigned long long)part->first),
+               *at = w->group->kind != GROUP_SLICES ? "0u"
+                   : arena_printf(w->arena, "%s * slice_pieces_%s(%lluu, %lluu)", expert, r.format, r.rows, r.cols);
     put_store(w, i);
+    if (some) web_put(w, "if (expert >= %lluu && expert < %lluu) {", (unsigned long long)part->first,
+                      (unsigned long long)(part->first + part->n));
     web_put(w, "gemv%s%s_%s(%s%s%s, %lluu, %lluu, group.x, groups.x, thread);", r.floats ? "f" : "", r.pair, r.name, at,
             *r.pair ? ", " : "", *r.pair ? at : "", r.rows, r.cols);
+    if (some) web_put(w, "}");
 }
 
 /* The workgroup's slice of those of a token, its matrix, and where it finds its input. */
@@ -98,7 +116,7 @@ static const char *put_slice(struct writer *w, const char *at, uint32_t cols)
 {
     const struct group *g = w->group;
     const struct gpu_run *run = &w->wg->runs[0];
-    web_use(w, "slices.wgsl", (struct web_words){ .sink = "s0" });
+    web_use(w, "slices.wgsl", (struct web_words){ .sink = arena_printf(w->arena, "s%u", web_next_part(w, 0)) });
     if (g->choice) web_put(w, "let expert = slice_expert(%s, %uu, group.z, thread);", web_value(w, g->choice, "t"), g->choice->attr.used);
     else web_put(w, "let expert = group.z;");
     web_put(w, "slice_first = group.z * %lluu;", (unsigned long long)run->rows);
@@ -116,7 +134,7 @@ void web_put_gemv(struct writer *w)
     web_put(w, "of_token = t;");
     if (g->kind == GROUP_SLICES) at = put_slice(w, at, cols);
     put_input(w, at, cols);
-    for (uint32_t i = 0; i < w->wg->n_runs; i++) put_run(w, i);
+    for (uint32_t i = web_next_part(w, 0); i < w->wg->n_parts; i = web_next_part(w, i + 1)) put_part(w, i);
 }
 
 /* ---- prefill ---- */
@@ -157,9 +175,10 @@ void web_put_gemm(struct writer *w)
     web_put(w, "let tokens = step.n_tokens - forge_token(0u);");
     web_put(w, "let tile = group.x + group.y * groups.x;");              /* neighbours have the same rows */
     web_put(w, "let rows = tile / groups.y;");
-    for (uint32_t i = 0; i < w->wg->n_runs; i++) {
-        const uint32_t end = first + web_tiles(w->group, &w->wg->runs[i]);
-        const bool last = i + 1 == w->wg->n_runs;
+    for (uint32_t i = web_next_part(w, 0), next; i < w->wg->n_parts; i = next) {
+        const uint32_t end = first + web_tiles(w->plan, w->group, &w->wg->parts[i]);
+        next = web_next_part(w, i + 1);
+        const bool last = next == w->wg->n_parts;
         if (!last) web_put(w, "if (rows < %uu) {", end);
         put_tiles(w, i, first);
         if (!last) {

@@ -99,7 +99,8 @@ export class GpuEngine {
       return least;
     };
     const largest = Math.max(...this.#matrices().map(({ bytes }) => bytes), plan.arenaBytes, ...this.#launches().map((l) => l.stateBytes));
-    need('maxStorageBufferBindingSize', largest, 'bytes for a buffer');
+    need('maxStorageBufferBindingSize', largest, 'bytes for what a kernel binds');
+    need('maxBufferSize', Math.max(largest, plan.stateBytes), 'bytes for a buffer');
     requiredLimits.maxStorageBufferBindingSize = has.maxStorageBufferBindingSize;
     requiredLimits.maxBufferSize = has.maxBufferSize;
     need('maxComputeWorkgroupStorageSize', plan.workgroupBytes, 'bytes of workgroup memory');
