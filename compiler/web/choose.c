@@ -223,7 +223,7 @@ static void place_areas(struct plan *p)
     p->parts_offset = take(p, parts);
     web->maxima = take(p, maxima);
     if (scores) web->scores = take(p, scores);
-    web->sample = take(p, SAMPLE_SCRATCH_BYTES(sample_groups(p)));
+    if (!p->model->pooling) web->sample = take(p, SAMPLE_SCRATCH_BYTES(sample_groups(p)));
     web->logits = take(p, 4ull * p->model->n_out * web->logits_rows);
     p->arena_bytes = plan_align(p->arena_bytes, 256);
 }
@@ -860,7 +860,7 @@ static void plan_kernels(struct arena *a, struct plan *p)
             c.tail = c.index > last_store;
             choose_group(&c);
         }
-        if (!c.prefill) choose_sample(&c);
+        if (!c.prefill && !p->model->pooling) choose_sample(&c);
     }
 }
 
@@ -885,9 +885,7 @@ static void limit_chunk(struct plan *p)
 static void check_options(const struct plan *p)
 {
     enum { VOCAB_MOST = 524288 };
-    if (p->model->pooling)
-        die("%s: a model of embeddings, for which %s has no kernels; target wasm32 computes it", p->model->gguf->path, p->profile->name);
-    if (p->model->n_vocab > VOCAB_MOST)
+    if (!p->model->pooling && p->model->n_vocab > VOCAB_MOST)
         die("%s: a vocabulary of %u tokens is beyond what the kernels of WebGPU are made for (%u); target wasm32 takes it",
             p->model->gguf->path, p->model->n_vocab, VOCAB_MOST);
     if (p->options.columns || p->options.spec) die("--columns and --spec are for other GPUs; %s has no kernels for them", p->profile->name);
@@ -899,7 +897,7 @@ static void choose(struct arena *a, struct plan *p)
     check_options(p);
     p->web = arena_new(a, struct web_plan);
     limit_chunk(p);
-    p->max_logits = p->web->logits_rows = p->chunk < LOGITS_ROWS ? p->chunk : LOGITS_ROWS;
+    p->max_logits = p->web->logits_rows = p->chunk < LOGITS_ROWS || p->model->pooling ? p->chunk : LOGITS_ROWS;
     p->web->groups = arena_array(a, struct web_group, p->fused->n_groups);
     plan_products(a, p);
     place_values(a, p);

@@ -24,7 +24,7 @@ struct web_group {
 
 struct web_plan {
     struct web_group *groups;                        /* [n_groups] */
-    uint64_t          logits;                        /* arena: [logits_rows][n_out] f32 */
+    uint64_t          logits;                        /* arena: [logits_rows][n_out] f32, of a model of embeddings its rows */
     uint32_t          logits_rows;
     uint64_t          maxima, scores, sample;        /* arena: attention's maxima and totals, scores in steps; scratch of sampling */
 };

@@ -117,6 +117,7 @@ const char *emit_web_launches(struct arena *a, const struct plan *p)
     cJSON_AddNumberToObject(o, "logitsRows", p->web->logits_rows);
     cJSON_AddNumberToObject(o, "nOut", p->model->n_out);
     cJSON_AddNumberToObject(o, "back", back_of(p));
+    if (p->model->pooling) cJSON_AddNumberToObject(o, "pooling", p->model->pooling);
     cJSON *kernels = cJSON_AddArrayToObject(o, "kernels");
     uint32_t lds = 0;
     for (uint32_t i = 0; i < list->n_kernels; i++) {
