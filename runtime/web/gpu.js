@@ -156,7 +156,7 @@ export class GpuEngine {
       logits: make('logits', 4 * plan.nOut * plan.logitsRows, COPY_DST | MAP_READ),
       weights: [],
     };
-    const most = Math.min(device.limits.maxBufferSize, BUFFER_MOST);
+    const most = Math.min(this.#adapter.limits.maxBufferSize, BUFFER_MOST);
     for (const { offset, bytes } of this.#matrices()) {
       let last = this.#buffers.weights.at(-1);
       if (!last || (last.bytes > 0 && offset + bytes - last.offset > most))

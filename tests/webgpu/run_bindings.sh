@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_bindings.sh FORGEC DATA UNPACKED NODE_MODULES -- matrices that are larger than a binding, in Node on a device with nothing but the limits that WebGPU
-# promises: the same logits as with whole ones, and the stored tokens.  DATA: tests/data/golden; UNPACKED: small models of many architectures.
+# promises: the same logits as with whole ones in one buffer, and the stored tokens.  DATA: tests/data/golden; UNPACKED: small models of many architectures.
 forgec=$1 llama=$2/q-llama-Q8_0 experts=$3/granitemoe modules=$4
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
@@ -22,8 +22,8 @@ shows() {
     [ "$n" -eq "$2" ] || bad "$n lines of the plan of $1 have '$3', wanted $2"
 }
 
-folder parted 32 "$llama"
-folder whole 1024 "$llama"
+folder parted 32 "$llama" --ctx 32
+folder whole 1024 "$llama" --ctx 32
 folder experts 8 "$experts" --exact
 shows whole 0 'rows [0-9]* to'
 shows parted 2 'embed: rows of weight W_TOKEN_EMBD_2, Q8_0 512 x 256, rows 64 to 127'
