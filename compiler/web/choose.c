@@ -74,6 +74,7 @@ static void place_values(struct arena *a, struct plan *p)
         if (wg->normed.exists) arena_add(&ap, arena_printf(a, "%s in", g->name), &wg->normed, i, i, p->chunk);
         if (wg->staged.exists) arena_add(&ap, arena_printf(a, "%s in int8", g->name), &wg->staged, i, i, p->chunk);
         if (wg->rows_in.exists) arena_add(&ap, arena_printf(a, "%s in f32", g->name), &wg->rows_in, i, i, p->chunk);
+        if (wg->list.exists) arena_add(&ap, arena_printf(a, "%s by expert", g->name), &wg->list, i, i, p->chunk);
         if (wg->rows.exists) arena_add(&ap, arena_printf(a, "rows of %s", g->name), &wg->rows, i, i, p->chunk);
         for (uint32_t k = 0; k < graph->n_nodes; k++) {
             const struct node *n = graph->nodes[k];
@@ -406,8 +407,31 @@ uint32_t web_tiles(const struct plan *p, const struct group *g, const struct web
     return (uint32_t)((part->n + rows - 1) / rows);
 }
 
+/* Steps of more tokens than that have tiles: of experts' products where each has some tokens in the mean. */
+static uint32_t few_tokens(const struct group *g)
+{
+    const uint32_t each = g->choice ? 2 * gpu_matrices(g) / g->choice->attr.used : 0;
+    return each > WEB_FEW ? each : WEB_FEW;
+}
+
+/* Of one run of experts, in int8: which of its tokens an expert has is known when the list is made. */
+static bool is_grouped(const struct plan *p, const struct group *g, const struct web_group *wg)
+{
+    return g->kind == GROUP_SLICES && g->choice && wg->ints && !wg->floats && wg->n_runs == 1 && p->chunk > few_tokens(g) &&
+           !writes_logits(p, g);
+}
+
+static void plan_grouped(const struct plan *p, const struct group *g, struct web_group *wg)
+{
+    const uint32_t used = g->choice->attr.used, units = (uint32_t)(wg->runs[0].weight->cols + 63) / 64,
+                   words = used + (gpu_matrices(g) + p->chunk) / p->chunk;       /* with the experts' beginnings, spread over the chunk */
+    wg->staged = (struct buffer){ .exists = true, .cols = used * 64 * units, .pieces = 1, .stride = used * STAGED_BYTES(units) };
+    wg->list = (struct buffer){ .exists = true, .cols = words, .pieces = 1, .stride = 4 * words };
+}
+
 static void plan_tiles(const struct plan *p, const struct group *g, struct web_group *wg)
 {
+    if (is_grouped(p, g, wg)) plan_grouped(p, g, wg);
     if (!has_tiles(p, g)) return;
     const uint32_t cols = g->input->cols, stride = STAGED_BYTES((cols + 63) / 64);
     if (wg->ints) wg->staged = (struct buffer){ .exists = true, .cols = cols, .pieces = 1, .stride = stride };
@@ -531,7 +555,7 @@ static const char *norm_text(const struct chooser *c, struct kernel_draft *d)
 
 static void from_few(struct kernel_draft *d, const struct chooser *c)
 {
-    d->kernel.param[PARAM_LEAST] = WEB_FEW + 1;
+    d->kernel.param[PARAM_LEAST] = few_tokens(c->group) + 1;
     d->kernel.param[PARAM_MOST] = c->plan->chunk;
 }
 
@@ -540,6 +564,7 @@ static void choose_tiles_launch(const struct chooser *c)
     const struct group *g = c->group;
     const uint32_t threads = c->plan->profile->gpu.gemm_threads;
     struct kernel_draft d = begin(c, TEMPLATE_gemm, arena_printf(c->arena, "%s_tiles", g->name));
+    if (c->wg->list.exists) kernel_does(&d, "tokens by expert at %llu", (ull)c->wg->list.offset);
     if (c->wg->ints) kernel_does(&d, "input %s, as int8", place_text(c, web_place_in(g->input, &c->wg->staged)));
     if (c->wg->floats) kernel_does(&d, "input %s, as floats", place_text(c, web_input_floats(c->plan, g)));
     does_parts(c, &d);
@@ -549,7 +574,22 @@ static void choose_tiles_launch(const struct chooser *c)
     d.kernel.grid_x = 0;
     for (uint32_t i = 0; i < c->wg->n_parts; i++)
         if (c->wg->parts[i].launch == c->nth) d.kernel.grid_x += web_tiles(c->plan, g, &c->wg->parts[i]);
+    if (c->wg->list.exists) d.kernel.grid_x = web_tiles(c->plan, g, &(struct web_part){ .n = c->wg->runs[0].rows });
     d.kernel.lds_bytes = (c->wg->ints ? TILE_BYTES(threads) : 0) + (c->wg->floats ? TILE_FLOAT_BYTES(threads) : 0);
+    from_few(&d, c);
+    end(c, &d);
+}
+
+/* Which tokens each expert has. */
+static void choose_list(const struct chooser *c)
+{
+    struct kernel_draft d = begin(c, TEMPLATE_picked, arena_printf(c->arena, "%s_picked", c->group->name));
+    d.launch.name = d.kernel.name;
+    kernel_does(&d, "tokens by expert, of %u, as %s has them -> %llu", gpu_matrices(c->group), value_text(c, c->group->choice),
+                (ull)c->wg->list.offset);
+    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.sample_threads;
+    d.kernel.grid_tokens = 0;
+    d.kernel.lds_bytes = 4 * gpu_matrices(c->group);
     from_few(&d, c);
     end(c, &d);
 }
@@ -558,11 +598,13 @@ static void choose_tiles_launch(const struct chooser *c)
 static void choose_tiles(const struct chooser *c)
 {
     const struct group *g = c->group;
+    if (c->wg->list.exists) choose_list(c);
     if (c->wg->staged.exists || c->wg->rows_in.exists) {
         struct kernel_draft d = begin(c, TEMPLATE_stage, arena_printf(c->arena, "%s_stage", g->name));
         d.launch.name = d.kernel.name;
         const char *norm = norm_text(c, &d);
         kernel_does(&d, "input %s%s", place_text(c, web_input(c->plan, g)), norm);
+        if (c->wg->list.exists) kernel_does(&d, "tokens by expert at %llu", (ull)c->wg->list.offset);
         if (c->wg->staged.exists) kernel_does(&d, "as int8 -> %s", place_text(c, web_place_in(g->input, &c->wg->staged)));
         if (c->wg->rows_in.exists) kernel_does(&d, "as floats -> %s", place_text(c, web_place_in(g->input, &c->wg->rows_in)));
         from_few(&d, c);
@@ -612,20 +654,20 @@ static void choose_rows(const struct chooser *c, bool tiles)
     const uint64_t each = (uint64_t)s.threads / s.lanes * s.rows, groups = (rows_in_all(c) + each - 1) / each;
     d.kernel.grid_x = groups < GROUPS_UNIT * t->gpu.gemv_groups ? (uint32_t)groups : GROUPS_UNIT * t->gpu.gemv_groups;
     d.kernel.lds_bytes = (uint32_t)(input_bytes(g, c->wg) + GEMV_BYTES(s.threads, s.rows));
-    d.launch.most = tiles ? WEB_FEW : 0;
+    d.launch.most = tiles ? few_tokens(g) : 0;
     end(c, &d);
 }
 
 static void choose_products(const struct chooser *c)
 {
     const struct group *g = c->group;
-    const bool tiles = c->prefill && has_tiles(c->plan, g);
+    const bool tiles = c->prefill && (has_tiles(c->plan, g) || c->wg->list.exists);
     if (c->wg->normed.exists)
         choose_norm_to(c, g->norm, g->input, web_input(c->plan, g), arena_printf(c->arena, "%s_in", g->name));
     struct chooser one = *c;
     for (one.nth = 0; one.nth < c->wg->n_launches; one.nth++) choose_rows(&one, tiles);
-    if (c->wg->rows.exists) choose_sum(c);
     if (tiles) choose_tiles(c);
+    if (c->wg->rows.exists) choose_sum(c);
 }
 
 static void choose_route(const struct chooser *c)

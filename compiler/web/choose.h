@@ -20,6 +20,7 @@ struct web_group {
     struct buffer    normed;                         /* where the input's norm has a kernel of its own; else it does not exist */
     struct buffer    staged, rows_in;                /* prefill: the input as int8, and normed as floats */
     struct buffer    rows;                           /* of a sum of experts: all of their rows */
+    struct buffer    list;                           /* prefill: the tokens of each expert (grouped.wgsl), whose rows are staged then */
 };
 
 struct web_plan {

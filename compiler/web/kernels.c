@@ -168,6 +168,7 @@ static void put_body(struct writer *w, bool draw)
     case TEMPLATE_norm:              put_norm(w); break;
     case TEMPLATE_map:               web_put_map(w); break;
     case TEMPLATE_gemv:              web_put_gemv(w); break;
+    case TEMPLATE_picked:            web_put_list(w); break;
     case TEMPLATE_stage:             web_put_stage(w); break;
     case TEMPLATE_gemm:              web_put_gemm(w); break;
     case TEMPLATE_heads:             web_put_heads(w); break;

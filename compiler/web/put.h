@@ -50,6 +50,7 @@ void web_put_map(struct writer *w);
 void web_put_sequence(struct writer *w);
 void web_put_route(struct writer *w);
 void web_put_gemv(struct writer *w);
+void web_put_list(struct writer *w);
 void web_put_stage(struct writer *w);
 void web_put_gemm(struct writer *w);
 void web_put_heads(struct writer *w);

@@ -29,7 +29,11 @@ static void put_store(struct writer *w, uint32_t i)
                tiles = w->kernel->template == TEMPLATE_gemm;
     const struct text outer = web_function_begin(w);
     uint64_t first = 0;                                      /* of the branch's rows of the part's */
-    if (tiles) web_put(w, "let t = token + forge_token(0u);");
+    if (tiles && slices) {
+        web_put(w, "let item = grouped_item(%uu, grouped_first + token);", (uint32_t)(w->wg->list.offset / 4));
+        web_put(w, "let t = item / %uu;", w->group->choice->attr.used);
+    }
+    else if (tiles) web_put(w, "let t = token + forge_token(0u);");
     else web_put(w, "let t = of_token;");
     for (uint32_t k = run->first; k < run->last; k++) {
         const struct branch *b = &w->group->branches[k];
@@ -38,7 +42,9 @@ static void put_store(struct writer *w, uint32_t i)
         const bool last = slices || end == part->n;
         if (!rows.n) continue;
         if (!last) web_put(w, "if (row < %lluu) {", (unsigned long long)end);
-        web_put(w, "let r = %s;", slices ? "row + slice_first" : moved(w, "row", rows.first, first));
+        web_put(w, "let r = %s;", slices && tiles ? arena_printf(w->arena, "row + item %% %uu * %lluu", w->group->choice->attr.used,
+                                                                   (unsigned long long)run->rows)
+                : slices ? "row + slice_first" : moved(w, "row", rows.first, first));
         web_put(w, "var y = first;");
         if (pair) web_put(w, "var up = second;");
         put_branch(w, b);
@@ -95,17 +101,33 @@ static struct product use_product(struct writer *w, uint32_t i, const char *temp
                                                   words.sink) };
 }
 
+/* Has the part some of the matrices of a stack? */
+static bool has_some(const struct writer *w, const struct web_part *part)
+{
+    return w->group->kind == GROUP_SLICES && !web_part_is_whole(w->plan, w->group, part);
+}
+
+/* The piece of the part where the matrix begins, of experts that of `expert`. */
+static const char *matrix_at(struct writer *w, const struct web_part *part, const struct product *r)
+{
+    const char *expert = !part->first ? "expert" : arena_printf(w->arena, "(expert - %lluu)", (unsigned long long)part->first);
+    if (w->group->kind != GROUP_SLICES) return "0u";
+    return arena_printf(w->arena, "%s * slice_pieces_%s(%lluu, %lluu)", expert, r->format, r->rows, r->cols);
+}
+
+static void put_some(struct writer *w, const struct web_part *part)
+{
+    web_put(w, "if (expert >= %lluu && expert < %lluu) {", (unsigned long long)part->first, (unsigned long long)(part->first + part->n));
+}
+
 static void put_part(struct writer *w, uint32_t i)
 {
     const struct web_part *part = &w->wg->parts[i];
     const struct product r = use_product(w, i, "gemv.wgsl");
-    const bool some = w->group->kind == GROUP_SLICES && !web_part_is_whole(w->plan, w->group, part);
-    const char *expert = !some || !part->first ? "expert" : arena_printf(w->arena, "(expert - %lluu)", (unsigned long long)part->first),
-               *at = w->group->kind != GROUP_SLICES ? "0u"
-                   : arena_printf(w->arena, "%s * slice_pieces_%s(%lluu, %lluu)", expert, r.format, r.rows, r.cols);
+    const bool some = has_some(w, part);
+    const char *at = matrix_at(w, part, &r);
     put_store(w, i);
-    if (some) web_put(w, "if (expert >= %lluu && expert < %lluu) {", (unsigned long long)part->first,
-                      (unsigned long long)(part->first + part->n));
+    if (some) put_some(w, part);
     web_put(w, "gemv%s%s_%s(%s%s%s, %lluu, %lluu, group.x, groups.x, thread);", r.floats ? "f" : "", r.pair, r.name, at,
             *r.pair ? ", " : "", *r.pair ? at : "", r.rows, r.cols);
     if (some) web_put(w, "}");
@@ -139,11 +161,48 @@ void web_put_gemv(struct writer *w)
 
 /* ---- prefill ---- */
 
+static void use_list(struct writer *w)
+{
+    web_use(w, "grouped.wgsl", (struct web_words){ 0 });
+    web_constant(w, "EXPERTS", gpu_matrices(w->group));
+}
+
+void web_put_list(struct writer *w)
+{
+    const struct node *choice = w->group->choice;
+    const struct web_place at = web_place_of(w->plan, choice);
+    use_list(w);
+    web_put(w, "grouped_sort(%uu, %uu, %uu, %uu, forge_token(0u), step.n_tokens, thread);", (uint32_t)(w->wg->list.offset / 4),
+            (uint32_t)(at.offset / 4), (uint32_t)(at.stride / 4), choice->attr.used);
+}
+
+/* Rows of the list's items, each beside those of its expert. */
+static void put_stage_grouped(struct writer *w)
+{
+    const struct group *g = w->group;
+    const struct node *norm = web_norms(w->plan, g) ? g->norm : NULL;
+    const uint32_t used = g->choice->attr.used, cols = (uint32_t)g->branches[0].matmul->weight->cols,
+                   out = (uint32_t)(w->wg->staged.offset / 4), stride = used * w->plan->chunk;
+    const char *at = web_row(w, web_input(w->plan, g), arena_printf(w->arena, "(item / %uu)", used));
+    web_use(w, "stage.wgsl", (struct web_words){ .weights = "vectors" });
+    use_list(w);
+    web_put(w, "let item = grouped_item(%uu, group.y * %uu + group.z);", (uint32_t)(w->wg->list.offset / 4), used);
+    if (gpu_apart(g) != SLICES_SHARED) at = arena_printf(w->arena, "%s + item %% %uu * %uu", at, used, cols);
+    if (norm)
+        web_put(w, "stage_norm_vectors(%s, %s, %uu, %s, %uu, group.y * %uu + group.z, %uu, thread);", at, web_vector(w, norm->weight), cols,
+                web_float(w, norm->attr.eps), out, used, stride);
+    else web_put(w, "stage_row(%s, %uu, %uu, group.y * %uu + group.z, %uu, thread);", at, cols, out, used, stride);
+}
+
 void web_put_stage(struct writer *w)
 {
     const struct node *norm = web_norms(w->plan, w->group) ? w->group->norm : NULL;
     const char *at = web_row(w, web_input(w->plan, w->group), "t");
     const uint32_t cols = w->group->input->cols;
+    if (w->wg->list.exists) {
+        put_stage_grouped(w);
+        return;
+    }
     web_use(w, "stage.wgsl", (struct web_words){ .weights = "vectors" });
     const char *with = norm ? arena_printf(w->arena, "%s, %uu, %s", web_vector(w, norm->weight), cols, web_float(w, norm->attr.eps)) : NULL;
     if (w->wg->staged.exists) {
@@ -169,9 +228,35 @@ static void put_tiles(struct writer *w, uint32_t i, uint32_t first_tile)
             *r.pair ? "0u, " : "", r.rows, r.cols, input, first_tile ? arena_printf(w->arena, " - %uu", first_tile) : "");
 }
 
+/* Tiles of the items of expert group.z. */
+static void put_gemm_grouped(struct writer *w)
+{
+    const uint32_t used = w->group->choice->attr.used, staged = (uint32_t)(w->wg->staged.offset / 4);
+    use_list(w);
+    web_put(w, "let expert = group.z;");
+    web_put(w, "let range = grouped_items(%uu, expert, thread);", (uint32_t)(w->wg->list.offset / 4));
+    web_put(w, "grouped_first = range.x;");
+    web_put(w, "let tile = group.x + group.y * groups.x;");
+    for (uint32_t i = web_next_part(w, 0); i < w->wg->n_parts; i = web_next_part(w, i + 1)) {
+        const struct web_part *part = &w->wg->parts[i];
+        const struct product r = use_product(w, i, "gemm.wgsl");
+        const char *at = matrix_at(w, part, &r);
+        put_store(w, i);
+        if (has_some(w, part)) put_some(w, part);
+        web_put(w, "gemm%s_%s(%s, %s%s%lluu, %lluu, staged_at(%uu, 0u, range.x, 0u, 0u), %uu, range.y - range.x, tile / groups.y, "
+                   "tile %% groups.y, thread);", r.pair, r.name, at, *r.pair ? at : "", *r.pair ? ", " : "", r.rows, r.cols, staged,
+                used * w->plan->chunk);
+        if (has_some(w, part)) web_put(w, "}");
+    }
+}
+
 void web_put_gemm(struct writer *w)
 {
     uint32_t first = 0;
+    if (w->wg->list.exists) {
+        put_gemm_grouped(w);
+        return;
+    }
     web_put(w, "let tokens = step.n_tokens - forge_token(0u);");
     web_put(w, "let tile = group.x + group.y * groups.x;");              /* neighbours have the same rows */
     web_put(w, "let rows = tile / groups.y;");
