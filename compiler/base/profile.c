@@ -453,6 +453,12 @@ static void apply_piece(struct arena *a, struct profile *p, const struct yaml *y
     p->piece_bytes = (uint32_t)bytes;
 }
 
+static void apply_binding(struct arena *a, struct profile *p, const struct yaml *y)
+{
+    p->binding_bytes = whole_bytes(a, y);
+    if (p->binding_bytes < 4096 || p->binding_bytes > 4ull << 30) die_at(y->at, "a binding has 4 KiB to 4 GiB");
+}
+
 static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
     static const char *const keys[] = { COMMON_KEYS, "system", "simd", "matrix", "cache", "piece", NULL };
@@ -474,11 +480,12 @@ static void apply_cpu(struct arena *a, struct profile *p, const struct yaml *y)
 /* Beside what it inherits of a target for WebAssembly, which computes its texts. */
 static void apply_webgpu(struct arena *a, struct profile *p, const struct yaml *y)
 {
-    static const char *const keys[] = { COMMON_KEYS, "piece", "lds", NULL };
+    static const char *const keys[] = { COMMON_KEYS, "piece", "lds", "binding", NULL };
     yaml_only(y, keys);
     const struct yaml *v;
     if ((v = yaml_get(y, "lds")))   p->lds_bytes = whole(a, v, byte_units, 16384, 1 << 20);
     if ((v = yaml_get(y, "piece"))) apply_piece(a, p, v);
+    if ((v = yaml_get(y, "binding"))) apply_binding(a, p, v);
     if ((v = yaml_get(y, "tiles"))) apply_gpu_tiles(p, v);
 }
 
@@ -665,6 +672,7 @@ static const char *missing_key(struct arena *a, struct profile *p)
     if (!p->piece_bytes && p->web) return "piece";
     if (p->kind == TARGET_GPU) return missing_gpu_key(a, p);
     if (p->kind == TARGET_WEBGPU && !p->lds_bytes) return "lds";
+    if (p->kind == TARGET_WEBGPU && !p->binding_bytes) return "binding";
     if (p->kind == TARGET_WEBGPU) return missing_webgpu_tile(a, p);
     return !p->tile.gemm_tokens ? "tiles: gemm_tokens" : !p->tile.gemm_groups ? "tiles: gemm_groups"
          : !p->tile.prefill_chunk ? "tiles: prefill_chunk" : !p->tile.attention_block ? "tiles: attention_block" : NULL;

@@ -54,6 +54,7 @@ struct profile {
     const char      *features[PROFILE_MAX_FLAGS + 1];   /* NULL-terminated names as in runtime/device/cpu_features.def; checked at start */
     struct place     system_at, simd_at, gemm_groups_at;  /* where they stand, or what asks for them; for messages */
     uint32_t         piece_bytes;     /* web: most of a file of weights */
+    uint64_t         binding_bytes;   /* webgpu: most that a kernel binds of one matrix */
     uint32_t         page_bytes;      /* largest page size the ELF file must be aligned to; bare: may be 0 */
     struct {                          /* CPU; prefill_chunk: both kinds */
         uint32_t gemm_tokens;         /* tokens per register tile of the prefill GEMM */

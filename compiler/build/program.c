@@ -64,7 +64,7 @@ struct runner runner_find(struct arena *a, const struct profile *p, bool emulati
     const char *why = profile_unsupported_here(a, p);
     if (!why) return r;
     if (p->web) {
-        if (!emulation) die("a program for %s cannot run here: %s; run.js --bench in its folder measures it", p->name, why);
+        if (!emulation) die("a program for %s cannot run here: %s", p->name, why);
         r.emulator = "node";
         if (!spawn_find(a, r.emulator))
             die("a program for %s runs in node, which is not here (Debian, Ubuntu: apt-get install nodejs)", p->name);

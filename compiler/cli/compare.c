@@ -39,7 +39,7 @@ static uint32_t reading_groups(const struct fused *f, const struct node *n)
 static void count_launches(struct candidate *c, const struct plan *p)
 {
     const struct kernel_list *k = p->kernels;
-    c->launches = k->n_decode + (p->gpu != NULL);
+    c->launches = k->n_decode + (p->web ? 2 : p->gpu != NULL);
     c->launches_prefill = kernel_launches(k, k->prefill, k->n_prefill, p->chunk);
     c->kernels = k;
 }
@@ -92,16 +92,24 @@ static void place(const char *path, const char *run_path)
     close(out);
 }
 
+/* Of --bench, a round of both speeds; run.js of a folder for pages has one thread and draws no drafts. */
+static const char *const *bench_arguments(struct arena *a, const struct comparison *p, const struct candidate *c)
+{
+    const char *const told[] = { "--bench", "-o", "json", "--min-time", arena_printf(a, "%g", p->min_time / 2),
+                                 c->profile->web ? "-pp" : "-p", arena_printf(a, "%u", p->n_prompt), "-n", arena_printf(a, "%u", p->n_gen),
+                                 c->profile->web ? NULL : "-r", "1", "--spec", "none", p->options->n_threads ? "-t" : NULL,
+                                 arena_printf(a, "%u", p->options->n_threads), NULL };
+    const char **arguments = arena_array(a, const char *, COUNT_OF(told));
+    memcpy(arguments, told, sizeof told);
+    return arguments;
+}
+
 /* Rates of one run; run: how many came before. */
 static void measure(struct arena *a, const struct comparison *p, struct candidate *c, const char *run_path, uint32_t run)
 {
-    const uint32_t n_threads = p->options->n_threads;
-    const char *arguments[16] = { "--bench", "--spec", "none", "-o", "json", "-r", "1",
-                                  "--min-time", arena_printf(a, "%g", p->min_time / 2), "-p", arena_printf(a, "%u", p->n_prompt),
-                                  "-n", arena_printf(a, "%u", p->n_gen) };
-    if (n_threads) { arguments[13] = "-t"; arguments[14] = arena_printf(a, "%u", n_threads); }
-    place(c->path, run_path);
-    const struct bytes out = program_run(a, &c->runner, run_path, arguments);
+    const bool web = c->profile->web;                     /* a folder stays where it is: node compiles it at each start */
+    if (!web) place(c->path, run_path);
+    const struct bytes out = program_run(a, &c->runner, web ? c->path : run_path, bench_arguments(a, p, c));
     cJSON *rows = cJSON_ParseWithLength((const char *)out.data, out.size);
     if (!cJSON_IsArray(rows)) die("the program's --bench wrote no JSON list; this is a mistake in forgec, please report it");
     const cJSON *row;
@@ -111,6 +119,7 @@ static void measure(struct arena *a, const struct comparison *p, struct candidat
         if (!(rate > 0)) die("the program's --bench measured %g tokens/s; this is a mistake in forgec, please report it", rate);
         speed->rounds[run / 2] = run % 2 ? sqrt(speed->rounds[run / 2] * rate) : rate;
         if (speed == &c->prefill) continue;
+        if (web) { c->kv_bytes = (double)c->kv_per_token * (p->n_gen - 1) / 2; continue; }
         const double cache = program_number(row, "cache_gb_s");
         c->kv_bytes = program_number(row, "bytes_per_token") - (double)c->weight_bytes;
         c->bandwidths[run] = cache > 0 ? cache : program_number(row, "memory_gb_s");
@@ -267,7 +276,7 @@ const char *comparison_title(struct arena *a, const struct comparison *p)
 
 /* ---- all of it ---- */
 
-static void prepare_candidate(struct arena *a, struct candidate *c, const struct compare_program *program)
+static void prepare_candidate(struct arena *a, struct candidate *c, const struct compare_program *program, enum compare_format format)
 {
     const struct build_options *b = &program->build;
     *c = (struct candidate){ .program = program, .name = program->is.name };
@@ -276,6 +285,9 @@ static void prepare_candidate(struct arena *a, struct candidate *c, const struct
         die("%s: a model of embeddings decodes nothing, which is what compare measures; a program's --bench tells how fast it reads",
             b->model_path);
     c->profile = profile_load_tuned(a, b->n_targets ? b->targets[0] : "native", b->targets_dir, b->tuned_path);
+    if (c->profile->web && format == COMPARE_HTML)
+        die("-o html: the page shows times of kernels, which a program for %s has no JSON of; -o md and -o json compare it",
+            c->profile->name);
 }
 
 static struct comparison prepare(struct arena *a, const struct compare_options *o)
@@ -285,7 +297,7 @@ static struct comparison prepare(struct arena *a, const struct compare_options *
                             .min_time = o->min_time > 0 ? o->min_time : MIN_TIME };
     uint32_t n_ctx = UINT32_MAX;
     for (uint32_t i = 0; i < p.n; i++) {
-        prepare_candidate(a, &p.candidates[i], &o->programs[i]);
+        prepare_candidate(a, &p.candidates[i], &o->programs[i], o->format);
         const uint32_t holds = plan_context(p.candidates[i].model, &o->programs[i].build.plan);
         if (holds < n_ctx) n_ctx = holds;
     }
@@ -298,7 +310,7 @@ static struct comparison prepare(struct arena *a, const struct compare_options *
     if (p.n_prompt > n_ctx || p.n_gen > n_ctx)
         die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", p.n_prompt, p.n_gen, n_ctx);
     for (struct candidate *c = p.candidates; c < p.candidates + p.n; c++)
-        c->runner = o->simulate ? runner_simulate(a, c->profile) : runner_find(a, c->profile, false);
+        c->runner = o->simulate ? runner_simulate(a, c->profile) : runner_find(a, c->profile, c->profile->web);
     return p;
 }
 

@@ -56,10 +56,13 @@ static void add_measured(cJSON *row, const struct comparison *p, const struct ca
     const struct { const char *key; double value; } numbers[] = {
         { "launches_per_token", c->launches }, { "launches_per_prompt_step", c->launches_prefill },
         { "weight_bytes_per_token", (double)c->weight_bytes }, { "kv_bytes_per_token", c->kv_bytes }, { "bytes_per_token", bytes },
-        { "floor_bytes_per_token", least }, { "bytes_to_floor", comparison_ratio(bytes, least) }, { "bandwidth_gb_s", c->bandwidth },
-        { "bandwidth_percent", c->share },
-    };
+        { "floor_bytes_per_token", least }, { "bytes_to_floor", comparison_ratio(bytes, least) },
+    }, bandwidths[] = { { "bandwidth_gb_s", c->bandwidth }, { "bandwidth_percent", c->share } };
     for (size_t i = 0; i < COUNT_OF(numbers); i++) cJSON_AddNumberToObject(row, numbers[i].key, numbers[i].value);
+    for (size_t i = 0; i < COUNT_OF(bandwidths); i++) {
+        if (c->profile->web) cJSON_AddNullToObject(row, bandwidths[i].key);
+        else cJSON_AddNumberToObject(row, bandwidths[i].key, bandwidths[i].value);
+    }
     add_speed(row, "decode", &c->decode, p->n_rounds);
     add_speed(row, "prefill", &c->prefill, p->n_rounds);
     add_logits(row, p, c);

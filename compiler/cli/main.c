@@ -135,7 +135,7 @@ static const char compare_usage[] =
     "usage: forgec compare MODEL.gguf [MODEL.gguf...] [options]\n"
     "\n"
     "Builds programs, all combinations of the models and of the values of these options, and runs their\n"
-    "--bench in turns on this machine's CPU or GPU: tok/s, launches and bytes per token, share of the\n"
+    "--bench in turns on this machine, CPU, GPU or node: tok/s, launches and bytes per token, share of the\n"
     "bandwidth, how far logits of one model are apart. The first one is what the others are held against.\n"
     "\n"
     "  -t, --target LIST      machines to build for and to run on (forgec targets; default: this machine)\n"

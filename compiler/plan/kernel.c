@@ -160,7 +160,8 @@ bool kernel_runs(const struct kernel *k, uint32_t tokens)
 uint32_t kernel_launches(const struct kernel_list *list, const struct launch *launches, uint32_t n, uint32_t tokens)
 {
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < n; i++) sum += kernel_runs(&list->kernels[launches[i].kernel], tokens);
+    for (uint32_t i = 0; i < n; i++)
+        sum += kernel_runs(&list->kernels[launches[i].kernel], tokens) && (!launches[i].most || tokens <= launches[i].most);
     return sum;
 }
 

@@ -20,7 +20,7 @@ struct chooser {
     /* the group at hand */
     const struct group     *group;
     const struct web_group *wg;
-    uint32_t                index;
+    uint32_t                index, nth;      /* nth: of its launches of one template */
     enum kernel_steps       steps;
     bool                    prefill, tail;
 };
@@ -74,6 +74,7 @@ static void place_values(struct arena *a, struct plan *p)
         if (wg->normed.exists) arena_add(&ap, arena_printf(a, "%s in", g->name), &wg->normed, i, i, p->chunk);
         if (wg->staged.exists) arena_add(&ap, arena_printf(a, "%s in int8", g->name), &wg->staged, i, i, p->chunk);
         if (wg->rows_in.exists) arena_add(&ap, arena_printf(a, "%s in f32", g->name), &wg->rows_in, i, i, p->chunk);
+        if (wg->list.exists) arena_add(&ap, arena_printf(a, "%s by expert", g->name), &wg->list, i, i, p->chunk);
         if (wg->rows.exists) arena_add(&ap, arena_printf(a, "rows of %s", g->name), &wg->rows, i, i, p->chunk);
         for (uint32_t k = 0; k < graph->n_nodes; k++) {
             const struct node *n = graph->nodes[k];
@@ -86,6 +87,100 @@ static void place_values(struct arena *a, struct plan *p)
         }
     }
     arena_place(&ap, p);
+}
+
+static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
+
+/* ---- what fits a binding ---- */
+
+static struct web_group *web_group_of(const struct plan *p, const struct group *g) { return &p->web->groups[g - p->fused->groups]; }
+
+const struct weight *web_part_weight(const struct plan *p, const struct group *g, const struct web_part *part, bool partner)
+{
+    if (g->kind == GROUP_EMBED) return partner ? NULL : g->node->weight;
+    const struct branch *b = &g->branches[web_group_of(p, g)->runs[part->run].first];
+    return !partner ? b->matmul->weight : b->partner >= 0 ? g->branches[b->partner].matmul->weight : NULL;
+}
+
+/* Rows of a run, or matrices of a stack; bytes of one. */
+static uint64_t part_most(const struct plan *p, const struct group *g, const struct web_part *part)
+{
+    if (g->kind == GROUP_EMBED) return g->node->weight->rows;
+    return g->kind == GROUP_SLICES ? gpu_matrices(g) : web_group_of(p, g)->runs[part->run].rows;
+}
+
+static uint64_t part_unit(const struct plan *p, const struct group *g, const struct web_part *part)
+{
+    const struct weight *w = web_part_weight(p, g, part, false);
+    return g->kind == GROUP_SLICES ? plan_slice_bytes(p, w) : packing_row_bytes(plan_packing(p, w), w->cols);
+}
+
+bool web_part_is_whole(const struct plan *p, const struct group *g, const struct web_part *part)
+{
+    return part->n == part_most(p, g, part);
+}
+
+uint64_t web_part_offset(const struct plan *p, const struct group *g, const struct web_part *part, const struct weight *w)
+{
+    return p->weight_offset[w->index] + part->first * part_unit(p, g, part);
+}
+
+uint64_t web_part_bytes(const struct plan *p, const struct group *g, const struct web_part *part)
+{
+    return part->n * part_unit(p, g, part);
+}
+
+bool web_part_of(const struct plan *p, const struct group *g, const struct web_part *part, const struct launch *l)
+{
+    const uint64_t offset = web_part_offset(p, g, part, web_part_weight(p, g, part, false));
+    for (uint32_t i = 0; i < l->n_weights; i++) if (l->weights[i] == offset) return true;
+    return false;
+}
+
+struct web_rows web_part_rows(const struct group *g, const struct gpu_run *r, const struct web_part *part, uint32_t branch)
+{
+    uint64_t first = 0;
+    if (g->kind == GROUP_SLICES) return (struct web_rows){ 0, r->rows };
+    for (uint32_t k = r->first; k < branch; k++) first += g->branches[k].matmul->weight->rows;
+    const uint64_t end = first + g->branches[branch].matmul->weight->rows, last = part->first + part->n,
+                   from = larger(first, part->first), to = end < last ? end : last;
+    return (struct web_rows){ from - first, from < to ? to - from : 0 };
+}
+
+/* How many rows or matrices a binding holds: all, or so many that the next ones begin where a binding may, and with a tile. */
+static uint64_t part_fits(const struct plan *p, const struct group *g, const struct web_part *part)
+{
+    enum { BINDING_ALIGN = 256 };
+    const uint64_t most = part_most(p, g, part), unit = part_unit(p, g, part), binding = p->profile->binding_bytes;
+    uint64_t step = g->kind == GROUP_SLICES ? 1 : TILE_ROWS;
+    while (step * unit % BINDING_ALIGN) step *= 2;
+    if (most * unit <= binding) return most;
+    if (step * unit > binding)
+        die("%s: %llu %s of %s, which are not parted, take %llu bytes; a binding of %s has %llu; a larger `binding` in the target takes "
+            "them", p->model->gguf->path, (ull)step, g->kind == GROUP_SLICES ? "matrices" : "rows",
+            web_part_weight(p, g, part, false)->name, (ull)(step * unit), p->profile->name, (ull)binding);
+    return binding / unit / step * step;
+}
+
+/* Kernels have eight buffers of storage: beside the matrices values, and vectors or tokens. */
+static void plan_parts(struct arena *a, const struct plan *p, const struct group *g, struct web_group *wg)
+{
+    enum { MATRICES_MOST = 6 };
+    uint32_t room = 0, bound = 0;
+    for (uint32_t run = 0; run < (g->kind == GROUP_EMBED ? 1 : wg->n_runs); run++) {
+        struct web_part part = { .run = run };
+        const uint64_t most = part_most(p, g, &part), fits = part_fits(p, g, &part);
+        const uint32_t each = web_part_weight(p, g, &part, true) ? 2 : 1;
+        for (; part.first < most; part.first += part.n) {
+            part.n = most - part.first < fits ? most - part.first : fits;
+            bound = bound + each > MATRICES_MOST ? 0 : bound;
+            wg->n_launches += bound == 0;
+            bound += each;
+            part.launch = wg->n_launches - 1;
+            arena_room(a, wg->parts, wg->n_parts, room);
+            wg->parts[wg->n_parts++] = part;
+        }
+    }
 }
 
 /* ---- the arena beyond the values ---- */
@@ -115,8 +210,6 @@ uint32_t web_splits(const struct plan *p, const struct node *n)
     return positions <= ATTENTION_ALONE ? 1 : wanted < most ? wanted : most;
 }
 
-static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
-
 static uint32_t sample_groups(const struct plan *p)
 {
     const uint32_t groups = (p->model->n_vocab + SAMPLE_SPAN - 1) / SAMPLE_SPAN;
@@ -140,7 +233,7 @@ static void place_areas(struct plan *p)
     p->parts_offset = take(p, parts);
     web->maxima = take(p, maxima);
     if (scores) web->scores = take(p, scores);
-    web->sample = take(p, SAMPLE_SCRATCH_BYTES(sample_groups(p)));
+    if (!p->model->pooling) web->sample = take(p, SAMPLE_SCRATCH_BYTES(sample_groups(p)));
     web->logits = take(p, 4ull * p->model->n_out * web->logits_rows);
     p->arena_bytes = plan_align(p->arena_bytes, 256);
 }
@@ -159,7 +252,7 @@ static struct kernel_draft begin(const struct chooser *c, enum kernel_template t
 /* What a plan that was read back sets; or NULL. */
 static const struct kernel_choice *given_for(const struct chooser *c, enum kernel_template template)
 {
-    return c->group ? kernel_choice(c->plan->options.choices, template, c->steps, c->index, 0) : NULL;
+    return c->group ? kernel_choice(c->plan->options.choices, template, c->steps, c->index, c->nth) : NULL;
 }
 
 /* What nobody has taken must be as it is planned. */
@@ -189,10 +282,18 @@ static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *
     return d->launch.symbols[slot];
 }
 
-static const char *matrix_text(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
+/* ", rows 4096 to 8191": of what is not bound as a whole. */
+static const char *part_text(const struct chooser *c, const struct web_part *part)
 {
-    return arena_printf(c->arena, "%s, %s %llu x %llu", name_at(d, c->plan->weight_offset[w->index], w->role, 0), w->tensor->quant->name,
-                        (ull)w->rows, (ull)w->cols);
+    if (web_part_is_whole(c->plan, c->group, part)) return "";
+    return arena_printf(c->arena, ", %s %llu to %llu", c->group->kind == GROUP_SLICES ? "matrices" : "rows", (ull)part->first,
+                        (ull)(part->first + part->n - 1));
+}
+
+static const char *matrix_text(const struct chooser *c, struct kernel_draft *d, const struct web_part *part, const struct weight *w)
+{
+    return arena_printf(c->arena, "%s, %s %llu x %llu%s", name_at(d, web_part_offset(c->plan, c->group, part, w), w->role, 0),
+                        w->tensor->quant->name, (ull)w->rows, (ull)w->cols, part_text(c, part));
 }
 
 static const char *vector_text(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
@@ -241,11 +342,15 @@ static void chain_text(const struct chooser *c, struct kernel_draft *d, struct t
 static void choose_embed(const struct chooser *c)
 {
     const struct node *n = c->group->node;
-    struct kernel_draft d = begin(c, TEMPLATE_embed, c->group->name);
-    const char *matrix = matrix_text(c, &d, n->weight);
-    d.kernel.weight_bytes = packing_row_bytes(plan_packing(c->plan, n->weight), n->weight->cols);
-    kernel_does(&d, "embed: rows of weight %s -> %s", matrix, value_text(c, n));
-    end(c, &d);
+    struct chooser one = *c;
+    for (one.nth = 0; one.nth < c->wg->n_launches; one.nth++) {
+        struct kernel_draft d = begin(&one, TEMPLATE_embed, c->group->name);
+        for (uint32_t i = 0; i < c->wg->n_parts; i++)
+            if (c->wg->parts[i].launch == one.nth)
+                kernel_does(&d, "embed: rows of weight %s -> %s", matrix_text(c, &d, &c->wg->parts[i], n->weight), value_text(c, n));
+        if (one.nth == 0) d.kernel.weight_bytes = packing_row_bytes(plan_packing(c->plan, n->weight), n->weight->cols);
+        end(&one, &d);
+    }
 }
 
 static void choose_norm_to(const struct chooser *c, const struct node *n, const struct node *from, struct web_place to, const char *name)
@@ -305,14 +410,37 @@ static bool has_tiles(const struct plan *p, const struct group *g)
     return g->kind == GROUP_LINEAR && p->chunk > WEB_FEW && !writes_logits(p, g);
 }
 
-uint32_t web_tiles(const struct group *g, const struct gpu_run *r)
+uint32_t web_tiles(const struct plan *p, const struct group *g, const struct web_part *part)
 {
-    const uint32_t rows = g->branches[r->first].partner >= 0 ? TILE_PAIRS : TILE_ROWS;
-    return (uint32_t)((r->rows + rows - 1) / rows);
+    const uint32_t rows = web_part_weight(p, g, part, true) ? TILE_PAIRS : TILE_ROWS;
+    return (uint32_t)((part->n + rows - 1) / rows);
+}
+
+/* Steps of more tokens than that have tiles: of experts' products where each has some tokens in the mean. */
+static uint32_t few_tokens(const struct group *g)
+{
+    const uint32_t each = g->choice ? 2 * gpu_matrices(g) / g->choice->attr.used : 0;
+    return each > WEB_FEW ? each : WEB_FEW;
+}
+
+/* Of one run of experts, in int8: which of its tokens an expert has is known when the list is made. */
+static bool is_grouped(const struct plan *p, const struct group *g, const struct web_group *wg)
+{
+    return g->kind == GROUP_SLICES && g->choice && wg->ints && !wg->floats && wg->n_runs == 1 && p->chunk > few_tokens(g) &&
+           !writes_logits(p, g);
+}
+
+static void plan_grouped(const struct plan *p, const struct group *g, struct web_group *wg)
+{
+    const uint32_t used = g->choice->attr.used, units = (uint32_t)(wg->runs[0].weight->cols + 63) / 64,
+                   words = used + (gpu_matrices(g) + p->chunk) / p->chunk;       /* with the experts' beginnings, spread over the chunk */
+    wg->staged = (struct buffer){ .exists = true, .cols = used * 64 * units, .pieces = 1, .stride = used * STAGED_BYTES(units) };
+    wg->list = (struct buffer){ .exists = true, .cols = words, .pieces = 1, .stride = 4 * words };
 }
 
 static void plan_tiles(const struct plan *p, const struct group *g, struct web_group *wg)
 {
+    if (is_grouped(p, g, wg)) plan_grouped(p, g, wg);
     if (!has_tiles(p, g)) return;
     const uint32_t cols = g->input->cols, stride = STAGED_BYTES((cols + 63) / 64);
     if (wg->ints) wg->staged = (struct buffer){ .exists = true, .cols = cols, .pieces = 1, .stride = stride };
@@ -320,13 +448,15 @@ static void plan_tiles(const struct plan *p, const struct group *g, struct web_g
 }
 
 /* What the groups of products need to be known before there are places. */
-static void plan_products(struct plan *p)
+static void plan_products(struct arena *a, struct plan *p)
 {
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
         struct web_group *wg = &p->web->groups[i];
+        if (g->kind == GROUP_EMBED) plan_parts(a, p, g, wg);
         if (g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) continue;
         wg->n_runs = gpu_runs(p, g, wg->runs);
+        plan_parts(a, p, g, wg);
         for (uint32_t k = 0; k < g->n_branches; k++) {
             const bool floats = gpu_takes_floats(g->branches[k].matmul->weight) || p->options.exact;
             wg->floats |= floats;
@@ -356,11 +486,11 @@ static void does_branch(const struct chooser *c, struct kernel_draft *d, const s
     kernel_does(d, "%s -> %s", text_str(&t), place_text(c, to));
 }
 
-static void does_run(const struct chooser *c, struct kernel_draft *d, const struct gpu_run *r)
+static void does_part(const struct chooser *c, struct kernel_draft *d, const struct web_part *part)
 {
-    const struct branch *b = &c->group->branches[r->first];
-    const char *one = matrix_text(c, d, r->weight),
-               *pair = b->partner >= 0 ? matrix_text(c, d, c->group->branches[b->partner].matmul->weight) : NULL;
+    const struct gpu_run *r = &c->wg->runs[part->run];
+    const struct weight *up = web_part_weight(c->plan, c->group, part, true);
+    const char *one = matrix_text(c, d, part, r->weight), *pair = up ? matrix_text(c, d, part, up) : NULL;
     const bool floats = gpu_takes_floats(r->weight) || c->plan->options.exact;
     kernel_does(d, "product of %s%s%s, %llu rows, and %s", one, pair ? ", beside " : "", pair ? pair : "", (ull)r->rows,
                 floats ? "floats" : "int8");
@@ -368,24 +498,45 @@ static void does_run(const struct chooser *c, struct kernel_draft *d, const stru
         kernel_does(d, "  %u of %u matrices%s%s, %s", plan_slices(c->group), gpu_matrices(c->group), c->group->choice ? " by " : "",
                     c->group->choice ? value_text(c, c->group->choice) : "",
                     gpu_apart(c->group) == SLICES_SHARED ? "of one input" : "each has its own columns");
-    for (uint32_t k = r->first; k < r->last; k++) does_branch(c, d, &c->group->branches[k]);
+    for (uint32_t k = r->first; k < r->last; k++)
+        if (web_part_rows(c->group, r, part, k).n) does_branch(c, d, &c->group->branches[k]);
 }
 
-static void count_work(const struct chooser *c, struct kernel *k)
+/* Work of a branch of which the launch has `n` of `of` rows, or matrices of a stack, which tokens choose alike. */
+static void count_branch(const struct chooser *c, struct kernel *k, const struct branch *b, uint64_t n, uint64_t of)
 {
-    for (uint32_t i = 0; i < c->group->n_branches; i++) {
-        const struct weight *w = c->group->branches[i].matmul->weight;
-        k->weight_bytes += plan_bytes_read(c->plan, c->group->branches[i].matmul);
-        k->operations += 2 * gpu_slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
+    const struct weight *w = b->matmul->weight;
+    k->weight_bytes += plan_bytes_read(c->plan, b->matmul) * n / of;
+    k->operations += 2 * gpu_slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1) * n / of;
+}
+
+/* The parts of the launch at hand: what they do, what they have to do. */
+static void does_parts(const struct chooser *c, struct kernel_draft *d)
+{
+    for (uint32_t i = 0; i < c->wg->n_parts; i++) {
+        const struct web_part *part = &c->wg->parts[i];
+        if (part->launch != c->nth) continue;
+        const struct gpu_run *r = &c->wg->runs[part->run];
+        const uint64_t of = part_most(c->plan, c->group, part);
+        does_part(c, d, part);
+        for (uint32_t k = r->first; k < r->last; k++) {
+            const struct branch *b = &c->group->branches[k];
+            count_branch(c, &d->kernel, b, part->n, of);
+            if (b->partner >= 0) count_branch(c, &d->kernel, &c->group->branches[b->partner], part->n, of);
+        }
     }
 }
 
+/* The most rows of a part of the launch; of experts those of all that a token has. */
 static uint64_t rows_in_all(const struct chooser *c)
 {
     uint64_t rows = 0;
-    for (uint32_t i = 0; i < c->wg->n_runs; i++)
-        if (c->wg->runs[i].rows > rows) rows = c->wg->runs[i].rows;
-    return rows * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
+    for (uint32_t i = 0; i < c->wg->n_parts; i++) {
+        const struct web_part *part = &c->wg->parts[i];
+        const bool slices = c->group->kind == GROUP_SLICES;
+        if (part->launch == c->nth) rows = larger(rows, slices ? c->wg->runs[part->run].rows * plan_slices(c->group) : part->n);
+    }
+    return rows;
 }
 
 /* From the sum of experts on. */
@@ -413,38 +564,63 @@ static const char *norm_text(const struct chooser *c, struct kernel_draft *d)
 
 static void from_few(struct kernel_draft *d, const struct chooser *c)
 {
-    d->kernel.param[PARAM_LEAST] = WEB_FEW + 1;
+    d->kernel.param[PARAM_LEAST] = few_tokens(c->group) + 1;
     d->kernel.param[PARAM_MOST] = c->plan->chunk;
+}
+
+static void choose_tiles_launch(const struct chooser *c)
+{
+    const struct group *g = c->group;
+    const uint32_t threads = c->plan->profile->gpu.gemm_threads;
+    struct kernel_draft d = begin(c, TEMPLATE_gemm, arena_printf(c->arena, "%s_tiles", g->name));
+    if (c->wg->list.exists) kernel_does(&d, "tokens by expert at %llu", (ull)c->wg->list.offset);
+    if (c->wg->ints) kernel_does(&d, "input %s, as int8", place_text(c, web_place_in(g->input, &c->wg->staged)));
+    if (c->wg->floats) kernel_does(&d, "input %s, as floats", place_text(c, web_input_floats(c->plan, g)));
+    does_parts(c, &d);
+    d.kernel.param[PARAM_THREADS] = threads;
+    d.kernel.param[PARAM_ROWS] = TILE_ROWS;
+    d.kernel.param[PARAM_TOKENS] = d.kernel.grid_tokens = TILE_TOKENS(threads);
+    d.kernel.grid_x = 0;
+    for (uint32_t i = 0; i < c->wg->n_parts; i++)
+        if (c->wg->parts[i].launch == c->nth) d.kernel.grid_x += web_tiles(c->plan, g, &c->wg->parts[i]);
+    if (c->wg->list.exists) d.kernel.grid_x = web_tiles(c->plan, g, &(struct web_part){ .n = c->wg->runs[0].rows });
+    d.kernel.lds_bytes = (c->wg->ints ? TILE_BYTES(threads) : 0) + (c->wg->floats ? TILE_FLOAT_BYTES(threads) : 0);
+    from_few(&d, c);
+    end(c, &d);
+}
+
+/* Which tokens each expert has. */
+static void choose_list(const struct chooser *c)
+{
+    struct kernel_draft d = begin(c, TEMPLATE_picked, arena_printf(c->arena, "%s_picked", c->group->name));
+    d.launch.name = d.kernel.name;
+    kernel_does(&d, "tokens by expert, of %u, as %s has them -> %llu", gpu_matrices(c->group), value_text(c, c->group->choice),
+                (ull)c->wg->list.offset);
+    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.sample_threads;
+    d.kernel.grid_tokens = 0;
+    d.kernel.lds_bytes = 4 * gpu_matrices(c->group);
+    from_few(&d, c);
+    end(c, &d);
 }
 
 /* Prefill's products of more than a few tokens: rows in the form that tiles read, then the tiles. */
 static void choose_tiles(const struct chooser *c)
 {
     const struct group *g = c->group;
+    if (c->wg->list.exists) choose_list(c);
     if (c->wg->staged.exists || c->wg->rows_in.exists) {
         struct kernel_draft d = begin(c, TEMPLATE_stage, arena_printf(c->arena, "%s_stage", g->name));
         d.launch.name = d.kernel.name;
         const char *norm = norm_text(c, &d);
         kernel_does(&d, "input %s%s", place_text(c, web_input(c->plan, g)), norm);
+        if (c->wg->list.exists) kernel_does(&d, "tokens by expert at %llu", (ull)c->wg->list.offset);
         if (c->wg->staged.exists) kernel_does(&d, "as int8 -> %s", place_text(c, web_place_in(g->input, &c->wg->staged)));
         if (c->wg->rows_in.exists) kernel_does(&d, "as floats -> %s", place_text(c, web_place_in(g->input, &c->wg->rows_in)));
         from_few(&d, c);
         end(c, &d);
     }
-    const uint32_t threads = c->plan->profile->gpu.gemm_threads;
-    struct kernel_draft d = begin(c, TEMPLATE_gemm, arena_printf(c->arena, "%s_tiles", g->name));
-    if (c->wg->ints) kernel_does(&d, "input %s, as int8", place_text(c, web_place_in(g->input, &c->wg->staged)));
-    if (c->wg->floats) kernel_does(&d, "input %s, as floats", place_text(c, web_input_floats(c->plan, g)));
-    for (uint32_t i = 0; i < c->wg->n_runs; i++) does_run(c, &d, &c->wg->runs[i]);
-    count_work(c, &d.kernel);
-    d.kernel.param[PARAM_THREADS] = threads;
-    d.kernel.param[PARAM_ROWS] = TILE_ROWS;
-    d.kernel.param[PARAM_TOKENS] = d.kernel.grid_tokens = TILE_TOKENS(threads);
-    d.kernel.grid_x = 0;
-    for (uint32_t i = 0; i < c->wg->n_runs; i++) d.kernel.grid_x += web_tiles(g, &c->wg->runs[i]);
-    d.kernel.lds_bytes = (c->wg->ints ? TILE_BYTES(threads) : 0) + (c->wg->floats ? TILE_FLOAT_BYTES(threads) : 0);
-    from_few(&d, c);
-    end(c, &d);
+    struct chooser one = *c;
+    for (one.nth = 0; one.nth < c->wg->n_launches; one.nth++) choose_tiles_launch(&one);
 }
 
 struct gemv_shape { uint32_t rows, lanes, threads; };
@@ -471,19 +647,15 @@ static struct gemv_shape choose_shape(const struct chooser *c)
     return s;
 }
 
-static void choose_products(const struct chooser *c)
+static void choose_rows(const struct chooser *c, bool tiles)
 {
     const struct profile *t = c->plan->profile;
     const struct group *g = c->group;
-    const bool tiles = c->prefill && has_tiles(c->plan, g);
-    if (c->wg->normed.exists)
-        choose_norm_to(c, g->norm, g->input, web_input(c->plan, g), arena_printf(c->arena, "%s_in", g->name));
     struct kernel_draft d = begin(c, TEMPLATE_gemv, g->name);
     const char *norm = norm_text(c, &d);
     kernel_does(&d, "input %s%s%s%s", place_text(c, web_input(c->plan, g)), norm, c->wg->ints ? ", as int8" : "",
                 c->wg->from_arena ? ", as it is" : c->wg->floats ? ", as floats" : "");
-    for (uint32_t i = 0; i < c->wg->n_runs; i++) does_run(c, &d, &c->wg->runs[i]);
-    count_work(c, &d.kernel);
+    does_parts(c, &d);
     const struct gemv_shape s = choose_shape(c);
     d.kernel.param[PARAM_THREADS] = s.threads;
     d.kernel.param[PARAM_ROWS] = s.rows;
@@ -492,10 +664,20 @@ static void choose_products(const struct chooser *c)
     const uint64_t most = (uint64_t)GROUPS_UNIT * t->gpu.gemv_groups, turns = (groups + most - 1) / most;
     d.kernel.grid_x = (uint32_t)((groups + turns - 1) / turns);          /* all with as many turns */
     d.kernel.lds_bytes = (uint32_t)(input_bytes(g, c->wg) + GEMV_BYTES(s.threads, s.rows));
-    d.launch.most = tiles ? WEB_FEW : 0;
+    d.launch.most = tiles ? few_tokens(g) : 0;
     end(c, &d);
-    if (c->wg->rows.exists) choose_sum(c);
+}
+
+static void choose_products(const struct chooser *c)
+{
+    const struct group *g = c->group;
+    const bool tiles = c->prefill && (has_tiles(c->plan, g) || c->wg->list.exists);
+    if (c->wg->normed.exists)
+        choose_norm_to(c, g->norm, g->input, web_input(c->plan, g), arena_printf(c->arena, "%s_in", g->name));
+    struct chooser one = *c;
+    for (one.nth = 0; one.nth < c->wg->n_launches; one.nth++) choose_rows(&one, tiles);
     if (tiles) choose_tiles(c);
+    if (c->wg->rows.exists) choose_sum(c);
 }
 
 static void choose_route(const struct chooser *c)
@@ -632,7 +814,7 @@ static void choose_step(const struct chooser *c, enum kernel_template template)
     const struct plan *p = c->plan;
     struct kernel_draft d = begin_attention(c, template, arena_printf(c->arena, "attention_%s", template_info[template].name));
     does_scores(c, &d);
-    if (template == TEMPLATE_softmax) does_sinks(c, &d);
+    if (template != TEMPLATE_mask) does_sinks(c, &d);
     kernel_does(&d, "scores f32 of %u rows at %llu", p->chunk, (ull)p->web->scores);
     if (template == TEMPLATE_scores) kernel_does(&d, "query %s", value_text(c, n->inputs[0]));
     if (template == TEMPLATE_weighted_sum) kernel_does(&d, "-> %s", value_text(c, n));
@@ -748,7 +930,7 @@ static void plan_kernels(struct arena *a, struct plan *p)
             c.tail = c.index > last_store;
             choose_group(&c);
         }
-        if (!c.prefill) choose_sample(&c);
+        if (!c.prefill && !p->model->pooling) choose_sample(&c);
     }
 }
 
@@ -773,9 +955,7 @@ static void limit_chunk(struct plan *p)
 static void check_options(const struct plan *p)
 {
     enum { VOCAB_MOST = 524288 };
-    if (p->model->pooling)
-        die("%s: a model of embeddings, for which %s has no kernels; target wasm32 computes it", p->model->gguf->path, p->profile->name);
-    if (p->model->n_vocab > VOCAB_MOST)
+    if (!p->model->pooling && p->model->n_vocab > VOCAB_MOST)
         die("%s: a vocabulary of %u tokens is beyond what the kernels of WebGPU are made for (%u); target wasm32 takes it",
             p->model->gguf->path, p->model->n_vocab, VOCAB_MOST);
     if (p->options.columns || p->options.spec) die("--columns and --spec are for other GPUs; %s has no kernels for them", p->profile->name);
@@ -787,9 +967,9 @@ static void choose(struct arena *a, struct plan *p)
     check_options(p);
     p->web = arena_new(a, struct web_plan);
     limit_chunk(p);
-    p->max_logits = p->web->logits_rows = p->chunk < LOGITS_ROWS ? p->chunk : LOGITS_ROWS;
+    p->max_logits = p->web->logits_rows = p->chunk < LOGITS_ROWS || p->model->pooling ? p->chunk : LOGITS_ROWS;
     p->web->groups = arena_array(a, struct web_group, p->fused->n_groups);
-    plan_products(p);
+    plan_products(a, p);
     place_values(a, p);
     place_areas(p);
     if (p->arena_bytes > UINT32_MAX)

@@ -67,11 +67,12 @@ static cJSON *launch_json(struct arena *a, const struct plan *p, const struct la
     const struct kernel *k = &p->kernels->kernels[l->kernel];
     cJSON *o = cJSON_CreateArray();
     const struct group *g = k->group;
-    const bool slices = g && g->kind == GROUP_SLICES && k->template == TEMPLATE_gemv;
+    const bool slices = g && g->kind == GROUP_SLICES && (k->template == TEMPLATE_gemv || k->template == TEMPLATE_stage),
+               matrices = g && g->kind == GROUP_SLICES && k->template == TEMPLATE_gemm;
     add_number(o, l->kernel);
     add_number(o, k->grid_x);
     add_number(o, k->grid_tokens);
-    add_number(o, slices ? plan_slices(g) : 1);
+    add_number(o, slices ? plan_slices(g) : matrices ? gpu_matrices(g) : 1);
     add_number(o, l->tail);
     cJSON *range = cJSON_CreateArray(), *state = cJSON_CreateArray(), *slots = cJSON_CreateArray();
     cJSON_AddItemToArray(o, range);
@@ -118,6 +119,7 @@ const char *emit_web_launches(struct arena *a, const struct plan *p)
     cJSON_AddNumberToObject(o, "logitsRows", p->web->logits_rows);
     cJSON_AddNumberToObject(o, "nOut", p->model->n_out);
     cJSON_AddNumberToObject(o, "back", back_of(p));
+    if (p->model->pooling) cJSON_AddNumberToObject(o, "pooling", p->model->pooling);
     cJSON *kernels = cJSON_AddArrayToObject(o, "kernels");
     uint32_t lds = 0;
     for (uint32_t i = 0; i < list->n_kernels; i++) {

@@ -61,17 +61,17 @@ static struct web_slot slot_of(const struct plan *p, uint64_t offset)
     die("no tensor is at %llu; this is a mistake in forgec, please report it", (unsigned long long)offset);
 }
 
-/* Matrices of a run lie one behind the other and are bound as one. */
 struct web_slot web_slot(const struct plan *p, const struct launch *l, uint32_t i)
 {
-    struct web_slot slot = slot_of(p, l->weights[i]);
-    const struct web_group *wg = l->group == NO_GROUP ? NULL : &p->web->groups[l->group];
-    for (uint32_t k = 0; wg && slot.matrix && k < wg->n_runs; k++) {
-        const struct weight *first = wg->runs[k].weight, *last = p->fused->groups[l->group].branches[wg->runs[k].last - 1].matmul->weight;
-        if (p->weight_offset[first->index] == slot.offset)
-            slot.bytes = p->weight_offset[last->index] + plan_weight_bytes(p, last) - slot.offset;
+    const uint64_t offset = l->weights[i];
+    const struct group *g = l->group == NO_GROUP ? NULL : &p->fused->groups[l->group];
+    const struct web_group *wg = g ? &p->web->groups[l->group] : NULL;
+    for (uint32_t k = 0; wg && k < 2 * wg->n_parts; k++) {
+        const struct web_part *part = &wg->parts[k / 2];
+        const struct weight *w = web_part_weight(p, g, part, k % 2);
+        if (w && web_part_offset(p, g, part, w) == offset) return (struct web_slot){ true, offset, web_part_bytes(p, g, part) };
     }
-    return slot;
+    return slot_of(p, offset);
 }
 
 const char *web_vector_at(struct writer *w, uint64_t offset) { return arena_printf(w->arena, "forge_vector(%uu)", slot_at(w, offset)); }
@@ -81,12 +81,18 @@ const char *web_vector(struct writer *w, const struct weight *v)
     return v ? web_vector_at(w, w->plan->weight_offset[v->index]) : "NO_VECTOR";
 }
 
-const char *web_matrix(struct writer *w, const struct weight *m)
+const char *web_matrix(struct writer *w, const struct web_part *part, const struct weight *m)
 {
-    const uint32_t slot = slot_at(w, w->plan->weight_offset[m->index]);
+    const uint32_t slot = slot_at(w, web_part_offset(w->plan, w->group, part, m));
     uint32_t before = 0;
     for (uint32_t i = 0; i < slot; i++) before += web_slot(w->plan, w->launch, i).matrix;
     return arena_printf(w->arena, "m%u", before);
+}
+
+uint32_t web_next_part(const struct writer *w, uint32_t i)
+{
+    while (i < w->wg->n_parts && !web_part_of(w->plan, w->group, &w->wg->parts[i], w->launch)) i++;
+    return i;
 }
 
 const char *web_row(struct writer *w, struct web_place at, const char *t)
@@ -112,11 +118,20 @@ const char *web_float(struct writer *w, double x)
 static void put_embed(struct writer *w)
 {
     const struct node *n = w->group->node;
-    const char *format = n->weight->tensor->quant->file, *m = web_matrix(w, n->weight);
-    web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = m });
-    web_use(w, "rows.wgsl", (struct web_words){ .format = format, .weights = m });
-    web_put(w, "embed_row_%s_%s(%s, 0u, text[step.n_past + t], %uu, group.x, groups.x, thread);", format, m, web_value(w, n, "t"),
-            n->cols);
+    const char *format = n->weight->tensor->quant->file;
+    web_put(w, "let row = text[step.n_past + t];");
+    for (uint32_t i = web_next_part(w, 0); i < w->wg->n_parts; i = web_next_part(w, i + 1)) {
+        const struct web_part *part = &w->wg->parts[i];
+        const unsigned long long first = part->first, end = part->first + part->n;
+        const bool whole = web_part_is_whole(w->plan, w->group, part);
+        const char *m = web_matrix(w, part, n->weight);
+        web_use(w, arena_printf(w->arena, "formats/%s.wgsl", format), (struct web_words){ .format = format, .weights = m });
+        web_use(w, "rows.wgsl", (struct web_words){ .format = format, .weights = m });
+        if (!whole) web_put(w, "if (row >= %lluu && row < %lluu) {", first, end);
+        web_put(w, "embed_row_%s_%s(%s, 0u, row%s, %uu, group.x, groups.x, thread);", format, m, web_value(w, n, "t"),
+                first ? arena_printf(w->arena, " - %lluu", first) : "", n->cols);
+        if (!whole) web_put(w, "}");
+    }
 }
 
 static void put_norm(struct writer *w)
@@ -153,6 +168,7 @@ static void put_body(struct writer *w, bool draw)
     case TEMPLATE_norm:              put_norm(w); break;
     case TEMPLATE_map:               web_put_map(w); break;
     case TEMPLATE_gemv:              web_put_gemv(w); break;
+    case TEMPLATE_picked:            web_put_list(w); break;
     case TEMPLATE_stage:             web_put_stage(w); break;
     case TEMPLATE_gemm:              web_put_gemm(w); break;
     case TEMPLATE_heads:             web_put_heads(w); break;

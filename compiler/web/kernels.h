@@ -7,8 +7,8 @@
 const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool draw, const char *templates);
 /* The same text, made from one of its launches. */
 const char *web_launch_kernel(struct arena *a, const struct plan *p, const struct launch *l, bool draw, const char *templates);
-/* Slot i of a launch: is it a matrix, or matrices of a run that lie one behind the other, which has a binding of its own, or does it lie in
- * `vectors`?  bytes: of either. */
+/* Slot i of a launch: is it of a matrix, or of matrices of a run that lie one behind the other, which has a binding of its own, or does it
+ * lie in `vectors`?  bytes: of either. */
 struct web_slot { bool matrix; uint64_t offset, bytes; };
 struct web_slot web_slot(const struct plan *p, const struct launch *l, uint32_t i);
 #endif

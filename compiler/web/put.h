@@ -32,8 +32,10 @@ void web_function_end(struct writer *w, struct text outer, const char *declarati
 /* "forge_vector(2u)": the piece of `vectors` where a vector begins; NULL: "NO_VECTOR". */
 const char *web_vector(struct writer *w, const struct weight *v);
 const char *web_vector_at(struct writer *w, uint64_t offset);
-/* "m0": the binding of a matrix. */
-const char *web_matrix(struct writer *w, const struct weight *m);
+/* "m0": the binding of a part of a matrix. */
+const char *web_matrix(struct writer *w, const struct web_part *part, const struct weight *m);
+/* The next part from number i on that the launch has; n_parts: none. */
+uint32_t web_next_part(const struct writer *w, uint32_t i);
 /* "128u + t * 64u": the word of the arena where row t of a value begins. */
 const char *web_row(struct writer *w, struct web_place at, const char *t);
 const char *web_value(struct writer *w, const struct node *n, const char *t);
@@ -48,6 +50,7 @@ void web_put_map(struct writer *w);
 void web_put_sequence(struct writer *w);
 void web_put_route(struct writer *w);
 void web_put_gemv(struct writer *w);
+void web_put_list(struct writer *w);
 void web_put_stage(struct writer *w);
 void web_put_gemm(struct writer *w);
 void web_put_heads(struct writer *w);

@@ -13,23 +13,38 @@ static void put_branch(struct writer *w, const struct branch *b)
     else web_put(w, "arena_put(%s + r, y);", web_row(w, web_place_in(b->chain[sum]->inputs[0], &w->wg->rows), "t"));
 }
 
-/* The function that takes the rows of run i: those of its branches lie one behind the other. */
+/* "row + 128u": a number and what is added to it, or "row - 128u". */
+static const char *moved(struct writer *w, const char *name, uint64_t add, uint64_t less)
+{
+    if (add == less) return name;
+    return arena_printf(w->arena, "%s %c %lluu", name, add > less ? '+' : '-', (unsigned long long)(add > less ? add - less : less - add));
+}
+
+/* The function that takes the rows of part i: those of its run's branches lie one behind the other. */
 static void put_store(struct writer *w, uint32_t i)
 {
-    const struct gpu_run *run = &w->wg->runs[i];
+    const struct web_part *part = &w->wg->parts[i];
+    const struct gpu_run *run = &w->wg->runs[part->run];
     const bool pair = w->group->branches[run->first].partner >= 0, slices = w->group->kind == GROUP_SLICES,
                tiles = w->kernel->template == TEMPLATE_gemm;
     const struct text outer = web_function_begin(w);
-    uint64_t first = 0;
-    if (tiles) web_put(w, "let t = token + forge_token(0u);");
+    uint64_t first = 0;                                      /* of the branch's rows of the part's */
+    if (tiles && slices) {
+        web_put(w, "let item = grouped_item(%uu, grouped_first + token);", (uint32_t)(w->wg->list.offset / 4));
+        web_put(w, "let t = item / %uu;", w->group->choice->attr.used);
+    }
+    else if (tiles) web_put(w, "let t = token + forge_token(0u);");
     else web_put(w, "let t = of_token;");
     for (uint32_t k = run->first; k < run->last; k++) {
         const struct branch *b = &w->group->branches[k];
-        const uint64_t end = first + b->matmul->weight->rows;
-        const bool last = k + 1 == run->last;
+        const struct web_rows rows = web_part_rows(w->group, run, part, k);
+        const uint64_t end = first + rows.n;
+        const bool last = slices || end == part->n;
+        if (!rows.n) continue;
         if (!last) web_put(w, "if (row < %lluu) {", (unsigned long long)end);
-        web_put(w, "let r = row%s;",
-                slices ? " + slice_first" : first ? arena_printf(w->arena, " - %lluu", (unsigned long long)first) : "");
+        web_put(w, "let r = %s;", slices && tiles ? arena_printf(w->arena, "row + item %% %uu * %lluu", w->group->choice->attr.used,
+                                                                   (unsigned long long)run->rows)
+                : slices ? "row + slice_first" : moved(w, "row", rows.first, first));
         web_put(w, "var y = first;");
         if (pair) web_put(w, "var up = second;");
         put_branch(w, b);
@@ -63,34 +78,59 @@ static void put_input(struct writer *w, const char *at, uint32_t cols)
     }
 }
 
-/* Run i with a template's items for it; pair: 2 of the name, "" of one matrix; name: what stands behind the function's kind. */
+/* Part i with a template's items for it; pair: 2 of the name, "" of one matrix; name: what stands behind the function's kind; rows: of it,
+ * or of one matrix of a stack. */
 struct product { const char *format, *pair, *name; unsigned long long rows, cols; bool floats; };
 
 static struct product use_product(struct writer *w, uint32_t i, const char *template)
 {
-    const struct gpu_run *run = &w->wg->runs[i];
-    const struct branch *b = &w->group->branches[run->first], *up = b->partner >= 0 ? &w->group->branches[b->partner] : NULL;
+    const struct web_part *part = &w->wg->parts[i];
+    const struct gpu_run *run = &w->wg->runs[part->run];
+    const struct weight *up = web_part_weight(w->plan, w->group, part, true);
     const char *format = run->weight->tensor->quant->file, *file = arena_printf(w->arena, "formats/%s.wgsl", format);
-    const struct web_words words = { .format = format, .weights = web_matrix(w, run->weight),
-                                     .pair = up ? web_matrix(w, up->matmul->weight) : NULL, .sink = arena_printf(w->arena, "s%u", i) };
+    const struct web_words words = { .format = format, .weights = web_matrix(w, part, run->weight),
+                                     .pair = up ? web_matrix(w, part, up) : NULL, .sink = arena_printf(w->arena, "s%u", i) };
     web_use(w, file, words);
     if (up) web_use(w, file, (struct web_words){ .format = format, .weights = words.pair });
     web_use(w, template, words);
     if (w->group->kind == GROUP_SLICES) web_use(w, "slices.wgsl", words);
-    return (struct product){ .format = format, .pair = up ? "2" : "", .rows = run->rows, .cols = run->weight->cols,
+    return (struct product){ .format = format, .pair = up ? "2" : "", .rows = w->group->kind == GROUP_SLICES ? run->rows : part->n,
+                             .cols = run->weight->cols,
                              .floats = gpu_takes_floats(run->weight) || w->plan->options.exact,
                              .name = arena_printf(w->arena, "%s_%s%s%s_%s", format, words.weights, up ? "_" : "", up ? words.pair : "",
                                                   words.sink) };
 }
 
-static void put_run(struct writer *w, uint32_t i)
+/* Has the part some of the matrices of a stack? */
+static bool has_some(const struct writer *w, const struct web_part *part)
 {
+    return w->group->kind == GROUP_SLICES && !web_part_is_whole(w->plan, w->group, part);
+}
+
+/* The piece of the part where the matrix begins, of experts that of `expert`. */
+static const char *matrix_at(struct writer *w, const struct web_part *part, const struct product *r)
+{
+    const char *expert = !part->first ? "expert" : arena_printf(w->arena, "(expert - %lluu)", (unsigned long long)part->first);
+    if (w->group->kind != GROUP_SLICES) return "0u";
+    return arena_printf(w->arena, "%s * slice_pieces_%s(%lluu, %lluu)", expert, r->format, r->rows, r->cols);
+}
+
+static void put_some(struct writer *w, const struct web_part *part)
+{
+    web_put(w, "if (expert >= %lluu && expert < %lluu) {", (unsigned long long)part->first, (unsigned long long)(part->first + part->n));
+}
+
+static void put_part(struct writer *w, uint32_t i)
+{
+    const struct web_part *part = &w->wg->parts[i];
     const struct product r = use_product(w, i, "gemv.wgsl");
-    const char *at = w->group->kind != GROUP_SLICES ? "0u"
-        : arena_printf(w->arena, "expert * slice_pieces_%s(%lluu, %lluu)", r.format, r.rows, r.cols);
+    const bool some = has_some(w, part);
+    const char *at = matrix_at(w, part, &r);
     put_store(w, i);
+    if (some) put_some(w, part);
     web_put(w, "gemv%s%s_%s(%s%s%s, %lluu, %lluu, group.x, groups.x, thread);", r.floats ? "f" : "", r.pair, r.name, at,
             *r.pair ? ", " : "", *r.pair ? at : "", r.rows, r.cols);
+    if (some) web_put(w, "}");
 }
 
 /* The workgroup's slice of those of a token, its matrix, and where it finds its input. */
@@ -98,7 +138,7 @@ static const char *put_slice(struct writer *w, const char *at, uint32_t cols)
 {
     const struct group *g = w->group;
     const struct gpu_run *run = &w->wg->runs[0];
-    web_use(w, "slices.wgsl", (struct web_words){ .sink = "s0" });
+    web_use(w, "slices.wgsl", (struct web_words){ .sink = arena_printf(w->arena, "s%u", web_next_part(w, 0)) });
     if (g->choice) web_put(w, "let expert = slice_expert(%s, %uu, group.z, thread);", web_value(w, g->choice, "t"), g->choice->attr.used);
     else web_put(w, "let expert = group.z;");
     web_put(w, "slice_first = group.z * %lluu;", (unsigned long long)run->rows);
@@ -117,16 +157,53 @@ void web_put_gemv(struct writer *w)
     web_put(w, "of_token = t;");
     if (g->kind == GROUP_SLICES) at = put_slice(w, at, cols);
     put_input(w, at, cols);
-    for (uint32_t i = 0; i < w->wg->n_runs; i++) put_run(w, i);
+    for (uint32_t i = web_next_part(w, 0); i < w->wg->n_parts; i = web_next_part(w, i + 1)) put_part(w, i);
 }
 
 /* ---- prefill ---- */
+
+static void use_list(struct writer *w)
+{
+    web_use(w, "grouped.wgsl", (struct web_words){ 0 });
+    web_constant(w, "EXPERTS", gpu_matrices(w->group));
+}
+
+void web_put_list(struct writer *w)
+{
+    const struct node *choice = w->group->choice;
+    const struct web_place at = web_place_of(w->plan, choice);
+    use_list(w);
+    web_put(w, "grouped_sort(%uu, %uu, %uu, %uu, forge_token(0u), step.n_tokens, thread);", (uint32_t)(w->wg->list.offset / 4),
+            (uint32_t)(at.offset / 4), (uint32_t)(at.stride / 4), choice->attr.used);
+}
+
+/* Rows of the list's items, each beside those of its expert. */
+static void put_stage_grouped(struct writer *w)
+{
+    const struct group *g = w->group;
+    const struct node *norm = web_norms(w->plan, g) ? g->norm : NULL;
+    const uint32_t used = g->choice->attr.used, cols = (uint32_t)g->branches[0].matmul->weight->cols,
+                   out = (uint32_t)(w->wg->staged.offset / 4), stride = used * w->plan->chunk;
+    const char *at = web_row(w, web_input(w->plan, g), arena_printf(w->arena, "(item / %uu)", used));
+    web_use(w, "stage.wgsl", (struct web_words){ .weights = "vectors" });
+    use_list(w);
+    web_put(w, "let item = grouped_item(%uu, group.y * %uu + group.z);", (uint32_t)(w->wg->list.offset / 4), used);
+    if (gpu_apart(g) != SLICES_SHARED) at = arena_printf(w->arena, "%s + item %% %uu * %uu", at, used, cols);
+    if (norm)
+        web_put(w, "stage_norm_vectors(%s, %s, %uu, %s, %uu, group.y * %uu + group.z, %uu, thread);", at, web_vector(w, norm->weight), cols,
+                web_float(w, norm->attr.eps), out, used, stride);
+    else web_put(w, "stage_row(%s, %uu, %uu, group.y * %uu + group.z, %uu, thread);", at, cols, out, used, stride);
+}
 
 void web_put_stage(struct writer *w)
 {
     const struct node *norm = web_norms(w->plan, w->group) ? w->group->norm : NULL;
     const char *at = web_row(w, web_input(w->plan, w->group), "t");
     const uint32_t cols = w->group->input->cols;
+    if (w->wg->list.exists) {
+        put_stage_grouped(w);
+        return;
+    }
     web_use(w, "stage.wgsl", (struct web_words){ .weights = "vectors" });
     const char *with = norm ? arena_printf(w->arena, "%s, %uu, %s", web_vector(w, norm->weight), cols, web_float(w, norm->attr.eps)) : NULL;
     if (w->wg->staged.exists) {
@@ -152,15 +229,42 @@ static void put_tiles(struct writer *w, uint32_t i, uint32_t first_tile)
             *r.pair ? "0u, " : "", r.rows, r.cols, input, first_tile ? arena_printf(w->arena, " - %uu", first_tile) : "");
 }
 
+/* Tiles of the items of expert group.z. */
+static void put_gemm_grouped(struct writer *w)
+{
+    const uint32_t used = w->group->choice->attr.used, staged = (uint32_t)(w->wg->staged.offset / 4);
+    use_list(w);
+    web_put(w, "let expert = group.z;");
+    web_put(w, "let range = grouped_items(%uu, expert, thread);", (uint32_t)(w->wg->list.offset / 4));
+    web_put(w, "grouped_first = range.x;");
+    web_put(w, "let tile = group.x + group.y * groups.x;");
+    for (uint32_t i = web_next_part(w, 0); i < w->wg->n_parts; i = web_next_part(w, i + 1)) {
+        const struct web_part *part = &w->wg->parts[i];
+        const struct product r = use_product(w, i, "gemm.wgsl");
+        const char *at = matrix_at(w, part, &r);
+        put_store(w, i);
+        if (has_some(w, part)) put_some(w, part);
+        web_put(w, "gemm%s_%s(%s, %s%s%lluu, %lluu, staged_at(%uu, 0u, range.x, 0u, 0u), %uu, range.y - range.x, tile / groups.y, "
+                   "tile %% groups.y, thread);", r.pair, r.name, at, *r.pair ? at : "", *r.pair ? ", " : "", r.rows, r.cols, staged,
+                used * w->plan->chunk);
+        if (has_some(w, part)) web_put(w, "}");
+    }
+}
+
 void web_put_gemm(struct writer *w)
 {
     uint32_t first = 0;
+    if (w->wg->list.exists) {
+        put_gemm_grouped(w);
+        return;
+    }
     web_put(w, "let tokens = step.n_tokens - forge_token(0u);");
     web_put(w, "let tile = group.x + group.y * groups.x;");              /* neighbours have the same rows */
     web_put(w, "let rows = tile / groups.y;");
-    for (uint32_t i = 0; i < w->wg->n_runs; i++) {
-        const uint32_t end = first + web_tiles(w->group, &w->wg->runs[i]);
-        const bool last = i + 1 == w->wg->n_runs;
+    for (uint32_t i = web_next_part(w, 0), next; i < w->wg->n_parts; i = next) {
+        const uint32_t end = first + web_tiles(w->plan, w->group, &w->wg->parts[i]);
+        next = web_next_part(w, i + 1);
+        const bool last = next == w->wg->n_parts;
         if (!last) web_put(w, "if (rows < %uu) {", end);
         put_tiles(w, i, first);
         if (!last) {

@@ -9,6 +9,7 @@ const BUFFER_MOST = 2 ** 30;                           // of weights
 const SUBGROUP_MOST = 32;
 const LANES = 4;                                       // kernels that are compiled at the same time
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
+const MEAN = 1, CLS = 2;                               // enum forge_pooling of runtime/model/pool.h; 3: last
 
 /** Launches of launches.bin by name. */
 const launchOf = ([kernel, groups, tokens, slices, tail, [least, most], past, [state, stateBytes], slots]) =>
@@ -143,7 +144,8 @@ export class GpuEngine {
       return least;
     };
     const largest = Math.max(...this.#matrices().map(({ bytes }) => bytes), plan.arenaBytes, ...this.#launches().map((l) => l.stateBytes));
-    need('maxStorageBufferBindingSize', largest, 'bytes for a buffer');
+    need('maxStorageBufferBindingSize', largest, 'bytes for what a kernel binds');
+    need('maxBufferSize', Math.max(largest, plan.stateBytes), 'bytes for a buffer');
     requiredLimits.maxStorageBufferBindingSize = has.maxStorageBufferBindingSize;
     requiredLimits.maxBufferSize = has.maxBufferSize;
     need('maxComputeWorkgroupStorageSize', plan.workgroupBytes, 'bytes of workgroup memory');
@@ -200,7 +202,7 @@ export class GpuEngine {
       logits: make('logits', 4 * plan.nOut * plan.logitsRows, COPY_DST | MAP_READ),
       weights: [],
     };
-    const most = Math.min(device.limits.maxBufferSize, BUFFER_MOST);
+    const most = Math.min(this.#adapter.limits.maxBufferSize, BUFFER_MOST);
     for (const { offset, bytes } of this.#matrices()) {
       let last = this.#buffers.weights.at(-1);
       if (!last || (last.bytes > 0 && offset + bytes - last.offset > most))
@@ -408,7 +410,12 @@ export class GpuEngine {
     await this.#step([last], 1);
   }
 
+  #writes() {
+    if (this.#plan.pooling) throw this.#error('wrong_kind', 'The model gives vectors of texts (embed), it writes none.');
+  }
+
   async readLogits() {
+    this.#writes();
     await this.#ready();
     await this.#restoreLogits();
     const logits = await this.#read(1);
@@ -460,6 +467,7 @@ export class GpuEngine {
 
   /** The next token, drawn from the logits, which stay those of the context. */
   async sample(sampling, seed) {
+    this.#writes();
     await this.#ready();
     await this.#restoreLogits();
     this.#putSampling(sampling, seed);
@@ -540,7 +548,31 @@ export class GpuEngine {
     return times;
   }
 
-  embed() { throw this.#error('wrong_kind', 'The model writes text; one of embeddings gives vectors.'); }
+  /** The vector of a text, as runtime/model/pool.h makes it of the rows; asItIs: not divided by its length. */
+  async embed(tokens, asItIs) {
+    const { pooling, chunk, nOut } = this.#plan, vector = new Float32Array(nOut);
+    if (!pooling) throw this.#error('wrong_kind', 'The model writes text; one of embeddings gives vectors.');
+    if (!tokens.length || !tokens.every((token) => Number.isInteger(token) && token >= 0 && token < this.#facts.nVocab))
+      throw this.#error('bad_argument', `A text has one token or more, numbers from 0 to ${this.#facts.nVocab - 1}.`);
+    await this.#ready();
+    this.tokens = [];
+    const end = pooling === CLS ? Math.min(chunk, tokens.length) : tokens.length;   // what follows changes nothing
+    for (let i = 0; i < end; i += chunk) {
+      const some = tokens.slice(i, i + chunk), isLast = i + some.length === tokens.length;
+      const nRows = pooling === MEAN || pooling === CLS ? some.length : isLast ? 1 : 0;
+      await this.#step(some, nRows);
+      if (!nRows) continue;
+      const rows = await this.#read(nRows), used = pooling === CLS ? 1 : nRows;
+      for (let at = 0; at < used * nOut; at++) vector[at % nOut] += rows[at];
+    }
+    this.tokens = [];
+    this.#logitsOf = -1;
+    const most = vector.reduce((largest, x) => Math.max(largest, Math.abs(x)), 0);
+    if (!Number.isFinite(most)) throw this.#error('not_finite', 'The model gave a number that is not finite.');
+    if (asItIs || most === 0) return vector.map((x) => (pooling === MEAN ? x / tokens.length : x));
+    const length = most * Math.sqrt(vector.reduce((sum, x) => sum + (x / most) ** 2, 0));
+    return vector.map((x) => x / length);
+  }
 
   /** Back to the first n tokens; false: the states keep too little of them. */
   async reset(n) {

@@ -17,6 +17,8 @@ const help = `usage: node run.js [options]
       --rows FILE        of a model of embeddings: its rows, float32 [tokens][numbers]
   -ub N                  tokens of a step for --logits (default: as many as it takes; 0 and 1: one by one)
       --bench            tokens in a second: of a prompt (-pp N, default 128), and generated (-n N, default 64)
+      --min-time S       of --bench: as many measurements as take so many seconds of each (default: seven of each)
+  -o json                of --bench: as JSON
       --profile          WebGPU: time of each kernel, of a token and of a prompt (-pp N, default 512)
       --fallback wasm    the processor computes where there is no WebGPU, or too small a GPU
       --random-weights   WebGPU: noise in place of weights, for --bench
@@ -34,10 +36,10 @@ const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '-
                 '--random-weights': 'randomWeights', '--no-subgroups': 'noSubgroups', '-q': 'quiet', '--info': 'info',
                 '--help': 'help', '-h': 'help' };
 const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
-                '--rows': 'rows', '--target': 'target', '--without': 'without', '--fallback': 'fallback' };
+                '--rows': 'rows', '--target': 'target', '--without': 'without', '--fallback': 'fallback', '-o': 'form' };
 const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
                   '--repeat-penalty': 'repeatPenalty', '--repeat-last-n': 'repeatLastN', '-ub': 'together',
-                  '-pp': 'promptTokens', '-t': 'threads' };
+                  '-pp': 'promptTokens', '--min-time': 'minTime', '-t': 'threads' };
 
 function options(argv) {
   const o = {};
@@ -52,6 +54,7 @@ function options(argv) {
   }
   if (o.seed === 0) delete o.seed;
   if (o.fallback !== undefined && o.fallback !== 'wasm') usage(`--fallback: "${o.fallback}" is not wasm, all it can be`);
+  if (o.form !== undefined && o.form !== 'json') usage(`-o: "${o.form}" is not json`);
   if (o.threads !== undefined && o.threads !== 1) usage('-t: there is one thread');
   return o;
 }
@@ -83,33 +86,38 @@ async function rowsOf(model, tokens, together) {
   return parts;
 }
 
-async function rate(n, work) {
+async function seconds(work) {
   const start = performance.now();
   await work();
-  return n / ((performance.now() - start) / 1e3);
+  return (performance.now() - start) / 1e3;
 }
 
-/** Medians of seven measurements by turns, and the best of them. */
-async function bench(model, { promptTokens = 128, maxTokens = 64 }) {
+/** Medians of measurements by turns, and the best of them; what comes first makes kernels, and does not count. */
+async function bench(model, { promptTokens = 128, maxTokens = 64, minTime, form }) {
   const tokens = (n) => Array.from({ length: n }, (_, i) => (i * 2654435761) % model.info.nVocab), prompt = [], decode = [];
-  for (let i = 0; i < 8; i++) {
+  const isEnough = (list) => (minTime === undefined ? list.length === 8
+    : list.length > 1 && list.slice(1).reduce((sum, time) => sum + time, 0) >= minTime);
+  while (!isEnough(prompt) || !isEnough(decode)) {
     await model.reset(0);
-    prompt.push(await rate(promptTokens, async () => {
+    if (!isEnough(prompt)) prompt.push(await seconds(async () => {
       await model.prefill(tokens(promptTokens));
       await model.logits();                               // then it is done on a GPU, too
     }));
+    if (isEnough(decode)) continue;
     await model.reset(0);
     await model.step(1);
-    decode.push(await rate(maxTokens, async () => {
+    decode.push(await seconds(async () => {
       const drawn = model.draw(model.tokens, { temperature: 0, repeatPenalty: 0, maxTokens, ignoreEnd: true });
       while (!(await drawn.next()).done);
     }));
   }
-  const shown = (list, n) => {
-    const sorted = list.slice(1).sort((a, b) => a - b);
-    return `${sorted[3].toFixed(1)} tok/s (best ${sorted[6].toFixed(1)}, ${n} tokens)`;
-  };
-  process.stdout.write(`prompt ${shown(prompt, promptTokens)}, generation ${shown(decode, maxTokens)}\n`);
+  const rates = (list, n) => list.slice(1).map((time) => n / time).sort((a, b) => a - b);
+  const median = (sorted) => (sorted[sorted.length >> 1] + sorted[sorted.length - 1 >> 1]) / 2;
+  const shown = (sorted, n) => `${median(sorted).toFixed(1)} tok/s (best ${sorted.at(-1).toFixed(1)}, ${n} tokens)`;
+  const [prompts, decodes] = [rates(prompt, promptTokens), rates(decode, maxTokens)];
+  process.stdout.write(form !== 'json' ? `prompt ${shown(prompts, promptTokens)}, generation ${shown(decodes, maxTokens)}\n`
+    : `${JSON.stringify([{ n_prompt: promptTokens, n_gen: 0, median_ts: median(prompts) },
+                         { n_prompt: 0, n_gen: maxTokens, median_ts: median(decodes) }])}\n`);
 }
 
 /** Times of kernels, those of one name together. */
@@ -163,7 +171,7 @@ async function webgpu(profiles) {
   try {
     found = createRequire(import.meta.url).resolve('webgpu', { paths });
   } catch (error) {
-    throw new ModelError('no_webgpu', 'Node has no WebGPU: `npm install webgpu` in this folder brings it.', error);
+    throw new ModelError('no_webgpu', 'Node has no WebGPU: `npm install webgpu` in this folder, or in one of $NODE_PATH, brings it.', error);
   }
   const { create, globals } = await import(pathToFileURL(found).href);
   Object.assign(globalThis, globals);

@@ -1,5 +1,5 @@
-/* test_web_plan.c -- a plan for WebGPU: launches that share a kernel have its text, matrices lie where bindings may begin, and what a plan
- * that is read back sets is planned, or refused. */
+/* test_web_plan.c -- a plan for WebGPU: launches that share a kernel have its text, matrices lie where bindings may begin, none
+ * is larger than one, and what a plan that is read back sets is planned, or refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +11,8 @@
 #include "compiler/web/kernels.h"
 #include "die_capture.h"
 #include "tiny_model.h"
+#include <glob.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct arena *a;
@@ -79,6 +81,111 @@ static void steps_of_all_sizes_have_products(void **state)
     }
 }
 
+/* ---- bindings ---- */
+
+struct piece { const struct weight *weight; uint64_t offset, bytes; };
+
+static int by_weight_and_offset(const void *x, const void *y)
+{
+    const struct piece *a_ = x, *b = y;
+    if (a_->weight != b->weight) return a_->weight < b->weight ? -1 : 1;
+    return a_->offset < b->offset ? -1 : a_->offset > b->offset;
+}
+
+/* The pieces of a group's matrices, those of a run together, lie one behind the other from the first row to the last. */
+static void check_pieces(const struct plan *p, uint32_t group, struct piece *pieces, uint32_t n)
+{
+    const struct web_group *wg = &p->web->groups[group];
+    qsort(pieces, n, sizeof *pieces, by_weight_and_offset);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct piece *one = &pieces[i];
+        uint64_t bytes = plan_weight_bytes(p, one->weight);
+        for (uint32_t k = 0; k < wg->n_runs; k++)
+            for (uint32_t b = wg->runs[k].first + 1; wg->runs[k].weight == one->weight && b < wg->runs[k].last; b++)
+                bytes += plan_weight_bytes(p, p->fused->groups[group].branches[b].matmul->weight);
+        const bool first = i == 0 || one[-1].weight != one->weight, last = i + 1 == n || one[1].weight != one->weight;
+        const uint64_t begins = p->weight_offset[one->weight->index];
+        assert_true(one->offset == (first ? begins : one[-1].offset + one[-1].bytes));
+        if (last) assert_true(one->offset + one->bytes == begins + bytes);
+    }
+}
+
+static uint32_t buffers_of(const char *text)
+{
+    uint32_t n = 0;
+    for (const char *at = text; (at = strstr(at, "var<storage")); at++) n++;
+    return n;
+}
+
+/* Matrices of the launches of such steps; returns how many are pieces. */
+static uint32_t check_bindings(const struct plan *p, enum kernel_steps steps, enum kernel_template template)
+{
+    enum { PIECES = 1024 };
+    const struct launches of = kernel_launches_of(p->kernels, steps);
+    uint32_t parted = 0;
+    for (uint32_t group = 0; group < p->fused->n_groups; group++) {
+        struct piece pieces[PIECES];
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < of.n; i++) {
+            const struct launch *l = &of.list[i];
+            if (l->group != group || p->kernels->kernels[l->kernel].template != template) continue;
+            for (uint32_t k = 0; k < 2 * p->web->groups[group].n_parts; k++) {
+                const struct web_part *part = &p->web->groups[group].parts[k / 2];
+                const struct weight *w = web_part_weight(p, &p->fused->groups[group], part, k % 2);
+                for (uint32_t s = 0; w && s < l->n_weights; s++) {
+                    const struct web_slot slot = web_slot(p, l, s);
+                    if (slot.offset != web_part_offset(p, &p->fused->groups[group], part, w)) continue;
+                    assert_true(slot.matrix && n < PIECES);
+                    assert_true(slot.bytes <= p->profile->binding_bytes);
+                    assert_int_equal(slot.offset % 256, 0);
+                    pieces[n++] = (struct piece){ w, slot.offset, slot.bytes };
+                    parted += !web_part_is_whole(p, &p->fused->groups[group], part);
+                }
+            }
+        }
+        check_pieces(p, group, pieces, n);
+    }
+    return parted;
+}
+
+/* Of all golden models: no binding is larger than the profile's, no kernel has more than WebGPU promises, and together they have all
+ * rows. */
+static void no_binding_is_too_large(void **state)
+{
+    (void)state;
+    enum { KIB_64 = 65536, BUFFERS = 8 };
+    static const char *const patterns[] = { FORGEC_TEST_DATA "/golden/*.gguf", FORGEC_UNPACKED "/golden/*.gguf",
+                                            FORGEC_UNPACKED "/tiny/*.gguf" };
+    glob_t found = { 0 };
+    uint32_t parted = 0, models = 0;
+    for (uint32_t i = 0; i < COUNT_OF(patterns); i++) assert_int_equal(glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *shard = strstr(found.gl_pathv[i], "-of-");
+        if (shard && strncmp(shard - 5, "00001", 5)) continue;
+        struct arena *mine = arena_create(), *others = a;
+        a = mine;
+        struct profile *profile = profile_load(a, "webgpu", NULL);
+        profile->binding_bytes = KIB_64;
+        const struct model *m = model_describe(a, gguf_open(a, found.gl_pathv[i], true), NULL);
+        if (!m->pooling) {
+            const struct plan_options o = { .n_ctx = 64, .exact = i % 2 };
+            const struct plan *p = plan_make(a, graph_build(a, m), i % 3 ? FUSE_LAYER : FUSE_NONE, profile, &o);
+            for (enum kernel_steps steps = STEPS_DECODE; steps <= STEPS_PREFILL; steps++) {
+                parted += check_bindings(p, steps, TEMPLATE_embed);
+                parted += check_bindings(p, steps, TEMPLATE_gemv);
+                parted += check_bindings(p, steps, TEMPLATE_gemm);
+            }
+            for (uint32_t k = 0; k < p->kernels->n_kernels; k++)
+                assert_true(buffers_of(web_kernel(a, p, k, false, NULL)) <= BUFFERS);
+            models++;
+        }
+        a = others;
+        arena_destroy(mine);
+    }
+    globfree(&found);
+    assert_true(models > 50 && parted > 300);
+}
+
 static struct plan *plan_with(const struct model *m, const char *text)
 {
     const struct plan_text *read = plan_text_read(a, "plan", text);
@@ -111,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(launches_have_their_kernels_text, setup, teardown),
         cmocka_unit_test_setup_teardown(steps_of_all_sizes_have_products, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_binding_is_too_large, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_taken_or_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
