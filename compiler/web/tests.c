@@ -27,7 +27,7 @@ enum { TOKENS = WEB_FEW + 3 + 3 + 1 + 1 };
  * the result; FALLS times that is one at a weight of twelve deviations.  Behind a function, or a product of two such values, all that is at
  * most BEHIND times as much.  Of f16 WGSL leaves open to which neighbour a number is rounded: any number of the cache may be F16 of itself
  * off. */
-static const double FLOATS = 5e-5, SEQUENCE = 5e-4, NEAR = 1e-6, FALLS = 12, BEHIND = 4, F16 = 0x1p-10;
+static const double FLOATS = 5e-5, SEQUENCE = 2e-4, NEAR = 1e-6, FALLS = 12, BEHIND = 4, F16 = 0x1p-10;
 
 /* Values that tests keep: all columns of those that a group reads, of others at most SAMPLE, a fixed number of columns apart. */
 enum { SAMPLE = 1024 };
@@ -113,14 +113,14 @@ static bool changes_scale(enum op op)
 static void bounds_of(const struct tester *t, uint32_t group, double *to)
 {
     const struct graph *g = t->plan->fused->graph;
-    double moved[TOKENS] = { 0 }, by = 1;
+    double moved[TOKENS] = { 0 }, by = 1, floats = FLOATS;
     for (uint32_t i = 0; i <= g->output->index; i++) {
         if (fuse_group(t->plan->fused, g->nodes[i]) != group) continue;
         if (changes_scale(g->nodes[i]->op)) by = BEHIND;
+        if (g->nodes[i]->op == OP_recur) floats = SEQUENCE;
         for (uint32_t k = 0; t->moved[i] && k < TOKENS; k++) moved[k] = fmax(moved[k], t->moved[i][k]);
     }
-    for (uint32_t k = 0; k < TOKENS; k++)
-        to[k] = by * ((t->plan->fused->groups[group].kind == GROUP_SEQUENCE ? SEQUENCE : FLOATS) + moved[k]);
+    for (uint32_t k = 0; k < TOKENS; k++) to[k] = by * (floats + moved[k]);
 }
 
 /* What leaves the group. */
@@ -254,22 +254,25 @@ static double *product_moved(const struct tester *t, const struct weight *w, con
     return moved;
 }
 
-/* How far off each number of the cache may be.  int8: its block's scale is f16, and moves what is near the middle of two codes. */
+/* How far off each number of the cache may be, with its sign.  int8: its block's scale is f16, and moves what is near the middle of two
+ * codes. */
 static float *store_steps(const struct tester *t, const struct node *n, const float *x)
 {
     const enum kv_type kv = t->plan->options.kv;
     const uint64_t count = (uint64_t)TOKENS * n->cols;
     float *steps_of = arena_array(t->arena, float, count);
-    for (uint64_t i = 0; kv != KV_TYPE_F32 && i < count; i++) steps_of[i] = (float)(fabs((double)x[i]) * F16);
+    for (uint64_t i = 0; kv != KV_TYPE_F32 && i < count; i++) steps_of[i] = (float)((double)x[i] * F16);
     for (uint64_t i = 0; kv == KV_TYPE_Q8_0 && i < count; i += 32) {
         const double step = most_of(x + i, 32) / 127;
-        for (uint64_t k = i; step > 0 && k < i + 32; k++) if (near_half((double)x[k] / step, F16)) steps_of[k] = (float)step;
+        for (uint64_t k = i; step > 0 && k < i + 32; k++)
+            if (near_half((double)x[k] / step, F16)) steps_of[k] = copysignf((float)step, x[k]);
     }
     return steps_of;
 }
 
 /* What the cache moves of each token's row: V's numbers the result itself; K's the scores, and these at most half as much of the largest
- * number of V. */
+ * number of V.  Where all of K are rounded towards zero a score moves by half of what it would if all were as far off as they may be, and
+ * by what is left to chance. */
 static double *attention_moved(const struct tester *t, const struct node *n, const float *const *x, const float *y)
 {
     const float *k_steps = t->steps_of[n->inputs[1]->index], *v_steps = t->steps_of[n->inputs[2]->index];
@@ -284,9 +287,13 @@ static double *attention_moved(const struct tester *t, const struct node *n, con
         for (uint32_t h = 0; h < n->heads; h++) {
             const float *q = x[0] + ((uint64_t)i * n->heads + h) * dim, *k = k_steps + (uint64_t)(h / each) * dim;
             for (uint64_t p = 0; p < seen; p++) {
-                double score = 0;
-                for (uint32_t c = 0; c < dim; c++) score += fabs((double)q[c] * (double)k[p * k_cols + c] * n->attr.scale);
-                scores = fmax(scores, score);
+                double sum = 0, squares = 0;
+                for (uint32_t c = 0; c < dim; c++) {
+                    const double off = (double)q[c] * (double)k[p * k_cols + c] * n->attr.scale;
+                    sum += off;
+                    squares += off * off;
+                }
+                scores = fmax(scores, fabs(sum) / 2 + 2 * sqrt(squares));
             }
         }
         if (rms > 0) moved[i] = (largest * scores / 2 + most_of(v_steps, seen * v_cols)) / rms;

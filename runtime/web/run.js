@@ -129,9 +129,11 @@ async function profile(model, { promptTokens = 512 }) {
 /** Tests of all kernels as a table; false: some fail. */
 async function testAll(model) {
   const folder = dirname(fileURLToPath(import.meta.url)), at = (name) => join(folder, name);
-  if (!existsSync(at('tests.json'))) throw new ModelError('not_found', 'The folder has no tests of kernels: `forgec build --kernel-tests` writes them.');
-  const { report, testKernels } = await import('./test_kernels.js'), values = readFileSync(at('tests.bin'));
-  const rows = await testKernels(model, JSON.parse(readFileSync(at('tests.json'), 'utf8')), new Uint8Array(values).buffer);
+  if (!existsSync(at('tests.json')))
+    throw new ModelError('not_found', 'The folder has no tests of kernels: `forgec build MODEL.gguf -t webgpu --kernel-tests` writes them.');
+  const { readTests, report, testKernels } = await import('./test_kernels.js');
+  const tests = readTests(JSON.parse(readFileSync(at('tests.json'), 'utf8')), new Uint8Array(readFileSync(at('tests.bin'))).buffer);
+  const rows = await testKernels(model, tests);
   process.stdout.write(report(rows, [about().name, model.about().device]));
   return rows.every((row) => row.passed);
 }

@@ -14,7 +14,8 @@ function show() {
   $('rows').replaceChildren(...rows.map((row) => {
     const line = document.createElement('tr');
     line.className = row.passed ? '' : 'failed';
-    line.append(...cells(row).map((text) => Object.assign(document.createElement('td'), { textContent: text })));
+    const words = cells(row), cell = (text, colSpan) => Object.assign(document.createElement('td'), { textContent: text, colSpan });
+    line.append(...words.map((text, i) => cell(text, i + 1 === words.length ? heads.length - i : 1)));
     line.title = row.group && `tested in ${row.group}`;
     return line;
   }));
@@ -65,7 +66,8 @@ $('start').onclick = () => {
   worker.onmessage = ({ data }) => { for (const [what, value] of Object.entries(data)) hear[what](value); };
   worker.onerror = (event) => {
     event.preventDefault();
-    end(event.message ? `The test failed: ${event.message}.` : 'The test cannot be loaded: a file of this folder is missing, or the network is.', true);
+    end(event.message ? `The test failed: ${event.message}.`
+      : 'The test cannot be loaded: a file of this folder is missing, or the network is.', true);
   };
   worker.postMessage({});
 };

@@ -7,8 +7,8 @@ const PASSED = 'pass', FAILED = 'FAIL';
 const words = { prefill: 'prompt', decode: 'token' };
 const TIMED_MS = 10, TIMED_MOST = 256;                 // how long launches are repeated for their time, and how often
 
-/** Launches, values and places by name; compiler/web/tests.c writes them. */
-function read({ tokens, steps, values, groups, bytes, floats: floatsBound }, data) {
+/** tests.json, parsed, and tests.bin, an ArrayBuffer, as testKernels() takes them; compiler/web/tests.c writes them. */
+export function readTests({ tokens, steps, values, groups, bytes, floats: floatsBound }, data) {
   if (data.byteLength !== bytes)
     throw new Error(`tests.bin has ${data.byteLength} bytes, ${bytes} are expected: it is cut short, or of another build.`);
   const floats = new Float32Array(data);
@@ -65,7 +65,8 @@ class Tester {
   }
 
   row(name, group) {
-    if (!this.rows.has(name)) this.rows.set(name, { name, group, steps: new Set(), error: 0, bound: 0, checks: 0, us: null, problem: null });
+    if (!this.rows.has(name))
+      this.rows.set(name, { name, group, steps: new Set(), error: 0, bound: 0, checks: 0, us: null, problem: null });
     return this.rows.get(name);
   }
 
@@ -140,9 +141,10 @@ class Tester {
       for (const one of order) await this.#run(one, step, hidden.get(shows(one) ? one : group));
     for (const step of [steps.at(-1), steps[0]])
       for (const { index } of group[step.kind]) {
-        const row = this.row(this.kernels.nameOf(step.kind, index)), launch = row.problem ? null : await this.open(step.kind, index);
-        if (!launch || row.us !== null || !this.kernels.runs(launch, step)) continue;
-        Object.assign(row, { us: await this.#time(launch, step), tokens: step.nTokens });
+        const row = this.row(this.kernels.nameOf(step.kind, index));
+        if (row.problem || row.us !== null) continue;
+        const launch = await this.open(step.kind, index);
+        if (this.kernels.runs(launch, step)) Object.assign(row, { us: await this.#time(launch, step), tokens: step.nTokens });
       }
   }
 
@@ -152,7 +154,8 @@ class Tester {
     let x = 1, wrong = 0;
     const noise = () => (x = Math.imul(x, 1664525) + 1013904223 >>> 0) / 2 ** 32;
     const greedy = { temperature: 0, topK: 0, topP: 0, minP: 0, repeatPenalty: 1, repeatLastN: 0 };
-    const kinds = [greedy, { ...greedy, temperature: 0.8, topK: 1 }, { ...greedy, temperature: 1, topP: 0.5 }, { ...greedy, temperature: 1, minP: 0.9 }];
+    const kinds = [greedy, { ...greedy, temperature: 0.8, topK: 1 }, { ...greedy, temperature: 1, topP: 0.5 },
+                   { ...greedy, temperature: 1, minP: 0.9 }];
     try {
       for (const best of [0, 1, n >> 1, n - 2, n - 1])
         for (const sampling of kinds) {
@@ -162,7 +165,10 @@ class Tester {
         }
       for (const row of rows) this.count(row, { error: wrong, bound: 0 }, 'token');
       const step = { nTokens: 0, nPast: 0, nLogits: 1 };
-      for (const [i, row] of rows.entries()) Object.assign(row, { us: await this.#time({ ...await this.open('sample', i), tokens: 0 }, step), tokens: 1 });
+      for (const [i, row] of rows.entries()) {
+        const launch = { ...await this.open('sample', i), tokens: 0 };       // whatever the step has
+        Object.assign(row, { us: await this.#time(launch, step), tokens: 1 });
+      }
     } catch (error) {
       if (error.code === 'device_lost') throw error;
       for (const row of rows) row.problem ??= error.message;
@@ -173,15 +179,16 @@ class Tester {
   shown(row) {
     const { name, group, steps, error, bound, via, checks, us, tokens } = row;
     const problem = row.problem ?? (checks ? null : 'no test reaches it');
-    return { name, group, steps: [...steps].sort().reverse().join(', '), passed: !problem && error <= bound, problem, error, bound, via, us, tokens };
+    const passed = !problem && error <= bound;
+    return { name, group, steps: [...steps].sort().reverse().join(', '), passed, problem, error, bound, via, us, tokens };
   }
 }
 
-/** Tests all kernels of a model that was loaded; tests, data: tests.json, read, and tests.bin, an ArrayBuffer.  hear: is told {done, total,
- * rows}, all rows so far.  Gives the rows: {name, group, steps, passed, problem, error, bound, via, us, tokens}. */
-export async function testKernels(model, tests, data, hear = () => {}) {
+/** Tests all kernels of a model that was loaded; tests: of readTests().  hear: is told {done, total, rows}, all rows so far.  Gives the
+ * rows: {name, group, steps, passed, problem, error, bound, via, us, tokens}. */
+export async function testKernels(model, tests, hear = () => {}) {
   return model.withKernels(async (kernels) => {
-    const tester = new Tester(kernels, read(tests, data)), { groups, tokens } = tester.tests, total = groups.length + 1;
+    const tester = new Tester(kernels, tests), { groups, tokens } = tests, total = groups.length + 1;
     const rows = () => [...tester.rows.values()].map((row) => tester.shown(row));
     kernels.putTokens(tokens);
     for (const [done, group] of groups.entries()) {
@@ -197,12 +204,15 @@ export async function testKernels(model, tests, data, hear = () => {}) {
 
 const number = (x) => (Number.isNaN(x) ? 'not a number' : x === 0 ? '0' : Math.abs(x) < 0.01 || x >= 1e4 ? x.toExponential(1) : x.toPrecision(2));
 
-/** Words of a row: kernel, steps, result, error, bound, time, with their heads. */
-export const heads = ['kernel', 'steps', 'result', 'largest error', 'bound', 'time'];
+const time = (us) => (us >= 1e4 ? `${(us / 1e3).toFixed(0)} ms` : `${us < 100 ? us.toPrecision(2) : us.toFixed(0)} us`);
+
+/** Words of a row, with their heads.  Where no number came of it the fourth word, the last one, says why.  Time is that of so many tokens;
+ * of a kernel whose result another one takes on the error is the other's. */
+export const heads = ['kernel', 'steps', 'result', 'error', 'bound', 'time', 'tokens', 'seen in'];
 export function cells(row) {
-  const time = row.us === null ? '' : `${row.us < 100 ? row.us.toPrecision(2) : row.us.toFixed(0)} us${row.tokens > 1 ? ` of ${row.tokens} tokens` : ''}`;
-  if (row.problem) return [row.name, row.steps, FAILED, row.problem, '', time];
-  return [row.name, row.steps, row.passed ? PASSED : FAILED, number(row.error) + (row.via ? ` in ${row.via}` : ''), number(row.bound), time];
+  const first = [row.name, row.steps, row.passed ? PASSED : FAILED];
+  if (row.problem) return [...first, row.problem];
+  return [...first, number(row.error), number(row.bound), row.us === null ? '' : time(row.us), String(row.tokens ?? ''), row.via ?? ''];
 }
 
 /** "34 kernels, all pass", "2 of 34 kernels fail". */
@@ -213,7 +223,9 @@ export function total(rows) {
 
 /** The report as text: lines about where it ran, all rows, the total. */
 export function report(rows, lines) {
-  const table = [heads, ...rows.map(cells)], widths = heads.map((_, i) => Math.max(...table.map((row) => (row[2] === FAILED && i > 2 ? 0 : row[i].length))));
-  const line = (row) => row.map((cell, i) => (i < 3 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join('  ').trimEnd();
+  const table = [heads, ...rows.map(cells)], isText = (i) => i < 3 || i === 7;
+  const widths = heads.map((_, i) => Math.max(...table.map((row) => (row.length === heads.length || i < 3 ? row[i].length : 0))));
+  const padded = (row) => (cell, i) => (isText(i) || row.length < heads.length ? cell.padEnd(widths[i]) : cell.padStart(widths[i]));
+  const line = (row) => row.map(padded(row)).join('  ').trimEnd();
   return [...lines, ...table.map(line), total(rows), ''].join('\n');
 }
