@@ -25,11 +25,11 @@ static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
 static const char *const files[] = { "model.wasm", "model.js", "index.html", "page.js", "page.css", "worker.js", "cache.js", "sw.js",
                                      "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.wgsl", "kernels.json",
-                                     "test.html", "test.js", "test_worker.js", "test_kernels.js", "tests.json", "tests.bin" };
+                                     "test.html", "test.css", "test.js", "test_worker.js", "test_kernels.js", "tests.json", "tests.bin" };
 /* Texts of runtime/web are those from model.js to run.js; those before sw.js are kept by it for times without a network.  Those behind
- * package.json are WebGPU's, the last six of them its tests of kernels. */
+ * package.json are WebGPU's, the last seven of them its tests of kernels. */
 enum { FILE_WASM, FILE_JS, FILE_SW = 7, FILE_RUN = 9, FILE_PACKAGE, FILE_GPU, FILE_KERNELS, FILE_LAUNCHES, FILE_TEST,
-       FILE_TEST_TEXTS = FILE_TEST + 4, FILE_TESTS = FILE_TEST_TEXTS, FILE_TEST_VALUES };
+       FILE_TEST_TEXTS = FILE_TEST + 5, FILE_TESTS = FILE_TEST_TEXTS, FILE_TEST_VALUES };
 
 /* What stands of a file in model.js. */
 struct web_file { const char *name; uint64_t bytes; char sha256[SHA256_DIGEST_STRING_LENGTH]; };
