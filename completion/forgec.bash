@@ -37,7 +37,7 @@ _forgec()
     if [[ $cur == -* ]]; then
         local make="--help --templates --targets --models -t --target --fuse --ctx --kv --columns --spec --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
         case $command in
-            build)   COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --prefix --weights --chat-template -### -q --quiet" -- "$cur")) ;;
+            build)   COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --prefix --weights --chat-template --kernel-tests -### -q --quiet" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;
             verify)  COMPREPLY=($(compgen -W "$make --plan --tuned --simulate --source --tokens --seed --json" -- "$cur")) ;;
             compare) COMPREPLY=($(compgen -W "$make --plan --tuned --source -o --simulate --sample -p -n -r --min-time" -- "$cur")) ;;

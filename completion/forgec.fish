@@ -15,6 +15,7 @@ complete -c forgec -n "$make" -l spec -x -a "none ngram mtp" -d "GPU: speculatio
 complete -c forgec -n "$make" -l exact -d "Float activations"
 complete -c forgec -n "$make" -l static -d "Link statically"
 complete -c forgec -n "$make" -l server -d "The program can answer HTTP requests"
+complete -c forgec -n "__fish_seen_subcommand_from build" -l kernel-tests -d "WebGPU: a page that tests each kernel"
 complete -c forgec -n "__fish_seen_subcommand_from build" -l chat-template -r -d "Jinja template for conversations"
 complete -c forgec -n "$make" -l allow-spills -d "GPU: spilled registers are no error"
 complete -c forgec -n "$make" -l save-temps -r -d "Keep what lies between"

@@ -9,6 +9,7 @@
 #include "compiler/gpu/choose.h"
 #include "compiler/gpu/emit.h"
 #include "compiler/web/emit.h"
+#include "compiler/web/tests.h"
 #include "image.h"
 #include "issues.h"
 #include "compiler/plan/text.h"
@@ -549,6 +550,18 @@ struct model *build_model(struct arena *a, const struct build_options *o, const 
     return model_describe(a, file, &options);
 }
 
+/* What --kernel-tests asks for; else nothing. */
+static struct web_tests kernel_tests(struct arena *a, const struct build_options *o, const struct plan *p)
+{
+    const double since = build_seconds();
+    if (!o->kernel_tests || o->cc.spawn.dry_run) return (struct web_tests){ .launches = NULL };
+    progress(o, "computing what kernels should give");
+    const struct web_tests tests = web_tests(a, p);
+    progress(o, "");
+    step(o, "tests", since);
+    return tests;
+}
+
 const char *build(struct arena *a, const struct build_options *o)
 {
     double since = build_seconds();
@@ -612,8 +625,11 @@ const char *build(struct arena *a, const struct build_options *o)
     else if (is_library(o, targets[0].profile)) {
         compile_kernels(a, o, tc, targets, n, eo, NULL, 0);
         since = build_seconds();
+        const struct web_tests tests = kernel_tests(a, o, targets[0].plan);
         const struct library_input input = { .options = o, .plan = targets[0].plan, .source = targets[0].source, .code = targets[0].code,
                                              .n_kernels = targets[0].plan->kernels->n_kernels, .vocab = vocab,
+                                             .test_launches = tests.launches ? bytes_of(tests.launches) : (struct bytes){ NULL, 0 },
+                                             .test_values = tests.values,
                                              .chat = chat, .grammar = grammar, .weights_hash = weights_hash,
                                              .weights_bytes = weights_bytes, .writer = &writer };
         if (web_wanted(o, targets[0].profile)) build_web(a, o, tc, targets, n, &input, model_hash, out);

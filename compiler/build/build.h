@@ -29,6 +29,7 @@ struct build_options {
     const char         *grammar_path, *schema_path;   /* what guides the program's text; NULL: nothing.  At most one of them */
     bool                is_static, quiet;
     bool                has_server;                   /* --server: the program can answer HTTP requests */
+    bool                kernel_tests;                 /* WebGPU: the folder has a page that tests each kernel */
     bool                allow_spills;                 /* GPU kernels that keep registers in memory are no error */
 };
 

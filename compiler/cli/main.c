@@ -48,6 +48,7 @@ static const char usage[] =
     "      --prefix NAME      of a library's functions, header and default output (default: model)\n" \
     "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n" \
     "      --server           the program can answer HTTP requests (PROGRAM --serve)\n" \
+    "      --kernel-tests     -t webgpu: a page that tests each kernel on the visitor's GPU, test.html\n" \
     "      --chat-template FILE  a Jinja template for conversations in the place of the model's own\n" \
     GRAMMAR_OPTIONS
 #define BUILD_OPTIONS \
@@ -288,7 +289,7 @@ enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says othe
 enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS,
        OPT_STATIC, OPT_SERVER, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES,
        OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_CHAT_TEMPLATE,
-       OPT_HELP };
+       OPT_KERNEL_TESTS, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
@@ -306,7 +307,7 @@ static const struct option build_options_table[] = {
     { "plan", required_argument, NULL, OPT_PLAN },       { "tuned", required_argument, NULL, OPT_TUNED },
     { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
     { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX },
-    { "chat-template", required_argument, NULL, OPT_CHAT_TEMPLATE },
+    { "chat-template", required_argument, NULL, OPT_CHAT_TEMPLATE }, { "kernel-tests", no_argument, NULL, OPT_KERNEL_TESTS },
     { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 },
 };
@@ -347,6 +348,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_THREADS: o->plan.max_threads = parse_count("--threads", optarg, 1024); break;
         case OPT_STATIC: o->is_static = true; break;
         case OPT_SERVER: o->has_server = true; break;
+        case OPT_KERNEL_TESTS: o->kernel_tests = true; break;
         case OPT_GRAMMAR: o->grammar_path = optarg; break;
         case OPT_SCHEMA: o->schema_path = optarg; break;
         case OPT_ALLOW_SPILLS: o->allow_spills = true; break;
@@ -382,6 +384,9 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
     if (o->plan.columns == 1) usage_error("--columns: 2 to 8 tokens go together");
     if (o->plan.columns) refuse_unless(a, o, TARGET_GPU, "--columns", "GPU");
     if (o->allow_spills) refuse_unless(a, o, TARGET_GPU, "--allow-spills", "GPU");
+    if (o->kernel_tests) refuse_unless(a, o, TARGET_WEBGPU, "--kernel-tests", "target of WebGPU");
+    if (o->kernel_tests && o->emit != EMIT_EXE) usage_error("--kernel-tests is for the folder that --emit exe makes");
+    if (o->kernel_tests && o->weights == WEIGHTS_NONE) usage_error("--kernel-tests needs the weights: it does not go with --weights none");
     return optind;
 }
 
@@ -478,6 +483,7 @@ static void need_no_product(struct build_options *o, const char *name)
 {
     if (o->out_path || o->emit != EMIT_EXE || o->weights != WEIGHTS_EMBED || o->cc.spawn.dry_run)
         usage_error("%s keeps no program: %s--emit, --weights and -### do not go with it", name, strcmp(name, "verify") ? "" : "-o, ");
+    if (o->kernel_tests) usage_error("%s: --kernel-tests is for forgec build", name);
     if (o->grammar_path || o->schema_path) usage_error("%s: --grammar and --json-schema do not go with it", name);
     o->quiet = true;
 }

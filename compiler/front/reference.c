@@ -21,6 +21,8 @@ struct interpreter {
     struct router      *found;
     uint64_t           *noise;        /* state of the dither; NULL: none */
     struct chain       *chain;        /* of drafts, or NULL */
+    reference_seen     *seen;         /* is told of every value, or NULL */
+    void               *context;
 };
 
 static void *take(size_t count, size_t size)
@@ -646,6 +648,7 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
         weight_to_float(vector, w, 0, 1);
     }
     operations[node->op](in, node, y, x, vector);
+    if (in->seen) in->seen(in->context, node, x, y);
     free(vector);
 }
 
@@ -685,14 +688,20 @@ static void run_chain(const struct interpreter *in, const struct graph *g, const
     if (node == g->draft_state) memcpy(in->chain->rows, y, in->n * cols * sizeof *y);
 }
 
+/* What is asked of one reading of the model: experts, noise, drafts, values. */
+struct asked { const struct routes *given; uint64_t dither; struct chain *chain; reference_seen *seen; void *context; };
+
+/* logits: or NULL. */
 static struct routes *interpret(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
-                                const struct routes *given, uint64_t dither, struct chain *chain, float *logits)
+                                struct asked asked, float *logits)
 {
     check_positions(g, n);
+    const struct routes *given = asked.given;
+    struct chain *chain = asked.chain;
     struct routes *found = routes_new(a, g, n);
     struct interpreter in = { .tokens = tokens, .rounding = *rounding, .n = n, .values = arena_array(a, float *, g->n_nodes),
-                              .unread = arena_array(a, uint32_t, g->n_nodes), .noise = dither ? &dither : NULL,
-                              .chain = chain };
+                              .unread = arena_array(a, uint32_t, g->n_nodes), .noise = asked.dither ? &asked.dither : NULL,
+                              .chain = chain, .seen = asked.seen, .context = asked.context };
     uint32_t router = 0;
     for (uint32_t i = 0; i < nodes_needed(g); i++) {
         const struct node *node = g->nodes[i];
@@ -713,7 +722,7 @@ static struct routes *interpret(struct arena *a, const struct graph *g, const st
             in.values[read] = NULL;
         }
     }
-    memcpy(logits, in.values[g->output->index], (size_t)n * g->output->cols * sizeof *logits);
+    if (logits) memcpy(logits, in.values[g->output->index], (size_t)n * g->output->cols * sizeof *logits);
     for (uint32_t i = 0; i < g->n_nodes; i++) free(in.values[i]);
     return found;
 }
@@ -721,7 +730,7 @@ static struct routes *interpret(struct arena *a, const struct graph *g, const st
 struct routes *reference_routed(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
                                 const struct routes *given, uint64_t dither, float *logits)
 {
-    return interpret(a, g, rounding, tokens, n, given, dither, NULL, logits);
+    return interpret(a, g, rounding, tokens, n, (struct asked){ .given = given, .dither = dither }, logits);
 }
 
 void reference_drafts(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t first,
@@ -731,7 +740,7 @@ void reference_drafts(struct arena *a, const struct graph *g, const struct round
     struct chain chain = { first, arena_array(a, float, (size_t)n * g->draft_state->cols) };
     float *all = arena_array(a, float, (size_t)(n * columns));
     for (uint32_t end = first + 1; end <= n; end++) {
-        (void)interpret(a, graph_of_drafts(a, g), rounding, tokens, end, NULL, 0, &chain, all);
+        (void)interpret(a, graph_of_drafts(a, g), rounding, tokens, end, (struct asked){ .chain = &chain }, all);
         memcpy(logits + (end - 1 - first) * columns, all + (end - 1) * columns, columns * sizeof *logits);
     }
 }
@@ -740,6 +749,12 @@ void reference_logits(struct arena *a, const struct graph *g, const struct round
                       float *logits)
 {
     (void)reference_routed(a, g, rounding, tokens, n, NULL, 0, logits);
+}
+
+void reference_values(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
+                      reference_seen *seen, void *context)
+{
+    (void)interpret(a, g, rounding, tokens, n, (struct asked){ .seen = seen, .context = context }, NULL);
 }
 
 /* ---- two sets of logits ---- */

@@ -28,6 +28,12 @@ struct rounding {
 void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
                       float *logits);
 
+/* Is told of a value when it is there: y [n][node->cols], of x, the rows of the node's operands; they live during the call. */
+typedef void reference_seen(void *context, const struct node *node, const float *const *x, const float *y);
+/* The same reading of the model for all values up to the logits. */
+void reference_values(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
+                      reference_seen *seen, void *context);
+
 /* What the routers of a model (operation route) give each token. */
 struct routes {
     uint32_t n_routers;              /* in the order of the graph */

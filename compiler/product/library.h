@@ -13,6 +13,7 @@ struct library_input {
     struct bytes                code;               /* GPU: the kernels for the driver */
     struct bytes                kernels;            /* WebGPU: text of all kernels */
     uint32_t                    n_kernels;          /* GPU */
+    struct bytes                test_launches, test_values;      /* WebGPU: compiler/web/tests.h; data NULL: none */
     struct bytes                vocab;              /* data NULL: token ids only */
     struct bytes                chat, grammar;      /* images of chat templates, of a grammar; data NULL: none */
     const char                 *weights_hash;

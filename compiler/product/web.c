@@ -27,12 +27,14 @@ enum { PIECES_REMEMBERED = 96 };  /* of a target, that go when forgec dies: 4 Gi
 static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
 static const char *const files[] = { "model.bin", "model.js", "index.html", "page.js", "page.css", "worker.js", "cache.js", "sw.js",
-                                     "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.bin", "launches.bin" };
+                                     "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.bin", "launches.bin",
+                                     "test.html", "test.css", "test.js", "test_worker.js", "test_kernels.js", "tests.json", "tests.bin" };
 static const char *const former[] = { "model.wasm", "kernels.wgsl", "kernels.json" };        /* of other versions */
 /* Texts of runtime/web are those from model.js to run.js; those before sw.js are kept by it for times without a network.  Those behind
- * package.json are WebGPU's. */
+ * package.json are WebGPU's, the last seven of them its tests of kernels. */
 #define INNER "wasm32"                /* the folder of what a page falls back to: its module and its weights */
-enum { FILE_WASM, FILE_JS, FILE_SW = 7, FILE_RUN = 9, FILE_PACKAGE, FILE_GPU, FILE_KERNELS, FILE_LAUNCHES };
+enum { FILE_WASM, FILE_JS, FILE_SW = 7, FILE_RUN = 9, FILE_PACKAGE, FILE_GPU, FILE_KERNELS, FILE_LAUNCHES, FILE_TEST,
+       FILE_TEST_TEXTS = FILE_TEST + 5, FILE_TESTS = FILE_TEST_TEXTS, FILE_TEST_VALUES };
 
 /* What stands of a file in model.js. */
 struct web_file { const char *name; uint64_t bytes; char sha256[SHA256_DIGEST_STRING_LENGTH]; };
@@ -125,6 +127,12 @@ static const char *not_ours(struct arena *a, const char *out)
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {   /* somebody's own index.html has no mark; other versions wrote fewer files */
         const char *path = arena_printf(a, "%s/%s", out, files[i]);
         if (file_exists(path) && !has_mark(a, path)) return arena_printf(a, "it holds %s, which forgec did not write", files[i]);
+    }
+    const bool tested = file_exists(arena_printf(a, "%s/%s", out, files[FILE_TEST]));
+    for (size_t i = FILE_TEST; i < COUNT_OF(files); i++) {              /* a test.html, or tests.json without one, may be somebody's own */
+        const char *path = arena_printf(a, "%s/%s", out, files[i]);
+        if (file_exists(path) && (i < FILE_TEST_TEXTS ? !has_mark(a, path) : !tested))
+            return arena_printf(a, "it holds %s, which forgec did not write", files[i]);
     }
     return file_exists(arena_printf(a, "%s/%s", out, files[FILE_JS])) ? NULL : "forgec did not write it";
 }
@@ -316,7 +324,10 @@ static const char *facts_text(struct arena *a, cJSON *facts)
 }
 
 /* For times without a network: what stands before sw.js, and WebGPU's. */
-static bool is_kept(const struct web_file *written, size_t i) { return i < FILE_SW || (i > FILE_PACKAGE && written[i].name); }
+static bool is_kept(const struct web_file *written, size_t i)
+{
+    return i < FILE_SW || (i > FILE_PACKAGE && i < FILE_TEST && written[i].name);
+}
 
 /* What sw.js is told: files it keeps, and a name for all of them together.  inner: the module that a page falls back to, or NULL. */
 static const char *site_text(struct arena *a, const struct web_file *written, const struct web_file *inner)
@@ -334,9 +345,11 @@ static const char *site_text(struct arena *a, const struct web_file *written, co
     return t.data;
 }
 
-/* A text of runtime/web with the mark before its first comment, and the facts in the place of the line that asks for them. */
-static struct bytes page_text(struct arena *a, const char *name, const char *facts)
+/* A text of runtime/web with the mark before its first comment, and the facts in the place of the line that asks for them.  Lines for
+ * folders with tests of kernels end in a comment that says so; others lack them. */
+static struct bytes page_text(struct arena *a, const char *name, const char *facts, bool tests)
 {
+    static const char only[] = "<!-- @tests -->";
     const struct bytes file = resource_get(a, NULL, arena_printf(a, "runtime/web/%s", name));
     const char *ending = strrchr(name, '.'), *begin = "//", *end_mark = "";
     if (strcmp(ending, ".html") == 0) begin = "<!--", end_mark = " -->";
@@ -350,7 +363,10 @@ static struct bytes page_text(struct arena *a, const char *name, const char *fac
             text_printf(&t, "%s " HEADER_MARK " " FORGEC_VERSION "%s\n", begin, end_mark);
             marked = true;
         }
+        const char *mark = memmem(line, (size_t)(stop - line), only, strlen(only));
         if (facts && memmem(line, (size_t)(stop - line), "@facts", 6)) text_printf(&t, "const facts = %s;\n", facts);
+        else if (mark && tests) text_printf(&t, "%.*s\n", (int)(mark - line), line);
+        else if (mark) ;
         else text_printf(&t, "%.*s\n", (int)(stop - line), line);
         line = stop + 1;
     }
@@ -378,7 +394,8 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
                   "  \"exports\": { \".\": { \"types\": \"./model.d.ts\", \"default\": \"./model.js\" }, \"./*\": \"./*\" },\n"
                   "  \"bin\": \"./run.js\",\n  \"files\": [");
     for (size_t i = 0; i < COUNT_OF(files); i++)
-        if (i != FILE_PACKAGE && (i < FILE_PACKAGE || in->plan->web)) text_printf(&t, "\"%s\", ", files[i]);
+        if (i != FILE_PACKAGE && (i < FILE_PACKAGE || in->plan->web) && (i < FILE_TEST || in->test_launches.data))
+            text_printf(&t, "\"%s\", ", files[i]);
     if (falls_back) text_puts(&t, "\"" INNER "\", ");
     text_puts(&t, "\"weights-*.bin\"],\n"
                   "  \"engines\": { \"node\": \">=18\" },\n  \"sideEffects\": false\n}\n");
@@ -483,7 +500,7 @@ static void write_part(struct arena *a, const struct library_input *in, struct b
     if (!in->plan->web) return;
     written[FILE_KERNELS] = write_packed(f, files[FILE_KERNELS], wgsl_small(a, in->kernels));
     written[FILE_LAUNCHES] = write_packed(f, files[FILE_LAUNCHES], bytes_of(emit_web_launches(a, in->plan)));
-    written[FILE_GPU] = write_file(f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL));
+    written[FILE_GPU] = write_file(f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL, false));
 }
 
 void web_build(struct arena *a, struct toolchain *tc, const struct library_input *in, uint32_t n, const char *out)
@@ -509,10 +526,14 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
         cJSON_AddStringToObject(other, "folder", INNER "/");
         cJSON_AddItemToObject(facts, "fallback", other);
     }
+    const bool tests = in->test_launches.data != NULL;
+    for (size_t i = FILE_TEST; tests && i < FILE_TEST_TEXTS; i++) write_file(&f, files[i], page_text(a, files[i], NULL, true));
+    if (tests) write_file(&f, files[FILE_TESTS], in->test_launches);
+    if (tests) write_file(&f, files[FILE_TEST_VALUES], in->test_values);
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {
         const char *text = i == FILE_JS ? facts_text(a, facts)
             : i == FILE_SW ? site_text(a, written, n > 1 ? &fallback[FILE_WASM] : NULL) : NULL;
-        written[i] = write_file(&f, files[i], page_text(a, files[i], text));
+        written[i] = write_file(&f, files[i], page_text(a, files[i], text, tests));
     }
     write_file(&f, files[FILE_PACKAGE], package_text(a, out, in, n > 1));
     folder_commit(&f, n > 1 ? &inner : NULL, out);

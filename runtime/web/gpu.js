@@ -574,6 +574,71 @@ export class GpuEngine {
     return vector.map((x) => x / length);
   }
 
+  /** The kernels by themselves, for tests of them (test_kernels.js): each launch of a step alone, on what was written into the arena before.
+   * The context is empty then, and what the arena had is gone.  What WebGPU refuses rejects, and ends nothing else. */
+  async kernels() {
+    await this.#ready();
+    this.tokens = [];
+    this.#logitsOf = -1;
+    const plan = this.#plan, device = this.#device, { arena, text, step } = this.#buffers;
+    const before = { decode: 0, prefill: plan.decode.length, sample: plan.decode.length + plan.prefill.length };
+    const guarded = async (work) => {
+      device.pushErrorScope('validation');
+      const done = work(), refused = device.popErrorScope();
+      const [result, error] = await Promise.all([done, refused]);
+      if (error) throw this.#error('failed', `WebGPU refused it: ${error.message}`, error);
+      this.#check();
+      return result;
+    };
+    return {
+      names: plan.kernels,
+      nOut: plan.nOut,
+      nameOf: (kind, i) => plan.kernels[plan[kind][i][0]],
+      /** Launch i of steps of a kind, ready to run; of 'sample' 0 looks at the logits, 1 draws. */
+      open: (kind, i) => guarded(() => {
+        const launch = launchOf(kind === 'sample' ? plan.sample : plan[kind][i]), draws = kind === 'sample' && i === 1;
+        return this.#bound(draws ? { ...launch, groups: 1 } : launch, draws ? 'sample_draw' : plan.kernels[launch.kernel], before[kind] + i,
+                           kind === 'sample');
+      }),
+      /** Does it run in such a step?  Rows of a tail are only those of tokens with logits. */
+      runs: ({ tail, least, most }, { nTokens, nLogits }) => {
+        const wanted = tail ? nLogits : nTokens;
+        return wanted >= least && wanted <= most;
+      },
+      putTokens: (tokens) => device.queue.writeBuffer(text, 0, Uint32Array.from(tokens)),
+      write: (at, data) => device.queue.writeBuffer(arena, at, data),
+      /** Bytes of the arena. */
+      read: async (at, bytes) => {
+        const { COPY_DST, MAP_READ } = GPUBufferUsage, back = device.createBuffer({ size: bytes, usage: COPY_DST | MAP_READ });
+        const encoder = device.createCommandEncoder();
+        encoder.copyBufferToBuffer(arena, at, back, 0, bytes);
+        device.queue.submit([encoder.finish()]);
+        try {
+          return await this.#map(back, bytes, (range) => range.slice(0));
+        } finally {
+          back.destroy();
+        }
+      },
+      /** Milliseconds of `times` runs, one behind the other. */
+      run: (launch, { nTokens, nPast, nLogits }, times = 1) => guarded(async () => {
+        device.queue.writeBuffer(step, 0, Uint32Array.of(nTokens, nPast, nLogits));
+        const start = performance.now(), encoder = device.createCommandEncoder(), pass = encoder.beginComputePass();
+        for (let i = 0; i < times; i++) this.#encode(pass, [launch], nPast, nTokens, nLogits);
+        pass.end();
+        device.queue.submit([encoder.finish()]);
+        await device.queue.onSubmittedWorkDone();
+        return performance.now() - start;
+      }),
+      /** The token that is drawn from such logits. */
+      draw: async (logits, sampling, seed) => {
+        device.queue.writeBuffer(arena, plan.logits, logits);
+        device.queue.writeBuffer(step, 0, Uint32Array.of(0, 0, 1));
+        this.#putSampling(sampling, seed);
+        return (await this.#drawn(await this.#submit(1, 0, this.#buffers.back[0])))[0];
+      },
+    };
+  }
+
   /** Back to the first n tokens; false: the states keep too little of them. */
   async reset(n) {
     await this.#ready();

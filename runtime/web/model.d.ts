@@ -174,6 +174,8 @@ export declare class Model {
   rows(tokens: Iterable<number>): Promise<Float32Array>;
   /** Microseconds of each launch of a step of so many tokens, the least of some repeats; WebGPU, loaded with `profile`. */
   profile(nTokens: number, repeats?: number): Promise<{ name: string; us: number }[]>;
+  /** WebGPU: what `work` does with the kernels by themselves, for tests of them (test_kernels.js); the context is empty behind it. */
+  withKernels<T>(work: (kernels: object) => Promise<T>): Promise<T>;
   /** The next token, drawn from the logits. */
   sample(options?: Sampling): Promise<number>;
   /** Back to the first n tokens (default: 0). */

@@ -492,6 +492,14 @@ export class Model {
     });
   }
 
+  /** What `work` does with the kernels by themselves (WebGPU: `kernels` of gpu.js), for tests of them; the context is empty behind it. */
+  async withKernels(work) {
+    return this.#alone(async () => {
+      if (this.#engine.kernels) return work(await this.#engine.kernels());
+      throw new ModelError('wrong_kind', 'Only the kernels of WebGPU can be run by themselves.');
+    });
+  }
+
   /** The next token by the model's sampler, from the logits. */
   async sample(options = {}) {
     return this.#alone(() => this.#engine.sample(this.#sampling(options), this.#seed(options, 0)));

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // run.js -- the model of this folder as a program of Node: `node run.js -p "Once upon a time" -n 100`.
-import { readFileSync, writeSync, openSync } from 'node:fs';
+import { existsSync, readFileSync, writeSync, openSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { about, load, ModelError } from './model.js';
 
@@ -21,6 +21,7 @@ const help = `usage: node run.js [options]
   -o json                of --bench: as JSON
       --profile          WebGPU: time of each kernel, of a token and of a prompt (-pp N, default 512)
       --fallback wasm    the processor computes where there is no WebGPU, or too small a GPU
+      --test-kernels     WebGPU: each kernel against the reference, of a folder built so; ends with 1 where one fails
       --random-weights   WebGPU: noise in place of weights, for --bench
       --without NAME     WebGPU: leave out kernels whose names begin so, for --bench
       --no-subgroups     WebGPU: kernels without them, though the GPU has some
@@ -33,8 +34,8 @@ function usage(message) {
 }
 
 const flags = { '--ignore-eos': 'ignoreEnd', '--print-tokens': 'printTokens', '--bench': 'bench', '--profile': 'profile',
-                '--random-weights': 'randomWeights', '--no-subgroups': 'noSubgroups', '-q': 'quiet', '--info': 'info',
-                '--help': 'help', '-h': 'help' };
+                '--test-kernels': 'testKernels', '--random-weights': 'randomWeights', '--no-subgroups': 'noSubgroups',
+                '-q': 'quiet', '--info': 'info', '--help': 'help', '-h': 'help' };
 const words = { '-p': 'prompt', '--chat': 'chat', '-r': 'stop', '--tokens': 'tokens', '--logits': 'logits',
                 '--rows': 'rows', '--target': 'target', '--without': 'without', '--fallback': 'fallback', '-o': 'form' };
 const numbers = { '-n': 'maxTokens', '-s': 'seed', '--temp': 'temperature', '--top-k': 'topK', '--top-p': 'topP', '--min-p': 'minP',
@@ -137,6 +138,18 @@ async function profile(model, { promptTokens = 512 }) {
   }
 }
 
+/** Tests of all kernels as a table; false: some fail. */
+async function testAll(model) {
+  const folder = dirname(fileURLToPath(import.meta.url)), at = (name) => join(folder, name);
+  if (!existsSync(at('tests.json')))
+    throw new ModelError('not_found', 'The folder has no tests of kernels: `forgec build MODEL.gguf -t webgpu --kernel-tests` writes them.');
+  const { readTests, report, testKernels } = await import('./test_kernels.js');
+  const tests = readTests(JSON.parse(readFileSync(at('tests.json'), 'utf8')), new Uint8Array(readFileSync(at('tests.bin'))).buffer);
+  const rows = await testKernels(model, tests);
+  process.stdout.write(report(rows, [about().name, model.about().device]));
+  return rows.every((row) => row.passed);
+}
+
 async function write(model, o) {
   const start = performance.now();
   let result;
@@ -196,6 +209,7 @@ try {
   if (o.target !== undefined && o.target !== model.info.target) usage(`--target: the model was built for ${model.info.target}`);
   if (o.info) process.stdout.write(`${JSON.stringify(model.info, null, 2)}\n`);
   else if (o.bench) await bench(model, o);
+  else if (o.testKernels) process.exitCode = await testAll(model) ? 0 : 1;
   else if (o.profile) await profile(model, o);
   else if (o.rows) writeAll(o.rows, await rowsOf(model, promptOf(model, o), o.together));
   else {

@@ -38,6 +38,11 @@ misuse command 'unknown command "nonsense"' "forgec --help" nonsense
 # ---- options that no target of the build can use ----
 misuse spills-cpu "--allow-spills is for a GPU, and x86-64-v3 is none" "forgec build --help" build m.gguf -t x86-64-v3 --allow-spills
 misuse spills-native "--allow-spills is for a GPU, and this machine's target is none" "forgec verify --help" verify m.gguf --allow-spills
+misuse kernel-tests-cpu "--kernel-tests is for a target of WebGPU, and wasm32 is none" "forgec build --help" build m.gguf -t wasm32 --kernel-tests
+misuse kernel-tests-native "--kernel-tests is for a target of WebGPU, and this machine's target is none" "forgec build --help" build m.gguf --kernel-tests
+misuse kernel-tests-plan "--kernel-tests is for the folder that --emit exe makes" "forgec build --help" build m.gguf -t webgpu --kernel-tests --emit plan
+misuse kernel-tests-weights "--kernel-tests needs the weights: it does not go with --weights none" "forgec build --help" build m.gguf -t webgpu --kernel-tests --weights none
+misuse kernel-tests-verify "verify: --kernel-tests is for forgec build" "forgec verify --help" verify m.gguf -t webgpu --kernel-tests
 misuse threads-gpu "--threads is for a CPU, and gfx1151 is none" "forgec build --help" build m.gguf -t gfx1151 --threads 4
 misuse threads-compare "--threads is for a CPU, and sm_90 is none" "forgec compare --help" compare m.gguf -t sm_90 --threads 4
 check threads-both 0 "$forgec" build "$model" -t sm_90,x86-64-v3 --threads 4 --allow-spills --emit graph -o -; err_empty
