@@ -601,10 +601,12 @@ export class GpuEngine {
                            kind === 'sample');
       }),
       /** Does it run in such a step?  Rows of a tail are only those of tokens with logits. */
-      runs: ({ tail, least, most }, { nTokens, nLogits }) => {
+      runs: ({ tail, least, most, past }, { nTokens, nPast, nLogits }) => {
         const wanted = tail ? nLogits : nTokens;
-        return wanted >= least && wanted <= most;
+        return wanted >= least && wanted <= most && nPast >= past;
       },
+      /** Kernels that only texts of more tokens than that have. */
+      beyond: (n) => new Set(this.#launches().filter(({ past }) => past > n).map(({ kernel }) => plan.kernels[kernel])),
       putTokens: (tokens) => device.queue.writeBuffer(text, 0, Uint32Array.from(tokens)),
       write: (at, data) => device.queue.writeBuffer(arena, at, data),
       /** Bytes of the arena. */
