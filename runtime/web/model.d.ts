@@ -44,6 +44,8 @@ export interface LoadOptions {
   randomWeights?: boolean;
   /** WebGPU: kernels whose names begin so are left out, to see what they cost; the text is none then. */
   without?: string;
+  /** WebGPU: false does without subgroups, though the GPU has some. */
+  subgroups?: boolean;
   onProgress?: (progress: Progress) => void;
   /** Keep weights on the visitor's device, and go on there with what broke off (default: false; of no effect in Node). */
   cache?: boolean;
