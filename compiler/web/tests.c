@@ -156,6 +156,7 @@ static struct writes writes_of(const struct tester *t, const struct launch *l)
         if (wg->rows_in.exists) add_written(&w, g->norm, web_place_in(g->norm, &wg->rows_in), BOUND_FLOATS);
         break;
     case TEMPLATE_gemv:
+    case TEMPLATE_gemm:
         if (g->kind == GROUP_SLICES && sum < g->branches[0].n_chain) {
             const struct node *rows = g->branches[0].chain[sum]->inputs[0];
             add_written(&w, rows, web_place_in(rows, &wg->rows), BOUND_GROUP);
@@ -165,6 +166,7 @@ static struct writes writes_of(const struct tester *t, const struct launch *l)
         add_written(&w, g->node->inputs[0], web_place_of(p, g->heads[0].raw), BOUND_FLOATS);
         break;
     case TEMPLATE_attention_merge: break;                   /* of longer texts than this one */
+    case TEMPLATE_picked:
     case TEMPLATE_scores:
     case TEMPLATE_mask:
     case TEMPLATE_softmax:

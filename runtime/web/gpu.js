@@ -217,8 +217,11 @@ export class GpuEngine {
     if (!this.#pipelines.has(name)) {
       const lane = this.#pipelines.size % LANES;
       const compiled = this.#lanes[lane] = (this.#lanes[lane] ?? Promise.resolve()).catch(() => {}).then(() => {
+        this.#device.pushErrorScope('validation');
         const module = this.#device.createShaderModule({ label: name, code: withSubgroups(this.#code.get(name), this.#subgroup) });
-        return this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main' } });
+        const refused = this.#device.popErrorScope().catch(() => null);
+        return this.#device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main' } })
+          .catch(async (error) => { throw await refused ?? error; });
       });
       this.#pipelines.set(name, compiled.catch((error) => {
         throw this.#failure ?? this.#error('failed', `The kernel ${name} cannot be compiled here: ${error.message}`, error);

@@ -1,6 +1,7 @@
 // test_kernels.mjs FOLDER CHROMIUM KEEP -- test.html of a folder that was built with --kernel-tests, in headless Chromium on SwiftShader: all
 // kernels pass, a wrong number fails the row of its kernel, and what is missing is said.  KEEP: for what chromium keeps.  SHOTS=DIR: pictures.
 import { createServer } from 'node:http';
+import { gunzipSync } from 'node:zlib';
 import { existsSync, readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
 import { browse } from '../server/clients/browser.mjs';
@@ -47,7 +48,7 @@ try {
   assert(!asked.some((name) => name.startsWith('test')), `nothing of the tests is fetched before: ${asked}`);
 
   assert.match(await run(), /^WebGPU on .*: \d+ kernels, all pass$/);
-  const all = await rows(), names = JSON.parse(read('kernels.json')).kernels;
+  const all = await rows(), names = JSON.parse(gunzipSync(read('launches.bin'))).kernels;
   assert.deepEqual(all.map((row) => row[1]).sort(), [...names, 'sample_draw'].sort());
   for (const [failed, name, steps, result, error, bound, time] of all) {
     assert.equal(failed + result, 'pass', name);
@@ -63,7 +64,7 @@ try {
   assert.match(copied.at(-2), /all pass$/);
 
   // one number of q behind its rotation, and only the groups up to attention
-  const index = tests.groups.findIndex(({ name }) => name === '0.attention'), value = tests.values[tests.groups[index].decode[0][1][0][0]];
+  const index = tests.groups.findIndex(({ name }) => name === '0.attention'), value = tests.values[tests.groups[index].prefill[0][1][0][0]];
   assert.match(value[0], /^0\.q/);
   const wrong = Buffer.from(read('tests.bin')), at = 4 * (value[1] + 5);
   wrong.writeFloatLE(wrong.readFloatLE(at) + 0.5, at);
