@@ -201,7 +201,7 @@ static void attend(double *want, const double *q, uint32_t head, uint32_t positi
         }
         /* Sums in f32; and where a value to store is almost between two, its neighbour may be taken. */
         want[2 * i] = sum;
-        want[2 * i + 1] = size * (1e-6 * (4 + largest) + (c->kind == F16 ? 1e-4 : c->kind == Q8_0 ? 1e-3 : 0)) + 1e-7;
+        want[2 * i + 1] = size * (1e-6 * (4 + largest) + (c->kind == F16 ? 4e-4 : c->kind == Q8_0 ? 1e-3 : 0)) + 1e-7;
     }
 }
 
