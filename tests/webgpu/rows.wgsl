@@ -8,6 +8,7 @@
 const THREADS = 64u;
 const LANES = 8u;
 const ROWS = 2u;
+const RAGGED = true;
 const ACTS_UNITS = 12u;
 const EXPERTS = 300u;
 const RECUR_PARTS = PARTCOUNT;
