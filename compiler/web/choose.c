@@ -779,8 +779,8 @@ static void choose_decode(const struct chooser *c)
     does_scores(c, &d);
     does_sinks(c, &d);
     kernel_does(&d, "query %s -> %s", value_text(c, query_of(c)), splits == 1 ? value_text(c, n)
-                : arena_printf(c->arena, "parts at %llu, maxima and totals at %llu", (ull)c->plan->parts_offset,
-                               (ull)c->plan->web->maxima));
+                : arena_printf(c->arena, "%s of up to %u positions, else parts at %llu, maxima and totals at %llu", value_text(c, n),
+                               ATTENTION_ALONE, (ull)c->plan->parts_offset, (ull)c->plan->web->maxima));
     plan_count_attention(c->plan, n, ATTENTION_ALL, &d.kernel);
     d.kernel.grid_tokens = 0;
     d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.attention_threads;

@@ -67,20 +67,25 @@ static const char *words_replaced(const struct reader *r, const char *text)
 }
 
 /* ---- reading ---- */
-/* Behind a comment that begins at c; comments in slashes and stars may hold others.  Not behind a comment: c. */
-static const char *comment_end(const struct reader *r, const char *c)
+const char *wgsl_comment_end(const char *c)
 {
     if (c[0] == '/' && c[1] == '/') return c + strcspn(c, "\n");
     if (c[0] != '/' || c[1] != '*') return c;
     uint32_t depth = 0;
     do {
-        if (!*c) mistake(r, "a comment has no end");
+        if (!*c) return NULL;
         const bool opens = c[0] == '/' && c[1] == '*', closes = c[0] == '*' && c[1] == '/';
         depth += opens;
         depth -= closes;
         c += opens || closes ? 2 : 1;
     } while (depth);
     return c;
+}
+static const char *comment_end(const struct reader *r, const char *c)
+{
+    const char *end = wgsl_comment_end(c);
+    if (!end) mistake(r, "a comment has no end");
+    return end;
 }
 /* The end of an item's last line, when nothing stands there but a comment. */
 static const char *line_completed(const struct reader *r, const char *c)

@@ -10,6 +10,9 @@
 
 struct wgsl_word { const char *word, *stands_for; };       /* "w0" stands in the module where "WEIGHTS" stands in the template */
 
+/* Behind a comment that begins at c; comments in slashes and stars may hold others.  Not behind a comment: c.  NULL: it has no end. */
+const char *wgsl_comment_end(const char *c);
+
 struct wgsl;
 /* templates: --templates DIR or NULL. */
 struct wgsl *wgsl_new(struct arena *a, const char *templates);

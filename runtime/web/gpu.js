@@ -14,6 +14,11 @@ const MEAN = 1, CLS = 2;                               // enum forge_pooling of 
 /** Launches of launches.bin by name. */
 const launchOf = ([kernel, groups, tokens, slices, tail, [least, most], past, [state, stateBytes], slots]) =>
   ({ kernel, groups, tokens, slices, tail, least, most: most || Infinity, past, state, stateBytes, slots });
+/** Does a launch run in such a step?  Rows of a tail are only those of tokens with logits. */
+const runsIn = ({ tail, least, most, past }, nPast, nTokens, nLogits) => {
+  const wanted = tail ? nLogits : nTokens;
+  return wanted >= least && wanted <= most && nPast >= past;
+};
 const up = (n, to) => Math.ceil(n / to) * to;
 
 /** The 256 bits that runtime/run/random.h makes of a seed by splitmix64, as 8 words. */
@@ -164,7 +169,9 @@ export class GpuEngine {
     this.#device.addEventListener?.('uncapturederror', ({ error }) => {
       this.#failure ??= this.#error('failed', `WebGPU refused a step: ${error.message}`, error);
     });
-    this.#subgroup = await subgroupsOf(this.#device, this.#adapter.info ?? {});
+    this.#subgroup = await subgroupsOf(this.#device, this.#adapter.info ?? {}).catch((error) => {
+      throw this.#failure ?? this.#error('failed', `WebGPU refused a test of its subgroups: ${error.message}`, error);
+    });
   }
 
   #launches() {
@@ -268,9 +275,15 @@ export class GpuEngine {
   /** Launches of such steps, 'prefill', 'decode' or 'sample', with what they need of the GPU. */
   #list(kind) { return this.#lists[kind] ??= this.#makeList(kind); }
 
+  /** Where the constants of such launches begin. */
+  #firstOf(kind) {
+    const { decode, prefill } = this.#plan;
+    return { decode: 0, prefill: decode.length, sample: decode.length + prefill.length }[kind];
+  }
+
   async #makeList(kind) {
     const plan = this.#plan, launches = (kind === 'sample' ? [plan.sample] : plan[kind]).filter(Boolean).map(launchOf);
-    const first = { decode: 0, prefill: plan.decode.length, sample: plan.decode.length + plan.prefill.length }[kind];
+    const first = this.#firstOf(kind);
     const names = launches.map((launch) => plan.kernels[launch.kernel]);
     if (kind === 'sample' && launches.length) {
       launches.push({ ...launches[0], groups: 1 });
@@ -310,9 +323,9 @@ export class GpuEngine {
   // ---- steps ----
 
   #encode(pass, launches, nPast, nTokens, nLogits) {
-    for (const { pipeline, group, groups, tokens, slices, tail, least, most, past } of launches) {
-      const wanted = tail ? nLogits : nTokens, rows = tokens ? Math.ceil(wanted / tokens) : 1;
-      if (rows === 0 || wanted < least || wanted > most || nPast < past) continue;
+    for (const launch of launches) {
+      const { pipeline, group, groups, tokens, slices, tail } = launch, rows = tokens ? Math.ceil((tail ? nLogits : nTokens) / tokens) : 1;
+      if (rows === 0 || !runsIn(launch, nPast, nTokens, nLogits)) continue;
       pass.setPipeline(pipeline);
       pass.setBindGroup(0, group);
       pass.dispatchWorkgroups(groups, rows, slices);
@@ -584,7 +597,6 @@ export class GpuEngine {
     this.tokens = [];
     this.#logitsOf = -1;
     const plan = this.#plan, device = this.#device, { arena, text, step } = this.#buffers;
-    const before = { decode: 0, prefill: plan.decode.length, sample: plan.decode.length + plan.prefill.length };
     const guarded = async (work) => {
       device.pushErrorScope('validation');
       const done = work(), refused = device.popErrorScope();
@@ -600,14 +612,10 @@ export class GpuEngine {
       /** Launch i of steps of a kind, ready to run; of 'sample' 0 looks at the logits, 1 draws. */
       open: (kind, i) => guarded(() => {
         const launch = launchOf(kind === 'sample' ? plan.sample : plan[kind][i]), draws = kind === 'sample' && i === 1;
-        return this.#bound(draws ? { ...launch, groups: 1 } : launch, draws ? 'sample_draw' : plan.kernels[launch.kernel], before[kind] + i,
+        return this.#bound(draws ? { ...launch, groups: 1 } : launch, draws ? 'sample_draw' : plan.kernels[launch.kernel], this.#firstOf(kind) + i,
                            kind === 'sample');
       }),
-      /** Does it run in such a step?  Rows of a tail are only those of tokens with logits. */
-      runs: ({ tail, least, most, past }, { nTokens, nPast, nLogits }) => {
-        const wanted = tail ? nLogits : nTokens;
-        return wanted >= least && wanted <= most && nPast >= past;
-      },
+      runs: (launch, { nTokens, nPast, nLogits }) => runsIn(launch, nPast, nTokens, nLogits),
       /** Kernels that only texts of more tokens than that have. */
       beyond: (n) => new Set(this.#launches().filter(({ past }) => past > n).map(({ kernel }) => plan.kernels[kernel])),
       putTokens: (tokens) => device.queue.writeBuffer(text, 0, Uint32Array.from(tokens)),

@@ -13,7 +13,8 @@
  *     const HEAD_DIM                               a multiple of 4, at most 256; of K and V
  *     const HEADS                                  at most 8; of more than 128 columns 4
  *     const HEADS_EACH                             of attention_whole: a power of two
- * Words: KV and STATE (kv.wgsl).  Workgroup memory: sizes.h.  attention_merge has none.
+ *     const ATTENTION_ALONE                        positions that one split has alone
+ * Words: KV and STATE (kv.wgsl).  Workgroup memory: attention_bytes() of choose.c.  attention_merge has none.
  * Functions are called by all invocations of a group, in uniform control flow. */
 // include templates/webgpu/heads.wgsl
 
@@ -47,9 +48,6 @@ const ATTENTION_BLOCK = TEAMS * AHEAD;           /* positions of the group's tea
 const PACKS = (HEADS + 3u) / 4u;
 const PADDED = 4u * PACKS;
 
-/* Contexts that the first split has alone: they need no merge. */
-const ATTENTION_ALONE = 256u;
-
 var<workgroup> attention_q: array<vec4f, PADDED * HEAD_DIM / 4u>;
 /* Of teams that are longer than a subgroup the sums of each subgroup; in the end sums of V. */
 var<workgroup> attention_items: array<f32, max(8u * THREADS, TEAMS * HEAD_DIM)>;
@@ -59,7 +57,7 @@ var<workgroup> attention_totals: array<f32, PADDED * TEAMS>;
 
 /* Query heads of a KV head, in cuts of HEADS. */
 fn attention_cuts(n_head: u32, n_head_kv: u32) -> u32 { return (n_head / n_head_kv + HEADS - 1u) / HEADS; }
-/* Has the first split all that a token at `position` attends? */
+/* Has the first split all that a token at `position` attends?  Then there is nothing to merge. */
 fn attention_alone(position: u32, window: u32, splits: u32) -> bool {
     return splits == 1u || position + 1u - kv_window_begin(position, window) <= ATTENTION_ALONE;
 }
