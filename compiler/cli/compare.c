@@ -36,19 +36,21 @@ static uint32_t reading_groups(const struct fused *f, const struct node *n)
     return count;
 }
 
-static void count_launches(struct candidate *c, const struct plan *p)
+/* Of a token behind so few as are generated, from an empty context on. */
+static void count_launches(struct candidate *c, const struct plan *p, uint32_t n_gen)
 {
     const struct kernel_list *k = p->kernels;
-    c->launches = k->n_decode + (p->web ? 2 : p->gpu != NULL);
+    c->launches = p->web ? 2 : p->gpu != NULL;
+    for (uint32_t i = 0; i < k->n_decode; i++) c->launches += k->decode[i].past < n_gen;
     c->launches_prefill = kernel_launches(k, k->prefill, k->n_prefill, p->chunk);
     c->kernels = k;
 }
 
 /* Written once and read once by each kernel that needs it; that lanes and groups read it several times is the caches' matter. */
-static void read_plan(struct candidate *c, const struct plan *p)
+static void read_plan(struct candidate *c, const struct plan *p, uint32_t n_gen)
 {
     const struct graph *graph = p->fused->graph;
-    count_launches(c, p);
+    count_launches(c, p, n_gen);
     c->weight_bytes = p->read_bytes;
     c->kv_per_token = p->state_bytes_per_token;
     c->value_bytes = 2ull * 4 * p->model->n_vocab;
@@ -346,7 +348,7 @@ int compare(struct arena *a, const struct compare_options *o)
     for (uint32_t i = 0; i < p.n; i++) {
         struct candidate *c = &p.candidates[i];
         const struct build_options *b = &c->program->build;
-        read_plan(c, build_plan(a, b, graph_build(a, c->model), c->profile));
+        read_plan(c, build_plan(a, b, graph_build(a, c->model), c->profile), p.n_gen);
         c->path = program_build(a, w, b, arena_printf(a, "%02u", i));
         compare_logits(a, &p, c, first, counters);
         if (o->format == COMPARE_HTML) c->source = source_of(a, b, source);

@@ -12,7 +12,7 @@ values() { sed -n "s/^\t\t\t\"$1\":\t\(.*\)/\1/p" "$tmp/out" | tr '\n' ' '; }
 
 check "both of them" 0 env NODE_PATH="$modules" "$forgec" compare "$model" -t wasm32,webgpu $short -o json; err_empty
 [ "$(values name)" = '"wasm32", "webgpu", ' ] || bad "names $(values name)"
-[ "$(values launches_per_token)" = '14, 16, ' ] || bad "launches $(values launches_per_token)"
+[ "$(values launches_per_token)" = '14, 14, ' ] || bad "launches $(values launches_per_token)"
 [ "$(values bandwidth_gb_s)" = 'null, null, ' ] || bad "bandwidths $(values bandwidth_gb_s)"
 grep -c '"tok_s":	[0-9.]*[1-9]' "$tmp/out" | grep -qx 4 || bad "speeds are missing"
 apart=$(values logits_max_abs | sed 's/^0, //; s/, $//')
