@@ -527,16 +527,18 @@ static void does_parts(const struct chooser *c, struct kernel_draft *d)
     }
 }
 
-/* The most rows of a part of the launch; of experts those of all that a token has. */
-static uint64_t rows_in_all(const struct chooser *c)
+/* Runs of `each` rows of all parts of the launch, of which none crosses from one to the next; of experts those of one part, of all that a
+ * token has. */
+static uint64_t runs_in_all(const struct chooser *c, uint64_t each)
 {
-    uint64_t rows = 0;
+    uint64_t runs = 0;
     for (uint32_t i = 0; i < c->wg->n_parts; i++) {
         const struct web_part *part = &c->wg->parts[i];
-        const bool slices = c->group->kind == GROUP_SLICES;
-        if (part->launch == c->nth) rows = larger(rows, slices ? c->wg->runs[part->run].rows * plan_slices(c->group) : part->n);
+        if (part->launch != c->nth) continue;
+        if (c->group->kind == GROUP_SLICES) runs = (c->wg->runs[part->run].rows * plan_slices(c->group) + each - 1) / each;
+        else runs += (part->n + each - 1) / each;
     }
-    return rows;
+    return runs;
 }
 
 /* From the sum of experts on. */
@@ -660,7 +662,7 @@ static void choose_rows(const struct chooser *c, bool tiles)
     d.kernel.param[PARAM_THREADS] = s.threads;
     d.kernel.param[PARAM_ROWS] = s.rows;
     d.kernel.param[PARAM_LANES] = s.lanes;
-    const uint64_t each = (uint64_t)s.threads / s.lanes * s.rows, groups = (rows_in_all(c) + each - 1) / each;
+    const uint64_t each = (uint64_t)s.threads / s.lanes * s.rows, groups = runs_in_all(c, each);
     const uint64_t most = (uint64_t)GROUPS_UNIT * t->gpu.gemv_groups, turns = (groups + most - 1) / most;
     d.kernel.grid_x = (uint32_t)((groups + turns - 1) / turns);          /* all with as many turns */
     d.kernel.lds_bytes = (uint32_t)(input_bytes(g, c->wg) + GEMV_BYTES(s.threads, s.rows));
@@ -766,7 +768,7 @@ static uint32_t attention_bytes(uint32_t heads, uint32_t head_dim, uint32_t thre
     while (2 * team <= head_dim / 8) team *= 2;
     const uint32_t teams = threads / team, items = 8 * threads > teams * head_dim ? 8 * threads : teams * head_dim;
     const uint32_t padded = (heads + 3) / 4 * 4;
-    return 4 * (items + padded * head_dim + 2 * padded * teams + ATTENTION_HEADS_EACH * head_dim + threads);
+    return 4 * (items + padded * head_dim + 2 * padded * teams + ATTENTION_HEADS_EACH(head_dim) * head_dim + threads);
 }
 
 static void choose_decode(const struct chooser *c)

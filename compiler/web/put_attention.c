@@ -91,7 +91,7 @@ static void use_attention(struct writer *w, const char *path, uint32_t head_dim)
 {
     const struct node *n = w->group->node;
     web_constant(w, "HEADS", ATTENTION_HEADS(n->heads, keys_of(w)->heads, n->attr.head_dim));
-    web_constant(w, "HEADS_EACH", ATTENTION_HEADS_EACH);
+    web_constant(w, "HEADS_EACH", ATTENTION_HEADS_EACH(n->attr.head_dim));
     web_constant(w, "ATTENTION_ALONE", ATTENTION_ALONE);
     web_constant(w, "HEAD_DIM", head_dim);
     web_use(w, path, (struct web_words){ .kv = kv_of(w), .state = "words" });

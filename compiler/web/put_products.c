@@ -78,9 +78,9 @@ static void put_input(struct writer *w, const char *at, uint32_t cols)
     }
 }
 
-/* Part i with a template's items for it; pair: 2 of the name, "" of one matrix; name: what stands behind the function's kind; rows: of it,
- * or of one matrix of a stack. */
-struct product { const char *format, *pair, *name; unsigned long long rows, cols; bool floats; };
+/* Part i with a template's items for it; pair: 2 of the name, "" of one matrix; name: what stands behind the function's kind; weights, up:
+ * its matrices' bindings, up NULL of one; rows: of it, or of one matrix of a stack. */
+struct product { const char *format, *pair, *name, *weights, *up; unsigned long long rows, cols; bool floats; };
 
 static struct product use_product(struct writer *w, uint32_t i, const char *template)
 {
@@ -94,8 +94,8 @@ static struct product use_product(struct writer *w, uint32_t i, const char *temp
     if (up) web_use(w, file, (struct web_words){ .format = format, .weights = words.pair });
     web_use(w, template, words);
     if (w->group->kind == GROUP_SLICES) web_use(w, "slices.wgsl", words);
-    return (struct product){ .format = format, .pair = up ? "2" : "", .rows = w->group->kind == GROUP_SLICES ? run->rows : part->n,
-                             .cols = run->weight->cols,
+    return (struct product){ .format = format, .pair = up ? "2" : "", .weights = words.weights, .up = words.pair,
+                             .rows = w->group->kind == GROUP_SLICES ? run->rows : part->n, .cols = run->weight->cols,
                              .floats = gpu_takes_floats(run->weight) || w->plan->options.exact,
                              .name = arena_printf(w->arena, "%s_%s%s%s_%s", format, words.weights, up ? "_" : "", up ? words.pair : "",
                                                   words.sink) };
@@ -120,16 +120,45 @@ static void put_some(struct writer *w, const struct web_part *part)
     web_put(w, "if (expert >= %lluu && expert < %lluu) {", (unsigned long long)part->first, (unsigned long long)(part->first + part->n));
 }
 
-static void put_part(struct writer *w, uint32_t i)
+/* The first weights of a product's matrix, or of its pair's, as gemv.wgsl wants them ahead; at: the piece where it begins, group: which
+ * workgroup, expressions. */
+static const char *ahead_of(struct writer *w, const struct product *r, const char *matrix, const char *at, const char *group)
+{
+    return arena_printf(w->arena, "rows_ahead_%s_%s(%s, %lluu, %lluu, rows_first(%s), thread)", r->format, matrix, at, r->rows, r->cols,
+                        group);
+}
+
+/* Which workgroup a part's product takes this one for: those that had a turn less of the products before it come first. */
+static const char *part_group(struct writer *w, uint64_t dealt)
+{
+    const uint32_t groups = w->kernel->grid_x, less = (uint32_t)(dealt % groups);
+    return less ? arena_printf(w->arena, "(group.x + %uu) %% groups.x", groups - less) : "group.x";
+}
+
+/* Before the input is there: the first weights of the first product. */
+static void put_ahead(struct writer *w, uint32_t i)
 {
     const struct web_part *part = &w->wg->parts[i];
     const struct product r = use_product(w, i, "gemv.wgsl");
-    const bool some = has_some(w, part);
     const char *at = matrix_at(w, part, &r);
+    web_put(w, "let ahead = %s;", ahead_of(w, &r, r.weights, at, "group.x"));
+    if (r.up) web_put(w, "let ahead_up = %s;", ahead_of(w, &r, r.up, at, "group.x"));
+}
+
+/* dealt: runs of rows that the products before it have dealt to the workgroups; is_ahead: put_ahead() was there. */
+static void put_part(struct writer *w, uint32_t i, uint64_t dealt, bool is_ahead)
+{
+    const struct web_part *part = &w->wg->parts[i];
+    const struct product r = use_product(w, i, "gemv.wgsl");
+    if (r.up) web_use(w, "gemv.wgsl", (struct web_words){ .format = r.format, .weights = r.up });        /* rows_ahead of it */
+    const bool some = has_some(w, part);
+    const char *at = matrix_at(w, part, &r), *group = part_group(w, dealt);
     put_store(w, i);
     if (some) put_some(w, part);
-    web_put(w, "gemv%s%s_%s(%s%s%s, %lluu, %lluu, group.x, groups.x, thread);", r.floats ? "f" : "", r.pair, r.name, at,
-            *r.pair ? ", " : "", *r.pair ? at : "", r.rows, r.cols);
+    web_put(w, "gemv%s%s_%s(%s, %s%s%s%s%s, %lluu, %lluu, %s, groups.x, thread);", r.floats ? "f" : "", r.pair, r.name,
+            is_ahead ? "ahead" : ahead_of(w, &r, r.weights, at, group),
+            !r.up ? "" : is_ahead ? "ahead_up" : ahead_of(w, &r, r.up, at, group), r.up ? ", " : "", at, r.up ? ", " : "", r.up ? at : "",
+            r.rows, r.cols, group);
     if (some) web_put(w, "}");
 }
 
@@ -156,8 +185,16 @@ void web_put_gemv(struct writer *w)
     text_puts(&w->functions, "var<private> of_token: u32;\n");
     web_put(w, "of_token = t;");
     if (g->kind == GROUP_SLICES) at = put_slice(w, at, cols);
+    const uint32_t *param = w->kernel->param, first = web_next_part(w, 0),
+                   each = param[PARAM_THREADS] / param[PARAM_LANES] * param[PARAM_ROWS];
+    const bool is_ahead = !has_some(w, &w->wg->parts[first]);
+    uint64_t dealt = 0;
+    if (is_ahead) put_ahead(w, first);
     put_input(w, at, cols);
-    for (uint32_t i = web_next_part(w, 0); i < w->wg->n_parts; i = web_next_part(w, i + 1)) put_part(w, i);
+    for (uint32_t i = first; i < w->wg->n_parts; i = web_next_part(w, i + 1)) {
+        put_part(w, i, dealt, i == first && is_ahead);
+        if (g->kind != GROUP_SLICES) dealt += (w->wg->parts[i].n + each - 1) / each;
+    }
 }
 
 /* ---- prefill ---- */

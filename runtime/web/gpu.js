@@ -7,6 +7,7 @@ const TAIL_AT = 16;                                    // word of struct forge_l
 const FAILED_AT = 6, RANDOM_AT = 8;                    // words of `sampling` in templates/webgpu/sample.wgsl
 const BUFFER_MOST = 2 ** 30;                           // of weights
 const SUBGROUP_MOST = 32;
+const PROFILE_WARM_MS = 400;                           // until the clocks of an idle GPU are up
 const LANES = 4;                                       // kernels that are compiled at the same time
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
 const MEAN = 1, CLS = 2;                               // enum forge_pooling of runtime/model/pool.h; 3: last
@@ -543,7 +544,8 @@ export class GpuEngine {
     const resolved = device.createBuffer({ size: 8 * n, usage: QUERY_RESOLVE | COPY_SRC });
     const back = device.createBuffer({ size: 8 * n, usage: COPY_DST | MAP_READ });
     const times = launches.map(({ name }) => ({ name, us: Infinity }));
-    for (let run = 0; run <= repeats; run++) {
+    const until = performance.now() + PROFILE_WARM_MS;
+    for (let run = 0; run <= repeats || performance.now() < until; run++) {
       device.queue.writeBuffer(this.#buffers.step, 0, Uint32Array.of(nTokens, this.tokens.length, 1));
       const encoder = device.createCommandEncoder();
       launches.forEach((launch, i) => {

@@ -137,16 +137,19 @@ fn acts_of_row(at: u32, cols: u32, thread: u32) {
 fn acts_of_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, thread: u32) {
     let quads = 16u * ((cols + 63u) / 64u);
     var row: array<vec4f, ACTS_TURNS>;
+    var weights: array<vec4f, ACTS_TURNS>;       /* read before anything is waited for */
     var squares = 0.0;
     for (var i = 0u; i < ACTS_TURNS; i++) {
-        row[i] = row_quad(at, i * THREADS + thread, cols);
-        squares += dot(row[i], row[i]);
+        let quad = i * THREADS + thread;
+        row[i] = row_quad(at, quad, cols);
+        weights[i] = bitcast<vec4f>(WEIGHTS[weight + min(quad, (cols - 1u) / 4u)]);
     }
+    for (var i = 0u; i < ACTS_TURNS; i++) { squares += dot(row[i], row[i]); }
     let factor = inverseSqrt(group_sum(squares, thread) / f32(cols) + eps);
     for (var i = 0u; i < ACTS_TURNS; i++) {
         let quad = i * THREADS + thread;
         var v = vec4f(0.0);
-        if (4u * quad < cols) { v = row[i] * factor * bitcast<vec4f>(WEIGHTS[weight + quad]); }
+        if (4u * quad < cols) { v = row[i] * factor * weights[i]; }
         acts_quad(v, quad, quads, thread);
     }
     workgroupBarrier();

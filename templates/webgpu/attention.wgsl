@@ -42,18 +42,24 @@ const TEAM_COLS = max(HEAD_DIM / 8u, 1u);
 const TEAM = 1u << firstLeadingBit(TEAM_COLS);
 const TEAMS = THREADS / TEAM;
 const QUADS = (HEAD_DIM / 4u + TEAM - 1u) / TEAM;
-const AHEAD = 4u;                                /* positions of a team whose loads go together */
+const AHEAD = 2u;                                /* positions of a team whose loads go together; even */
 const ATTENTION_BLOCK = TEAMS * AHEAD;           /* positions of the group's teams */
+/* What neighbouring teams can tell each other without memory they join first: so many invocations, of which each of TEAM_RUNS is. */
+const TEAM_RUN = max(TEAM, min(SUBGROUP, THREADS));
+const TEAM_RUNS = THREADS / TEAM_RUN;
 /* Heads go in packs of four, parts of vectors: what is indexed by numbers that a driver does not know does not stay in registers. */
 const PACKS = (HEADS + 3u) / 4u;
 const PADDED = 4u * PACKS;
 
 var<workgroup> attention_q: array<vec4f, PADDED * HEAD_DIM / 4u>;
-/* Of teams that are longer than a subgroup the sums of each subgroup; in the end sums of V. */
-var<workgroup> attention_items: array<f32, max(8u * THREADS, TEAMS * HEAD_DIM)>;
-/* [PADDED][TEAMS] */
-var<workgroup> attention_tops: array<f32, PADDED * TEAMS>;
-var<workgroup> attention_totals: array<f32, PADDED * TEAMS>;
+/* Of teams that are longer than a subgroup the sums of each subgroup; in the end sums of V, [TEAM_RUNS][AT_ONCE][HEAD_DIM]. */
+const ITEMS = max(8u * THREADS, TEAMS * HEAD_DIM);
+var<workgroup> attention_items: array<f32, ITEMS>;
+/* [PADDED][TEAM_RUNS] */
+var<workgroup> attention_tops: array<f32, PADDED * TEAM_RUNS>;
+var<workgroup> attention_totals: array<f32, PADDED * TEAM_RUNS>;
+/* Heads whose sums of V are joined at once. */
+const AT_ONCE = clamp(ITEMS / (TEAM_RUNS * HEAD_DIM), 1u, min(HEADS, 4u));
 
 /* Query heads of a KV head, in cuts of HEADS. */
 fn attention_cuts(n_head: u32, n_head_kv: u32) -> u32 { return (n_head / n_head_kv + HEADS - 1u) / HEADS; }
@@ -108,12 +114,11 @@ struct raw_heads { q: u32, k: u32, v: u32, q_norm: u32, k_norm: u32, eps: f32 }
 /* The same of a raw row; own: and the token's own key and value are stored, by this group alone. */
 fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv_plane, v: kv_plane, position: u32, kv_head: u32,
                            first_head: u32, heads: u32, own: bool, thread: u32) {
-    let lanes = THREADS / HEADS_EACH;
-    let lane = thread % lanes;
-    let to = thread / lanes * HEAD_DIM;
+    let lane = thread % HEAD_LANES;
+    let to = thread / HEAD_LANES * HEAD_DIM;
     let normed = raw.q_norm != NO_VECTOR || raw.k_norm != NO_VECTOR;
-    for (var first = 0u; first < PADDED + 2u; first += HEADS_EACH) {
-        let item = first + thread / lanes;
+    for (var turn = 0u; turn < (PADDED + 2u + HEADS_EACH - 1u) / HEADS_EACH; turn++) {
+        let item = turn * HEADS_EACH + thread / HEAD_LANES;
         let is_k = own && item == PADDED;
         let is_v = own && item == PADDED + 1u;
         let at = kv_head * HEAD_DIM;
@@ -122,7 +127,9 @@ fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv
         turns.n_rot = select(r.n_rot, 0u, is_v);
         let norm = select(select(raw.q_norm, raw.k_norm, is_k), NO_VECTOR, is_v);
         head_take(source, item < heads || is_k || is_v, norm, raw.eps, turns, position, normed, to, thread);
-        for (var c = 4u * lane; c < HEAD_DIM; c += 4u * lanes) {
+        for (var j = 0u; j < (HEAD_DIM / 4u + HEAD_LANES - 1u) / HEAD_LANES; j++) {
+            let c = 4u * (j * HEAD_LANES + lane);
+            if (c >= HEAD_DIM) { break; }
             let x = vec4f(head_values[to + c], head_values[to + c + 1u], head_values[to + c + 2u], head_values[to + c + 3u]);
             if (item < PADDED) { attention_q[(item * HEAD_DIM + c) / 4u] = select(vec4f(0.0), of_all.scale * x, item < heads); }
             if (is_k) { kv_store_KV_STATE(k, kv_head, kv_row(position, of_all.ring), c, to); }
@@ -146,6 +153,28 @@ fn pack_dot(pack: u32, quad: u32, x: vec4f) -> vec4f {
     let at = 4u * pack * (HEAD_DIM / 4u) + quad;
     return vec4f(dot(attention_q[at], x), dot(attention_q[at + HEAD_DIM / 4u], x), dot(attention_q[at + 2u * (HEAD_DIM / 4u)], x),
                  dot(attention_q[at + 3u * (HEAD_DIM / 4u)], x));
+}
+
+/* Over the teams of a run. */
+fn teams_sum(x: vec4f) -> vec4f {
+    var sum = x;
+    for (var bit = 0u; bit < 5u; bit++) {
+        let apart = 1u << bit;
+        if (apart >= TEAM && apart < TEAM_RUN) {
+            sum += vec4f(across(sum.x, apart), across(sum.y, apart), across(sum.z, apart), across(sum.w, apart));
+        }
+    }
+    return sum;
+}
+fn teams_max(x: vec4f) -> vec4f {
+    var top = x;
+    for (var bit = 0u; bit < 5u; bit++) {
+        let apart = 1u << bit;
+        if (apart >= TEAM && apart < TEAM_RUN) {
+            top = max(top, vec4f(across(top.x, apart), across(top.y, apart), across(top.z, apart), across(top.w, apart)));
+        }
+    }
+    return top;
 }
 
 /* Positions of a block, those before `end`: scores of a pack, or NO_SCORE; keys: of the invocation. */
@@ -222,45 +251,59 @@ fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts
     }
 
     let lane = thread % TEAM;
-    let team = thread / TEAM;
+    let part = thread / TEAM_RUN;
     for (var p = 0u; p < PACKS; p++) {
-        for (var i = 0u; i < 4u && lane == 0u; i++) {
-            attention_tops[(4u * p + i) * TEAMS + team] = packs[p].tops[i];
-            attention_totals[(4u * p + i) * TEAMS + team] = packs[p].totals[i];
+        let top = teams_max(packs[p].tops);
+        let factor = exp2(packs[p].tops - top);
+        let total = teams_sum(factor * packs[p].totals);
+        for (var j = 0u; j < QUADS; j++) {
+            let m = pack_scaled(packs[p].v[j], factor);
+            packs[p].v[j] = mat4x4f(teams_sum(m[0]), teams_sum(m[1]), teams_sum(m[2]), teams_sum(m[3]));
+        }
+        for (var i = 0u; i < 4u && thread % TEAM_RUN == 0u; i++) {
+            attention_tops[(4u * p + i) * TEAM_RUNS + part] = top[i];
+            attention_totals[(4u * p + i) * TEAM_RUNS + part] = total[i];
         }
     }
-    workgroupBarrier();
     let group = of_all.n_head / k.heads;
     let heads = min(HEADS, group - cut * HEADS);
     let first_head = kv_head * group + cut * HEADS;
-    let part = ((kv_head * attention_cuts(of_all.n_head, k.heads) + cut) * splits + split) * HEADS;
-    for (var h = 0u; h < heads; h++) {
-        var top = NO_SCORE;
-        for (var i = 0u; i < TEAMS; i++) { top = max(top, attention_tops[h * TEAMS + i]); }
-        let factor = exp2(attention_tops[h * TEAMS + team] - top);
-        for (var j = 0u; j < QUADS; j++) {
-            var sum = vec4f(0.0);
-            for (var p = 0u; p < PACKS; p++) { sum = select(sum, pack_head(packs[p].v[j], h % 4u), p == h / 4u); }
-            let quad = lane + j * TEAM;
-            if (quad < HEAD_DIM / 4u) {
-                for (var i = 0u; i < 4u; i++) { attention_items[team * HEAD_DIM + 4u * quad + i] = factor * sum[i]; }
+    let out_part = ((kv_head * attention_cuts(of_all.n_head, k.heads) + cut) * splits + split) * HEADS;
+    for (var turn = 0u; turn < (HEADS + AT_ONCE - 1u) / AT_ONCE; turn++) {
+        for (var i = 0u; i < AT_ONCE; i++) {
+            let h = turn * AT_ONCE + i;
+            for (var j = 0u; j < QUADS; j++) {
+                var sum = vec4f(0.0);
+                for (var p = 0u; p < PACKS; p++) { sum = select(sum, pack_head(packs[p].v[j], h % 4u), p == h / 4u); }
+                let at = (part * AT_ONCE + i) * HEAD_DIM + 4u * (lane + j * TEAM);
+                if (thread % TEAM_RUN < TEAM && lane + j * TEAM < HEAD_DIM / 4u) {
+                    attention_items[at] = sum.x;
+                    attention_items[at + 1u] = sum.y;
+                    attention_items[at + 2u] = sum.z;
+                    attention_items[at + 3u] = sum.w;
+                }
             }
         }
         workgroupBarrier();
-        for (var c = thread; c < HEAD_DIM; c += THREADS) {
-            attention_leave(of_all, out, parts, ml, part, first_head, h, top, c, split, alone);
+        for (var n = 0u; n < (AT_ONCE * HEAD_DIM + THREADS - 1u) / THREADS; n++) {
+            let i = n * THREADS + thread;
+            let h = turn * AT_ONCE + i / HEAD_DIM;
+            if (i < AT_ONCE * HEAD_DIM && h < heads) { attention_leave(of_all, out, parts, ml, out_part, first_head, h, i, split, alone); }
         }
         workgroupBarrier();
     }
 }
-/* Column c of head h of the group, whose maximum is `most`: the teams' sums added, to where they go. */
-fn attention_leave(of_all: attention, out: u32, parts: u32, ml: u32, part: u32, first_head: u32, h: u32, most: f32, c: u32, split: u32,
-                   alone: bool) {
+/* Item i of the heads at once, a column of head h of the group: the parts' sums added, to where they go. */
+fn attention_leave(of_all: attention, out: u32, parts: u32, ml: u32, part: u32, first_head: u32, h: u32, i: u32, split: u32, alone: bool) {
+    let c = i % HEAD_DIM;
+    var most = NO_SCORE;
     var sum = 0.0;
     var total = 0.0;
-    for (var i = 0u; i < TEAMS; i++) {
-        sum += attention_items[i * HEAD_DIM + c];
-        total += exp2(attention_tops[h * TEAMS + i] - most) * attention_totals[h * TEAMS + i];
+    for (var n = 0u; n < TEAM_RUNS; n++) { most = max(most, attention_tops[h * TEAM_RUNS + n]); }
+    for (var n = 0u; n < TEAM_RUNS; n++) {
+        let factor = exp2(attention_tops[h * TEAM_RUNS + n] - most);
+        sum += factor * attention_items[n * AT_ONCE * HEAD_DIM + i];
+        total += factor * attention_totals[h * TEAM_RUNS + n];
     }
     var top = most;
     if (of_all.sinks != NO_VECTOR && split == 0u) {            /* every head's sink once; it gives nothing but its weight */

@@ -14,7 +14,8 @@
  *
  * gemv reads a row in int8; gemvf one in floats, of any format.
  * Called by all invocations of the group, in uniform control flow: matrix, pair: the piece of WEIGHTS, of PAIR, where it begins; group,
- * groups: which workgroup, of how many. */
+ * groups: which workgroup, of how many; ahead, of_pair: what rows_ahead gave for the group's first rows, so that their weights are on the
+ * way while the row is still made: a kernel of decode waits for little else. */
 // include templates/webgpu/acts.wgsl
 
 /* Runs that are no longer than a subgroup sum without memory, and without a barrier: each lane has a row then. */
@@ -76,12 +77,26 @@ fn runs_store2_SINK(of_lane: array<vec2f, ROWS>, first: u32, rows: u32, thread: 
     workgroupBarrier();                          /* before the next rows' sums */
 }
 
+/* A lane's first unit of each of its rows from `first` on, of a group. */
+fn rows_ahead_FORMAT_WEIGHTS(matrix: u32, rows: u32, cols: u32, first: u32, thread: u32) -> array<unit_FORMAT, ROWS> {
+    let units = (cols + 63u) / 64u;
+    let unit = min(thread % LANES, units * (64u / UNIT_COLS_FORMAT) - 1u);
+    var ahead: array<unit_FORMAT, ROWS>;
+    for (var r = 0u; r < ROWS; r++) {
+        let row = min(run_row(first, thread) + r, rows - 1u);
+        ahead[r] = load_FORMAT_WEIGHTS(matrix + row * row_pieces_FORMAT(units), unit, units);
+    }
+    return ahead;
+}
+/* The first row of a group. */
+fn rows_first(group: u32) -> u32 { return group * (THREADS / LANES * ROWS); }
+
 /* ---- int8 ---- */
-fn gemv_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
+fn gemv_FORMAT_WEIGHTS_SINK(ahead: array<unit_FORMAT, ROWS>, matrix: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
     let units = (cols + 63u) / 64u;
     let pieces = row_pieces_FORMAT(units);
-    let each = THREADS / LANES * ROWS;
-    for (var first = group * each; first < rows; first += groups * each) {
+    var now = ahead;
+    for (var first = rows_first(group); first < rows; first += rows_first(groups)) {
         var sums: array<f32, ROWS>;
         for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }      /* SwiftShader keeps the last turn's where only WGSL says it is 0 */
         for (var turn = 0u; turn < GEMV_TURNS; turn++) {
@@ -90,17 +105,24 @@ fn gemv_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, group
             let x = acts_at(unit);
             for (var r = 0u; r < ROWS; r++) {
                 let row = min(run_row(first, thread) + r, rows - 1u);
-                sums[r] += dot_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), x, unit);
+                var w = now[r];
+                if (turn > 0u) { w = load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units); }
+                sums[r] += dot_FORMAT(w, x, unit);
             }
+        }
+        if (first + rows_first(groups) < rows) {
+            now = rows_ahead_FORMAT_WEIGHTS(matrix, rows, cols, first + rows_first(groups), thread);
         }
         runs_store_SINK(sums, first, rows, thread);
     }
 }
-fn gemv2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
+fn gemv2_FORMAT_WEIGHTS_PAIR_SINK(ahead: array<unit_FORMAT, ROWS>, of_pair: array<unit_FORMAT, ROWS>, matrix: u32, pair: u32, rows: u32,
+                                    cols: u32, group: u32, groups: u32, thread: u32) {
     let units = (cols + 63u) / 64u;
     let pieces = row_pieces_FORMAT(units);
-    let each = THREADS / LANES * ROWS;
-    for (var first = group * each; first < rows; first += groups * each) {
+    var now = ahead;
+    var now2 = of_pair;
+    for (var first = rows_first(group); first < rows; first += rows_first(groups)) {
         var sums: array<vec2f, ROWS>;
         for (var r = 0u; r < ROWS; r++) { sums[r] = vec2f(0.0); }
         for (var turn = 0u; turn < GEMV_TURNS; turn++) {
@@ -109,9 +131,18 @@ fn gemv2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, 
             let x = acts_at(unit);
             for (var r = 0u; r < ROWS; r++) {
                 let row = min(run_row(first, thread) + r, rows - 1u);
-                sums[r] += vec2f(dot_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), x, unit),
-                                 dot_FORMAT(load_FORMAT_PAIR(pair + row * pieces, unit, units), x, unit));
+                var w = now[r];
+                var w2 = now2[r];
+                if (turn > 0u) {
+                    w = load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units);
+                    w2 = load_FORMAT_PAIR(pair + row * pieces, unit, units);
+                }
+                sums[r] += vec2f(dot_FORMAT(w, x, unit), dot_FORMAT(w2, x, unit));
             }
+        }
+        if (first + rows_first(groups) < rows) {
+            now = rows_ahead_FORMAT_WEIGHTS(matrix, rows, cols, first + rows_first(groups), thread);
+            now2 = rows_ahead_FORMAT_PAIR(pair, rows, cols, first + rows_first(groups), thread);
         }
         runs_store2_SINK(sums, first, rows, thread);
     }
@@ -128,11 +159,11 @@ fn dot_floats_FORMAT(u: unit_FORMAT, unit: u32) -> f32 {
     }
     return sum;
 }
-fn gemvf_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
+fn gemvf_FORMAT_WEIGHTS_SINK(ahead: array<unit_FORMAT, ROWS>, matrix: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
     let units = (cols + 63u) / 64u;
     let pieces = row_pieces_FORMAT(units);
-    let each = THREADS / LANES * ROWS;
-    for (var first = group * each; first < rows; first += groups * each) {
+    var now = ahead;
+    for (var first = rows_first(group); first < rows; first += rows_first(groups)) {
         var sums: array<f32, ROWS>;
         for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }
         for (var turn = 0u; turn < GEMV_TURNS * (64u / UNIT_COLS_FORMAT); turn++) {
@@ -140,17 +171,24 @@ fn gemvf_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, group: u32, grou
             if (RAGGED && unit >= units * (64u / UNIT_COLS_FORMAT)) { continue; }
             for (var r = 0u; r < ROWS; r++) {
                 let row = min(run_row(first, thread) + r, rows - 1u);
-                sums[r] += dot_floats_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), unit);
+                var w = now[r];
+                if (turn > 0u) { w = load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units); }
+                sums[r] += dot_floats_FORMAT(w, unit);
             }
+        }
+        if (first + rows_first(groups) < rows) {
+            now = rows_ahead_FORMAT_WEIGHTS(matrix, rows, cols, first + rows_first(groups), thread);
         }
         runs_store_SINK(sums, first, rows, thread);
     }
 }
-fn gemvf2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, group: u32, groups: u32, thread: u32) {
+fn gemvf2_FORMAT_WEIGHTS_PAIR_SINK(ahead: array<unit_FORMAT, ROWS>, of_pair: array<unit_FORMAT, ROWS>, matrix: u32, pair: u32, rows: u32,
+                                    cols: u32, group: u32, groups: u32, thread: u32) {
     let units = (cols + 63u) / 64u;
     let pieces = row_pieces_FORMAT(units);
-    let each = THREADS / LANES * ROWS;
-    for (var first = group * each; first < rows; first += groups * each) {
+    var now = ahead;
+    var now2 = of_pair;
+    for (var first = rows_first(group); first < rows; first += rows_first(groups)) {
         var sums: array<vec2f, ROWS>;
         for (var r = 0u; r < ROWS; r++) { sums[r] = vec2f(0.0); }
         for (var turn = 0u; turn < GEMV_TURNS * (64u / UNIT_COLS_FORMAT); turn++) {
@@ -158,9 +196,18 @@ fn gemvf2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32,
             if (RAGGED && unit >= units * (64u / UNIT_COLS_FORMAT)) { continue; }
             for (var r = 0u; r < ROWS; r++) {
                 let row = min(run_row(first, thread) + r, rows - 1u);
-                sums[r] += vec2f(dot_floats_FORMAT(load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units), unit),
-                                 dot_floats_FORMAT(load_FORMAT_PAIR(pair + row * pieces, unit, units), unit));
+                var w = now[r];
+                var w2 = now2[r];
+                if (turn > 0u) {
+                    w = load_FORMAT_WEIGHTS(matrix + row * pieces, unit, units);
+                    w2 = load_FORMAT_PAIR(pair + row * pieces, unit, units);
+                }
+                sums[r] += vec2f(dot_floats_FORMAT(w, unit), dot_floats_FORMAT(w2, unit));
             }
+        }
+        if (first + rows_first(groups) < rows) {
+            now = rows_ahead_FORMAT_WEIGHTS(matrix, rows, cols, first + rows_first(groups), thread);
+            now2 = rows_ahead_FORMAT_PAIR(pair, rows, cols, first + rows_first(groups), thread);
         }
         runs_store2_SINK(sums, first, rows, thread);
     }

@@ -36,31 +36,44 @@ var<workgroup> head_values: array<f32, HEADS_EACH * HEAD_DIM>;
 /* What kv.wgsl stores. */
 fn stored(i: u32) -> f32 { return head_values[i]; }
 
+/* Invocations of a head, and the pairs that each has of it. */
+const HEAD_LANES = THREADS / HEADS_EACH;
+const HEAD_PAIRS = (HEAD_DIM / 2u + HEAD_LANES - 1u) / HEAD_LANES;
+
 /* The head at word `source` of the arena, normed where norm is a piece, rotated where r.n_rot is not 0, into head_values from `to` on.
- * there: is there such a head?  Every invocation has pairs of its own. */
+ * there: is there such a head?  Every invocation has pairs of its own; all that they need is read before the first is waited for. */
 fn head_take(source: u32, there: bool, norm: u32, eps: f32, r: rotation, position: u32, normed: bool, to: u32, thread: u32) {
-    let lanes = THREADS / HEADS_EACH;
-    let lane = thread % lanes;
+    let lane = thread % HEAD_LANES;
+    var values: array<vec2f, HEAD_PAIRS>;
+    var weights: array<vec2f, HEAD_PAIRS>;
+    var turns: array<vec2f, HEAD_PAIRS>;
     var squares = 0.0;
-    for (var i = lane; there && i < HEAD_DIM / 2u; i += lanes) {
-        let d = pair_dimensions(r, i);
-        let x = vec2f(arena_f32(source + d.x), arena_f32(source + d.y));
-        squares += dot(x, x);
-        head_values[to + d.x] = x.x;
-        head_values[to + d.y] = x.y;
-    }
-    var factor = 1.0;
-    if (normed) { factor = inverseSqrt(lanes_sum(squares, lanes, thread) / f32(HEAD_DIM) + eps); }
-    for (var i = lane; there && i < HEAD_DIM / 2u; i += lanes) {
-        let d = pair_dimensions(r, i);
-        var x = vec2f(head_values[to + d.x], head_values[to + d.y]);
-        if (norm != NO_VECTOR) { x *= factor * vec2f(vector_f32(norm, d.x), vector_f32(norm, d.y)); }
-        if (i < r.n_rot / 2u) {
-            let turn = rotation_of(r, position, i);
-            x = vec2f(x.x * turn.x - x.y * turn.y, x.x * turn.y + x.y * turn.x);
+    for (var j = 0u; j < HEAD_PAIRS; j++) {
+        let i = j * HEAD_LANES + lane;
+        values[j] = vec2f(0.0);
+        weights[j] = vec2f(1.0);
+        turns[j] = vec2f(1.0, 0.0);
+        if (there && i < HEAD_DIM / 2u) {
+            let d = pair_dimensions(r, i);
+            values[j] = vec2f(arena_f32(source + d.x), arena_f32(source + d.y));
+            if (norm != NO_VECTOR) { weights[j] = vec2f(vector_f32(norm, d.x), vector_f32(norm, d.y)); }
+            if (i < r.n_rot / 2u) { turns[j] = rotation_of(r, position, i); }
         }
-        head_values[to + d.x] = x.x;
-        head_values[to + d.y] = x.y;
+    }
+    for (var j = 0u; j < HEAD_PAIRS; j++) { squares += dot(values[j], values[j]); }
+    var factor = 1.0;
+    if (normed) {
+        let own = inverseSqrt(lanes_sum(squares, HEAD_LANES, thread) / f32(HEAD_DIM) + eps);
+        if (norm != NO_VECTOR) { factor = own; }
+    }
+    for (var j = 0u; j < HEAD_PAIRS; j++) {
+        let i = j * HEAD_LANES + lane;
+        let d = pair_dimensions(r, i);
+        let x = values[j] * (factor * weights[j]);
+        if (there && i < HEAD_DIM / 2u) {
+            head_values[to + d.x] = x.x * turns[j].x - x.y * turns[j].y;
+            head_values[to + d.y] = x.x * turns[j].y + x.y * turns[j].x;
+        }
     }
     workgroupBarrier();
 }
@@ -71,8 +84,7 @@ fn head_take(source: u32, there: bool, norm: u32, eps: f32, r: rotation, positio
 fn heads_finish_KV_STATE(q: u32, k: u32, v: u32, q_norm: u32, k_norm: u32, eps: f32, r: rotation, k_plane: kv_plane, v_plane: kv_plane,
                          n_head: u32, position: u32, ring: u32, group: u32, thread: u32) {
     let n_head_kv = k_plane.heads;
-    let lanes = THREADS / HEADS_EACH;
-    let item = group * HEADS_EACH + thread / lanes;
+    let item = group * HEADS_EACH + thread / HEAD_LANES;
     let is_q = item < n_head;
     let is_k = !is_q && item < n_head + n_head_kv;
     let is_v = !is_q && !is_k && item < n_head + 2u * n_head_kv;
@@ -81,41 +93,39 @@ fn heads_finish_KV_STATE(q: u32, k: u32, v: u32, q_norm: u32, k_norm: u32, eps: 
     var turns = r;
     turns.n_rot = select(r.n_rot, 0u, is_v);
     let norm = select(select(NO_VECTOR, k_norm, is_k), q_norm, is_q);
-    let to = thread / lanes * HEAD_DIM;
+    let to = thread / HEAD_LANES * HEAD_DIM;
     head_take(source, is_q || is_k || is_v, norm, eps, turns, position, q_norm != NO_VECTOR || k_norm != NO_VECTOR, to, thread);
     if (is_q) {
-        for (var c = thread % lanes; c < HEAD_DIM; c += lanes) { arena[source + c] = bitcast<u32>(head_values[to + c]); }
+        for (var c = thread % HEAD_LANES; c < HEAD_DIM; c += HEAD_LANES) { arena[source + c] = bitcast<u32>(head_values[to + c]); }
     } else if (is_k) {
-        for (var c = 4u * (thread % lanes); c < HEAD_DIM; c += 4u * lanes) {
+        for (var c = 4u * (thread % HEAD_LANES); c < HEAD_DIM; c += 4u * HEAD_LANES) {
             kv_store_KV_STATE(k_plane, head, kv_row(position, ring), c, to);
         }
     } else if (is_v) {
-        for (var c = 4u * (thread % lanes); c < HEAD_DIM; c += 4u * lanes) {
+        for (var c = 4u * (thread % HEAD_LANES); c < HEAD_DIM; c += 4u * HEAD_LANES) {
             kv_store_KV_STATE(v_plane, head, kv_row(position, ring), c, to);
         }
     }
 }
 /* heads heads of a token normed and rotated in place.  Groups of a token: heads / HEADS_EACH, rounded up. */
 fn heads_turn(x: u32, norm: u32, eps: f32, r: rotation, heads: u32, position: u32, group: u32, thread: u32) {
-    let lanes = THREADS / HEADS_EACH;
-    let item = group * HEADS_EACH + thread / lanes;
-    let to = thread / lanes * HEAD_DIM;
+    let item = group * HEADS_EACH + thread / HEAD_LANES;
+    let to = thread / HEAD_LANES * HEAD_DIM;
     head_take(x + item * HEAD_DIM, item < heads, norm, eps, r, position, norm != NO_VECTOR, to, thread);
-    for (var c = thread % lanes; item < heads && c < HEAD_DIM; c += lanes) {
+    for (var c = thread % HEAD_LANES; item < heads && c < HEAD_DIM; c += HEAD_LANES) {
         arena[x + item * HEAD_DIM + c] = bitcast<u32>(head_values[to + c]);
     }
 }
 /* The heads of k or v of a token, as they are, into a plane of heads of HEAD_DIM.  Groups of a token: plane.heads / HEADS_EACH, rounded
  * up. */
 fn heads_store_KV_STATE(x: u32, plane: kv_plane, position: u32, ring: u32, group: u32, thread: u32) {
-    let lanes = THREADS / HEADS_EACH;
-    let item = group * HEADS_EACH + thread / lanes;
-    let to = thread / lanes * HEAD_DIM;
-    for (var c = thread % lanes; item < plane.heads && c < HEAD_DIM; c += lanes) {
+    let item = group * HEADS_EACH + thread / HEAD_LANES;
+    let to = thread / HEAD_LANES * HEAD_DIM;
+    for (var c = thread % HEAD_LANES; item < plane.heads && c < HEAD_DIM; c += HEAD_LANES) {
         head_values[to + c] = arena_f32(x + item * HEAD_DIM + c);
     }
     workgroupBarrier();
-    for (var c = 4u * (thread % lanes); item < plane.heads && c < HEAD_DIM; c += 4u * lanes) {
+    for (var c = 4u * (thread % HEAD_LANES); item < plane.heads && c < HEAD_DIM; c += 4u * HEAD_LANES) {
         kv_store_KV_STATE(plane, item, kv_row(position, ring), c, to);
     }
 }

@@ -30,7 +30,7 @@
 #define ATTENTION_ROWS(heads, heads_kv, head_dim) \
     ((heads_kv) * ATTENTION_CUTS(heads, heads_kv, head_dim) * ATTENTION_HEADS(heads, heads_kv, head_dim))
 /* Heads that it takes in at a time; contexts that one split has alone. */
-#define ATTENTION_HEADS_EACH 4u
+#define ATTENTION_HEADS_EACH(head_dim) ((head_dim) > 128u ? 4u : 8u)
 #define ATTENTION_ALONE 256u
 /* attention_chunk.wgsl: rows of a workgroup, a token and head each; threads; workgroups that share a KV head's heads of a token. */
 #define CHUNK_ROWS(head_dim) ((head_dim) > 128u ? 32u : 64u)

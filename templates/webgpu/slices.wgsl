@@ -9,7 +9,8 @@
  *     let expert = slice_expert(CHOICE, USED, slice, thread);     of all matrices of a stack: slice itself
  *     slice_first = slice * ROWS_EACH;
  *     acts_of_row(INPUT + slice * COLS, COLS, thread);            of an input that slices share: INPUT
- *     gemv_FORMAT_WEIGHTS_SINK(MATRIX + expert * slice_pieces_FORMAT(ROWS_EACH, COLS), ROWS_EACH, COLS, id.x, GROUPS, thread);
+ *     let at = MATRIX + expert * slice_pieces_FORMAT(ROWS_EACH, COLS);
+ *     gemv_FORMAT_WEIGHTS_SINK(AHEAD, at, ROWS_EACH, COLS, id.x, GROUPS, thread);
  * and what stores row `row` of the matrix adds slice_first to it, which makes it a row of all slices.
  *
  * The module has

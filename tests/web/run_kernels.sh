@@ -41,13 +41,13 @@ refuse "a folder without tests" 1 "--kernel-tests" "$node" "$tmp/plain/run.js" -
 
 # ---- wrong kernels ----
 mkdir -p "$tmp/wrong/webgpu"
-sed 's/x\.x \* turn\.x - x\.y \* turn\.y/x.x * turn.x + x.y * turn.y/' "$here/../../templates/webgpu/heads.wgsl" > "$tmp/wrong/webgpu/heads.wgsl"
+sed 's/x\.x \* turns\[j\]\.x - x\.y/x.x * turns[j].x + x.y/' "$here/../../templates/webgpu/heads.wgsl" > "$tmp/wrong/webgpu/heads.wgsl"
 ! cmp -s "$tmp/wrong/webgpu/heads.wgsl" "$here/../../templates/webgpu/heads.wgsl" || bad "the template is as it was"
 check "another rotation: build" 0 "$forgec" build "$llama" -q -t webgpu --kernel-tests --ctx 256 --templates "$tmp/wrong" -o "$tmp/turned"
 some turned
 check "another rotation" 1 "$node" "$tmp/turned/run.js" --test-kernels
 row heads FAIL; row attn_qkv pass; row embed pass; row attention_token FAIL; out_has "no test reaches it"
-sed 's/^    let lanes = THREADS \/ HEADS_EACH;/    let lanes: u32 = 1.5;/' "$here/../../templates/webgpu/heads.wgsl" > "$tmp/wrong/webgpu/heads.wgsl"
+sed 's/^const HEAD_LANES = THREADS \/ HEADS_EACH;/const HEAD_LANES: u32 = 1.5;/' "$here/../../templates/webgpu/heads.wgsl" > "$tmp/wrong/webgpu/heads.wgsl"
 check "no WGSL: build" 0 "$forgec" build "$llama" -q -t webgpu --kernel-tests --ctx 256 --templates "$tmp/wrong" -o "$tmp/broken"
 some broken
 check "no WGSL" 1 "$node" "$tmp/broken/run.js" --test-kernels

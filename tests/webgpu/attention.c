@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_CTX = 384, TOKENS = 28, THREADS = 128, EACH = 4, BLOCK = 16, GAP = 64, POISON_WORD = 0x7fc5a5a5, HEAD_DIM_MOST = 576 };
+enum { N_CTX = 384, TOKENS = 28, THREADS = 128, BLOCK = 16, GAP = 64, POISON_WORD = 0x7fc5a5a5, HEAD_DIM_MOST = 576 };
 enum kind { F16, F32, Q8_0 };
 enum way { DECODE = 1, PREFILL = 2, STEPS = 4, WHOLE = 8 };
 static const char *const kind_name[] = { "f16", "f32", "q8_0" };
@@ -291,7 +291,7 @@ static const char *constants(void)
     const struct config *c = on.c;
     struct text t = { .arena = on.arena };
     const struct { const char *name; uint32_t value; } numbers[] = {
-        { "THREADS", THREADS }, { "HEADS_EACH", EACH }, { "HEAD_DIM", c->head_dim }, { "HEADS", c->heads },
+        { "THREADS", THREADS }, { "HEADS_EACH", ATTENTION_HEADS_EACH(c->head_dim) }, { "HEAD_DIM", c->head_dim }, { "HEADS", c->heads },
         { "ATTENTION_ALONE", ATTENTION_ALONE },
         { "CHUNK_ROWS", c->head_dim > 128 ? 32 : 64 }, { "N_HEAD", c->n_head }, { "N_GROUP", c->n_group }, { "N_CTX", N_CTX },
         { "TOKENS", TOKENS }, { "WINDOW", c->window }, { "RING", c->ring }, { "SPLITS", c->splits }, { "SINKS", on.sinks },
@@ -337,8 +337,8 @@ static void config_write(struct text *list, const char *folder)
                 c->sinks ? ", sinks" : "", c->causal ? "" : ", all of the step");
     text_printf(list, "  \"kind\": \"%s\", \"head_dim\": %u, \"n_head\": %u, \"n_group\": %u, \"group\": %u, \"heads\": %u, \"each\": %u, "
                 "\"rows\": %u, \"splits\": %u, \"causal\": %s, \"ways\": [%u, %u, %u, %u],\n", kind_name[c->kind], c->head_dim, c->n_head,
-                c->n_group, group, c->heads, EACH, c->head_dim > 128 ? 32u : 64u, c->splits, c->causal ? "true" : "false",
-                c->ways & DECODE, c->ways & PREFILL, c->ways & STEPS, c->ways & WHOLE);
+                c->n_group, group, c->heads, ATTENTION_HEADS_EACH(c->head_dim), c->head_dim > 128 ? 32u : 64u, c->splits,
+                c->causal ? "true" : "false", c->ways & DECODE, c->ways & PREFILL, c->ways & STEPS, c->ways & WHOLE);
     text_printf(list, "  \"out_decode\": %u, \"out_chunk\": %u, \"out_steps\": %u, \"gaps\": [", on.out_decode, on.out_chunk, on.out_steps);
     const uint32_t behind[] = { on.stride, on.out_decode, on.out_chunk, on.out_steps, on.parts, on.ml, on.scores, on.arena_words };
     for (uint32_t i = 0; i < COUNT_OF(behind); i++) text_printf(list, "%s[%u, %u]", i ? ", " : "", behind[i] - GAP, behind[i]);

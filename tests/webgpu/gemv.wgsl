@@ -40,6 +40,10 @@ fn floats_begin(m: matvec, thread: u32) {
 /* Where the lower rows begin. */
 fn lower_FORMAT(m: matvec) -> u32 { return m.matrix + m.rows / 2u * row_pieces_FORMAT((m.cols + 63u) / 64u); }
 
+fn ahead_FORMAT(matrix: u32, rows: u32, m: matvec, group: u32, thread: u32) -> array<unit_FORMAT, ROWS> {
+    return rows_ahead_FORMAT_WEIGHTS(matrix, rows, m.cols, rows_first(group), thread);
+}
+
 fn floats_at(quad: u32) -> vec4f { return acts_floats[quad]; }
 
 @compute @workgroup_size(THREADS)
@@ -47,7 +51,7 @@ fn gemv_of_acts(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_inde
     let m = matvecs[id.x];
     if (id.y >= m.groups) { return; }
     acts_begin(m, thread);
-    gemv_FORMAT_WEIGHTS_row(m.matrix, m.rows, m.cols, id.y, m.groups, thread);
+    gemv_FORMAT_WEIGHTS_row(ahead_FORMAT(m.matrix, m.rows, m, id.y, thread), m.matrix, m.rows, m.cols, id.y, m.groups, thread);
 }
 
 @compute @workgroup_size(THREADS)
@@ -55,7 +59,9 @@ fn gemv2_of_acts(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_ind
     let m = matvecs[id.x];
     if (id.y >= m.groups) { return; }
     acts_begin(m, thread);
-    gemv2_FORMAT_WEIGHTS_PAIR_pair(m.matrix, lower_FORMAT(m), m.rows - m.rows / 2u, m.cols, id.y, m.groups, thread);
+    gemv2_FORMAT_WEIGHTS_PAIR_pair(ahead_FORMAT(m.matrix, m.rows - m.rows / 2u, m, id.y, thread),
+        rows_ahead_FORMAT_PAIR(lower_FORMAT(m), m.rows - m.rows / 2u, m.cols, rows_first(id.y), thread),
+        m.matrix, lower_FORMAT(m), m.rows - m.rows / 2u, m.cols, id.y, m.groups, thread);
 }
 
 @compute @workgroup_size(THREADS)
@@ -63,7 +69,7 @@ fn gemv_of_floats(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_in
     let m = matvecs[id.x];
     if (id.y >= m.groups) { return; }
     floats_begin(m, thread);
-    gemvf_FORMAT_WEIGHTS_row(m.matrix, m.rows, m.cols, id.y, m.groups, thread);
+    gemvf_FORMAT_WEIGHTS_row(ahead_FORMAT(m.matrix, m.rows, m, id.y, thread), m.matrix, m.rows, m.cols, id.y, m.groups, thread);
 }
 
 @compute @workgroup_size(THREADS)
@@ -71,5 +77,7 @@ fn gemv2_of_floats(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_i
     let m = matvecs[id.x];
     if (id.y >= m.groups) { return; }
     floats_begin(m, thread);
-    gemvf2_FORMAT_WEIGHTS_PAIR_pair(m.matrix, lower_FORMAT(m), m.rows - m.rows / 2u, m.cols, id.y, m.groups, thread);
+    gemvf2_FORMAT_WEIGHTS_PAIR_pair(ahead_FORMAT(m.matrix, m.rows - m.rows / 2u, m, id.y, thread),
+        rows_ahead_FORMAT_PAIR(lower_FORMAT(m), m.rows - m.rows / 2u, m.cols, rows_first(id.y), thread),
+        m.matrix, lower_FORMAT(m), m.rows - m.rows / 2u, m.cols, id.y, m.groups, thread);
 }

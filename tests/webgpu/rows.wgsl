@@ -115,12 +115,15 @@ fn slice_at(id: vec3u, thread: u32) -> slice {
     slice_first = id.y * arg(7u);
     return slice(expert * slice_pieces_FORMAT(arg(7u), arg(8u)), (expert < arg(11u)) == (id.z == 0u));
 }
+fn ahead_FORMAT(matrix: u32, group: u32, thread: u32) -> array<unit_FORMAT, ROWS> {
+    return rows_ahead_FORMAT_WEIGHTS(matrix, arg(7u), arg(8u), rows_first(group), thread);
+}
 @compute @workgroup_size(THREADS)
 fn slices(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let s = slice_at(id, thread);
     if (!s.here) { return; }
     acts_of_row(arg(4u) + id.y * arg(5u), arg(8u), thread);
-    gemv_FORMAT_WEIGHTS_SINK(arg(6u) + s.at, arg(7u), arg(8u), id.x, arg(9u), thread);
+    gemv_FORMAT_WEIGHTS_SINK(ahead_FORMAT(arg(6u) + s.at, id.x, thread), arg(6u) + s.at, arg(7u), arg(8u), id.x, arg(9u), thread);
 }
 fn store_put(row: u32, y: f32) { arena_put(arg(0u) + slice_first + row, y); }
 @compute @workgroup_size(THREADS)
@@ -128,7 +131,8 @@ fn slices2(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) th
     let s = slice_at(id, thread);
     if (!s.here) { return; }
     acts_of_row(arg(4u) + id.y * arg(5u), arg(8u), thread);
-    gemv2_FORMAT_WEIGHTS_WEIGHTS_SINK(arg(6u) + s.at, arg(12u) + s.at, arg(7u), arg(8u), id.x, arg(9u), thread);
+    gemv2_FORMAT_WEIGHTS_WEIGHTS_SINK(ahead_FORMAT(arg(6u) + s.at, id.x, thread), ahead_FORMAT(arg(12u) + s.at, id.x, thread),
+                                      arg(6u) + s.at, arg(12u) + s.at, arg(7u), arg(8u), id.x, arg(9u), thread);
 }
 fn store_both(row: u32, gate: f32, up: f32) { arena_put(arg(0u) + slice_first + row, gate - 2.0 * up); }
 /* 2: choice; 3: used; 4: x; 5: rows; 6: what is picked; 7: its stride; 8: picked_row of the experts' rows instead of the sum. */
