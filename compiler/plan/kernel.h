@@ -73,6 +73,8 @@ struct launch {
     bool        logits;                   /* GPU: and their logits are written, as many rows at a time as the arena has */
     uint32_t    most;                     /* WebGPU: only in steps of so many rows at most; 0: in all */
     uint32_t    past;                     /* WebGPU: only behind so many tokens at least */
+    uint32_t    exchanges;                /* GPU: between those that share the model, by the step's launches before it */
+    bool        exchanging;               /* GPU: it gives or takes one */
     uint64_t    state;                    /* offset in the state memory */
     uint64_t    weights[FORGE_MAX_WEIGHTS];
     const char *symbols[FORGE_MAX_WEIGHTS];      /* what the emitted source calls them: "W_ATTN_Q" */

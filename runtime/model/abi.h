@@ -115,6 +115,9 @@ struct forge_gpu_launch {
                                                   * others of the same work have the rest */
     uint32_t    cluster;                         /* > 1: so many groups, neighbours in x, run together and reach each other's LDS (CUDA
                                                   * only); grid_x: a multiple */
+    uint32_t    exchanges;                       /* between GPUs that share a model: made by the step's launches before it, all of these
+                                                  * counted */
+    uint32_t    exchanging;                      /* 1: it gives, or takes, one more; who gives and who takes have the same number */
     uint64_t    state;                           /* byte offset of the state it uses */
     uint64_t    weight[FORGE_GPU_MAX_WEIGHTS];   /* byte offsets of its tensors in the weight image */
     struct forge_cost cost;
@@ -147,6 +150,10 @@ struct forge_gpu {
     uint64_t       logits_offset;                /* arena: [logits_rows][n_vocab] f32, as args.logits */
     uint32_t       logits_rows;                  /* >= 1; of a step with more of them the launches that write logits run several times */
     uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */
+    uint32_t       n_ranks;                      /* GPUs that share the model and run the same steps side by side; 0: this one alone */
+    const struct forge_program *const *ranks;    /* [n_ranks] the program of each, [0] this one; of the others only code, launches, sizes,
+                                                  * and where their weights are matter */
+    uint64_t       exchange_bytes;               /* of each of them, that the others store into: zero before the first launch */
 };
 
 /* A tensor of the weight image; name: as in the GGUF. */

@@ -6,6 +6,7 @@
 enum {
     FORGE_GPU_MAX_WEIGHTS = 12,                  /* tensors one launch may read */
     FORGE_GPU_MAX_APART = 8,                     /* sequences of a step */
+    FORGE_GPU_MAX_RANKS = 8,                     /* GPUs that share a model */
 };
 
 /* A sequence of a step of several: its state, from args.state on; tokens before this step, and its token of it. */
@@ -22,6 +23,10 @@ struct forge_kernel_args {
     uint32_t           mark;                     /* number of the launch: names the kernel after a fault */
     uint32_t           first;                    /* 1: tail launch: only the last n_logits tokens matter (first_token) */
     uint64_t           weight[FORGE_GPU_MAX_WEIGHTS];
+    /* of GPUs that share a model (templates/gpu/exchange.h) */
+    uint8_t           *exchange[FORGE_GPU_MAX_RANKS];      /* of each, as this one reaches it: memory that all of them store into */
+    uint32_t           rank;                     /* this one's number */
+    uint32_t           exchanges;                /* that the step's launches before this one have made */
 };
 
 /* What changes from step to step; one of these in device memory, 64-byte aligned.  The host writes it before a prefill step and before a
@@ -52,6 +57,8 @@ struct forge_gpu_step {
     int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
     uint32_t apart;                              /* 1: its tokens are of as many sequences: each has an entry of rows */
     uint32_t n_draws;                            /* draws side by side, of which this is one: n_drawn goes on by so many */
+    uint32_t exchanged;                          /* GPUs that share a model: exchanges since the start, from 1; a draw adds */
+    uint32_t exchanges;                          /* those that a step of decode makes */
     uint64_t random[4];                          /* xoshiro256** */
     struct forge_gpu_row rows[FORGE_GPU_MAX_APART];
     struct { int32_t id; float bias; } biases[256];

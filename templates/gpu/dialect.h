@@ -36,6 +36,8 @@
  *   store_host_u32              to memory of the host, without waiting until it has arrived
  *   load_shared_f32, store_shared_f32         data that other groups of the same launch wrote: past the caches that are not coherent
  *   stores_done                 this thread's stores are where a counter_add() that follows makes them seen
+ *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it
+ *   poll_pause                  between two looks at what another GPU will store
  *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
  *   acquire                     what others released is seen
  *   lane_get_u32(x, lane), lane_xor_u32(x, mask), lane_other_u32(x, mask)

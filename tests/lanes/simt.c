@@ -4,6 +4,7 @@
 #endif
 #include "simt.h"
 #include <stdbool.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,9 +70,10 @@ static void wait_in(enum state state)
     yield(l);
 }
 
-void simt_barrier(void), simt_cluster_barrier(void);
+void simt_barrier(void), simt_cluster_barrier(void), simt_pause(void);
 void simt_barrier(void) { wait_in(AT_BARRIER); }
 void simt_cluster_barrier(void) { wait_in(AT_CLUSTER); }
+void simt_pause(void) { sched_yield(); }
 
 /* Two areas take turns: a lane can be one operation ahead of a lane that still reads. */
 const void *simt_share(const void *mine, uint32_t bytes);

@@ -83,6 +83,12 @@ DEVICE void store_shared_f32(float *p, float x)
 {
     __hip_atomic_store((GLOBAL uint32_t *)p, __builtin_bit_cast(uint32_t, x), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
+DEVICE void store_peer(void *p, uint64_t x) { __hip_atomic_store((GLOBAL uint64_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM); }
+DEVICE uint64_t load_peer(const void *p)
+{
+    return __hip_atomic_load((const GLOBAL uint64_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+DEVICE void poll_pause(void) { __builtin_amdgcn_s_sleep(1); }
 DEVICE uint32_t counter_add(uint32_t *counter)
 {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");

@@ -152,6 +152,14 @@ DEVICE float load_shared_f32(const float *p)
     return x;
 }
 DEVICE void store_shared_f32(float *p, float x) { asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" :: "l"(p), "f"(x) : "memory"); }
+DEVICE void store_peer(void *p, uint64_t x) { asm volatile("st.relaxed.sys.global.u64 [%0], %1;" :: "l"(p), "l"(x) : "memory"); }
+DEVICE uint64_t load_peer(const void *p)
+{
+    uint64_t x;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory");
+    return x;
+}
+DEVICE void poll_pause(void) { }
 DEVICE uint32_t counter_add(uint32_t *counter)
 {
     uint32_t old;

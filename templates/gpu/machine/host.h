@@ -25,6 +25,7 @@ uint32_t simt_cluster_rank(void);
 uint8_t *simt_lds(uint32_t rank);
 void simt_barrier(void);
 void simt_cluster_barrier(void);
+void simt_pause(void);                           /* another GPU's turn */
 /* A wave's lanes give `bytes` each: [WAVE][bytes], valid until the next call. */
 const void *simt_share(const void *mine, uint32_t bytes);
 
@@ -75,6 +76,9 @@ DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uin
 DEVICE void store_host_u32(uint32_t *p, uint32_t x) { *(volatile uint32_t *)p = x; }
 DEVICE float load_shared_f32(const float *p) { return *p; }
 DEVICE void store_shared_f32(float *p, float x) { *p = x; }
+DEVICE void store_peer(void *p, uint64_t x) { __atomic_store_n((uint64_t *)p, x, __ATOMIC_RELAXED); }
+DEVICE uint64_t load_peer(const void *p) { return __atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED); }
+DEVICE void poll_pause(void) { simt_pause(); }
 DEVICE uint32_t counter_add(uint32_t *counter) { return (*counter)++; }
 DEVICE void stores_done(void) { }
 DEVICE void acquire(void) { }

@@ -1,0 +1,52 @@
+/* exchange.h -- values that GPUs which share a model give each other in the middle of a step.  Each has memory that all of them store into
+ * (args.exchange).  There is no flag and no barrier: a value and the number of the exchange, its tag, are one store of 8 bytes, and who
+ * reads looks again until the tag is the one it waits for.
+ *
+ * Exchanges take two halves of the memory in turns.  That is enough: a GPU gives values of exchange n + 2 only behind all that it took of
+ * n + 1, which the others have given only behind all that they took of n.
+ *
+ * The sum is taken in the order of the ranks, so that all GPUs get the same bits.  (Low-latency protocol: NCCL's "LL", Hu et al. 2025,
+ * arXiv:2507.04786, section IV)
+ *
+ * The source has RANKS, how many GPUs there are; half: bytes of a half; most: rows of an exchange at most; cols: of a row. */
+#ifndef FORGE_EXCHANGE_H
+#define FORGE_EXCHANGE_H
+#include "launch.h"
+
+DEVICE uint32_t exchange_tag(const struct forge_kernel_args a) { return uniform(a.step->exchanged) + a.exchanges; }
+
+/* Where the value of a rank for column c of row t lies, in the memory of any GPU. */
+DEVICE uint64_t exchange_at(const uint32_t tag, const uint64_t half, const uint32_t most, const uint32_t cols, uint32_t rank, uint32_t t,
+                            uint32_t c)
+{
+    return tag % 2 * half + 8 * (((uint64_t)rank * most + t) * cols + c);
+}
+/* One value for all GPUs, this one too. */
+DEVICE void exchange_give(const struct forge_kernel_args a, const uint64_t half, const uint32_t most, const uint32_t cols, uint32_t t,
+                          uint32_t c, float y)
+{
+    const uint32_t tag = exchange_tag(a);
+    const uint64_t at = exchange_at(tag, half, most, cols, a.rank, t, c), x = (uint64_t)tag << 32 | bits_of_f32(y);
+    for (uint32_t rank = 0; rank < RANKS; rank++) store_peer(a.exchange[rank] + at, x);
+}
+/* The value that a rank gave, as soon as it is there. */
+DEVICE float exchange_value(const struct forge_kernel_args a, const uint32_t tag, uint64_t at)
+{
+    const uint8_t *p = a.exchange[a.rank] + at;
+    uint64_t x = load_peer(p);
+    while ((uint32_t)(x >> 32) != tag) {
+        poll_pause();
+        x = load_peer(p);
+    }
+    return f32_of_bits((uint32_t)x);
+}
+/* Of column c of row t the sum over all ranks. */
+DEVICE float exchange_sum(const struct forge_kernel_args a, const uint64_t half, const uint32_t most, const uint32_t cols, uint32_t t,
+                          uint32_t c)
+{
+    const uint32_t tag = exchange_tag(a);
+    float sum = 0.0f;
+    for (uint32_t rank = 0; rank < RANKS; rank++) sum += exchange_value(a, tag, exchange_at(tag, half, most, cols, rank, t, c));
+    return sum;
+}
+#endif
