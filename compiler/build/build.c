@@ -12,6 +12,7 @@
 #include "compiler/web/tests.h"
 #include "image.h"
 #include "issues.h"
+#include "compiler/plan/share.h"
 #include "compiler/plan/text.h"
 #include "compiler/plan/tuned.h"
 #include "compiler/product/library.h"
@@ -29,8 +30,11 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { MOST_TARGETS = 8 };           /* programs, those of GPUs that share the model counted one by one */
+
 struct target {                     /* one program of the product */
     struct profile   *profile;
+    uint32_t          rank, code_rank;        /* of GPUs that share the model: which, and whose code it runs (emit_options) */
     struct plan      *plan;
     struct bytes      kernels;      /* the text that clang compiles for the target */
     struct bytes      source;       /* the program: of a CPU that text; of a GPU what tells the launches, once code is known */
@@ -83,8 +87,9 @@ const char *build_options_text(struct arena *a, const struct build_options *o, u
     const char *context = n_ctx ? arena_printf(a, " --ctx %u", n_ctx) : "";
     const char *columns = o->plan.columns ? arena_printf(a, " --columns %u", o->plan.columns) : "";
     const char *spec = o->plan.spec ? arena_printf(a, " --spec %s", spec_kind_name[o->plan.spec]) : "";
-    return arena_printf(a, "--fuse %s%s --kv %s%s%s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv], columns,
-                        spec, o->plan.exact ? " --exact" : "");
+    const char *gpus = o->gpus > 1 ? arena_printf(a, " --gpus %u", o->gpus) : "";
+    return arena_printf(a, "--fuse %s%s --kv %s%s%s%s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv],
+                        columns, spec, gpus, o->plan.exact ? " --exact" : "");
 }
 
 static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
@@ -122,7 +127,7 @@ static const char *user_text(struct arena *a, const struct build_options *o, con
 
 static struct cc_job kernels_job(struct arena *a, const struct build_options *o, const struct target *t)
 {
-    const char *name = kernels_name(a, t->profile);
+    const char *name = !t->rank ? kernels_name(a, t->profile) : arena_printf(a, "rank%u-%s", t->rank, kernels_name(a, t->profile));
     return (struct cc_job){ .name = name, .source = t->kernels, .kind = kernels_kinds[t->profile->kind].cc,
                             .profile = t->profile, .user_text = user_text(a, o, t, name) };
 }
@@ -281,16 +286,29 @@ static uint64_t place_images(struct arena *a, struct image_writer *writer, struc
     return end;
 }
 
+/* Programs of GPUs with equal parts of a model have one code. */
+static void share_code(struct target *targets, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        targets[i].code_rank = targets[i].rank;
+        for (uint32_t k = 0; k < i && targets[i].rank; k++)
+            if (targets[k].code_rank == targets[k].rank && targets[i].kernels.size == targets[k].kernels.size &&
+                !memcmp(targets[i].kernels.data, targets[k].kernels.data, targets[k].kernels.size)) targets[i].code_rank = targets[k].rank;
+    }
+}
+
+static bool has_own_code(const struct target *t) { return t->plan->gpu && t->code_rank == t->rank; }
+
 /* The kernels of GPU programs, then the sources that describe them.  The runtime waits for neither: where there are kernels, it is
  * compiled beside them.  True: it is done. */
 static bool compile_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n,
                             const struct emit_options eo[], struct cc_job *runtime, size_t n_runtime)
 {
+    share_code(targets, n);
     struct cc_job *jobs = arena_array(a, struct cc_job, n + n_runtime);
     size_t n_kernels = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (targets[i].plan->gpu)
-            jobs[n_kernels++] = kernels_job(a, o, &targets[i]);
+        if (has_own_code(&targets[i])) jobs[n_kernels++] = kernels_job(a, o, &targets[i]);
     if (!n_kernels) return false;
     const double since = build_seconds();
     progress(o, arena_printf(a, "compiling kernels for %s", jobs[0].profile->name));
@@ -299,13 +317,16 @@ static bool compile_kernels(struct arena *a, const struct build_options *o, stru
     for (size_t i = 0; i < n_runtime; i++) runtime[i] = jobs[n_kernels + i];
     progress(o, "");
     for (uint32_t i = 0, k = 0; i < n; i++) {
-        if (!targets[i].plan->gpu) continue;
-        targets[i].code = code_with_end(a, jobs[k++].object);
-        if (!o->source) settle_tiles(a, o, tc, &targets[i], &eo[i]);
+        struct target *t = &targets[i];
+        struct emit_options own = eo[i];
+        if (!t->plan->gpu) continue;
+        t->code = has_own_code(t) ? code_with_end(a, jobs[k++].object) : targets[t->code_rank].code;
+        if (!o->source) settle_tiles(a, o, tc, t, &own);
         struct text table = { .arena = a };
-        if (!o->cc.spawn.dry_run) check_kernels(a, o, &targets[i], o->cc.spawn.verbose ? &table : NULL);
+        if (!o->cc.spawn.dry_run) check_kernels(a, o, t, o->cc.spawn.verbose && has_own_code(t) ? &table : NULL);
         if (table.size) fputs(text_str(&table), stderr);
-        targets[i].source = emit_gpu_program(a, targets[i].plan, &eo[i], targets[i].code.size);
+        own.code_rank = t->code_rank;
+        t->source = emit_gpu_program(a, t->plan, &own, t->code.size);
     }
     step(o, "kernels", since);
     return true;
@@ -330,15 +351,18 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     struct cc_job *jobs = cc_runtime_jobs(a, first, (struct cc_parts){ o->has_server, chat.data != NULL }, n + 1, &n_jobs);
     const size_t n_done = compile_kernels(a, o, tc, targets, n, eo, jobs, n_jobs) ? n_jobs : 0;
     double since = build_seconds();
-    const char *symbols[COUNT_OF(o->targets)];
+    const char *symbols[MOST_TARGETS];
+    uint32_t n_programs = 0;
     for (uint32_t i = 0; i < n; i++) {
-        symbols[i] = emit_symbol(a, targets[i].profile);
-        jobs[n_jobs++] = (struct cc_job){ .name = n == 1 ? "model.c" : arena_printf(a, "model-%s.c", targets[i].profile->name),
+        const uint32_t rank = targets[i].rank;
+        if (!rank) symbols[n_programs++] = emit_symbol(a, targets[i].profile, 0);
+        jobs[n_jobs++] = (struct cc_job){ .name = rank ? arena_printf(a, "model-%s-rank%u.c", targets[i].profile->name, rank)
+                                          : n == 1 ? "model.c" : arena_printf(a, "model-%s.c", targets[i].profile->name),
                                           .source = targets[i].source, .kind = targets[i].plan->gpu ? CC_RUNTIME : CC_KERNELS,
                                           .profile = targets[i].profile, .user_text = targets[i].plan->gpu ? NULL
                                           : user_text(a, o, &targets[i], "model.c") };
     }
-    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_programs(a, symbols, n, targets[0].edited), .kind = CC_RUNTIME,
+    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_programs(a, symbols, n_programs, targets[0].edited), .kind = CC_RUNTIME,
                                       .profile = first };
     progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs - n_done, first->name));
     cc_compile(a, tc, jobs + n_done, n_jobs - n_done);
@@ -354,8 +378,8 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
     if (chat.data) objects[n_objects++] = link_data_object(a, first, "forge_chat", chat);
     if (grammar.data) objects[n_objects++] = link_data_object(a, first, "forge_grammar", grammar);
     for (uint32_t i = 0; i < n; i++)
-        if (targets[i].plan->gpu)
-            objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile), targets[i].code);
+        if (has_own_code(&targets[i]))
+            objects[n_objects++] = link_data_object(a, first, emit_code_symbol(a, targets[i].profile, targets[i].rank), targets[i].code);
     const struct link_input input = { .profile = first, .objects = objects, .n_objects = n_objects, .is_static = o->is_static,
                                       .has_server = o->has_server, .weights_bytes = o->weights == WEIGHTS_EMBED ? weights_bytes : 0 };
     struct outset set = { .n = 0 };
@@ -447,6 +471,33 @@ static void check_webgpu(const struct build_options *o, const struct profile *p)
     if (wrong) die("target %s: %s", p->name, wrong);
 }
 
+/* What there is of a model that several GPUs share. */
+static void check_gpus(const struct build_options *o, const struct profile *p)
+{
+    const char *wrong = p->kind != TARGET_GPU ? "shares a model out to GPUs; the target is none" : o->n_targets > 1
+        ? "is for one target at a time" : library_wanted(o) ? "is for programs; a library runs on one GPU" : o->plan.spec
+        ? "and --spec exclude each other: speculation runs on one GPU" : o->source
+        ? "is nothing for forgec cc, whose source is that of one GPU" : NULL;
+    if (wrong) die("--gpus %s", wrong);
+}
+
+/* A program for each of the GPUs that share the model, on one profile. */
+static uint32_t plan_ranks(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
+{
+    struct plan_options options = o->plan;
+    struct profile *p = profile_load_tuned(a, o->targets[0], o->targets_dir, o->tuned_path);
+    check_gpus(o, p);
+    options.ranks = o->gpus;
+    for (uint32_t r = 0; r < o->gpus; r++) {
+        targets[r].profile = p;
+        targets[r].rank = r;
+        targets[r].plan = plan_with(a, o, share_graph(a, graph, r, o->gpus), p, options, read_choices(a, o, p));
+        warn_of_memory(o, targets[r].plan, o->targets[0]);
+    }
+    if (o->is_static) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", p->name);
+    return o->gpus;
+}
+
 /* Profiles and plans; their programs share one executable. */
 static uint32_t plan_targets(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
 {
@@ -473,7 +524,7 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
         if (strcmp(targets[i].profile->elf_machine, targets[0].profile->elf_machine))
             die("targets %s and %s are different machines; one executable holds one", targets[0].profile->name, targets[i].profile->name);
         for (uint32_t k = 0; k < i; k++)
-            if (strcmp(emit_symbol(a, targets[i].profile), emit_symbol(a, targets[k].profile)) == 0)
+            if (strcmp(emit_symbol(a, targets[i].profile, 0), emit_symbol(a, targets[k].profile, 0)) == 0)
                 die("targets %s and %s have the same name; give each once", targets[k].profile->name, targets[i].profile->name);
     }
     const bool many_texts = n > 1 && (o->emit == EMIT_SOURCE || o->emit == EMIT_ASM || o->source);
@@ -505,11 +556,11 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
 }
 
 /* A folder for pages has weights of its own for each of its targets. */
-static void build_web(struct arena *a, const struct build_options *o, struct toolchain *tc, const struct target *targets, uint32_t n,
+static void build_web(struct arena *a, struct toolchain *tc, const struct target *targets, uint32_t n,
                       const struct library_input *common, const char *model_hash, const char *out)
 {
-    struct library_input inputs[COUNT_OF(o->targets)];
-    struct image_writer writers[COUNT_OF(o->targets)];
+    struct library_input inputs[MOST_TARGETS];
+    struct image_writer writers[MOST_TARGETS];
     for (uint32_t i = 0; i < n; i++) {
         struct target one = targets[i];
         writers[i] = (struct image_writer){ .arena = a, .jobs = common->writer->jobs, .progress = common->writer->progress };
@@ -574,8 +625,8 @@ const char *build(struct arena *a, const struct build_options *o)
     struct model *model = build_model(a, o, file);
     struct graph *graph = graph_build(a, model);
     if (o->emit == EMIT_GRAPH) return write_graph(a, o, graph);
-    struct target targets[COUNT_OF(o->targets)] = { { 0 } };
-    const uint32_t n = plan_targets(a, o, graph, targets);
+    struct target targets[MOST_TARGETS] = { { 0 } };
+    const uint32_t n = o->gpus > 1 ? plan_ranks(a, o, graph, targets) : plan_targets(a, o, graph, targets);
     if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
 
     const char *source_suffix = kernels_kinds[targets[0].profile->kind].suffix;
@@ -597,7 +648,7 @@ const char *build(struct arena *a, const struct build_options *o)
     step(o, "hash", since);
     struct toolchain *tc = toolchain_open(a, &o->cc);
     since = build_seconds();
-    struct emit_options eo[COUNT_OF(o->targets)];
+    struct emit_options eo[MOST_TARGETS];
     for (uint32_t i = 0; i < n; i++) {
         const struct kernels_kind *kind = &kernels_kinds[targets[i].profile->kind];
         const bool library = is_library(o, targets[i].profile);
@@ -607,6 +658,7 @@ const char *build(struct arena *a, const struct build_options *o)
                                        .weights_hash = web ? image_hash(a, targets[i].plan, model_hash) : weights_hash,
                                        .has_vocab = vocab.data != NULL, .has_chat = chat.data != NULL && !library,
                                        .weights_offset = web ? 0 : targets[i].weights_offset,
+                                       .rank = targets[i].rank, .ranks = targets[i].plan->options.ranks,
                                        .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
                                        .compile_command = targets[i].plan->web ? NULL       /* drivers compile its kernels */
@@ -632,7 +684,7 @@ const char *build(struct arena *a, const struct build_options *o)
                                              .test_values = tests.values,
                                              .chat = chat, .grammar = grammar, .weights_hash = weights_hash,
                                              .weights_bytes = weights_bytes, .writer = &writer };
-        if (web_wanted(o, targets[0].profile)) build_web(a, o, tc, targets, n, &input, model_hash, out);
+        if (web_wanted(o, targets[0].profile)) build_web(a, tc, targets, n, &input, model_hash, out);
         else {
             const char *header = library_build(a, tc, &input, out);
             if (!o->quiet && !o->cc.spawn.dry_run) library_announce(a, o, out, header);

@@ -14,6 +14,7 @@ struct build_options {
     enum emit_kind      emit;
     enum fuse_level     fuse;
     enum weights_kind   weights;
+    uint32_t            gpus;                         /* that share the model; 0, 1: one has all of it */
     struct plan_options plan;
     struct cc_options   cc;
     const char         *prefix;                       /* of a library's names; NULL: "model" */

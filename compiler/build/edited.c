@@ -72,7 +72,7 @@ void edited_check(struct arena *a, const char *path, struct bytes text, const st
         die("%s was emitted for %s with %s; %s%s", path, h.target ? printable(a, h.target, strlen(h.target)) : target,
             h.options ? printable(a, h.options, strlen(h.options)) : o->options, list, text_str(&leave));
     }
-    const char *symbol = emit_symbol(a, plan->profile);
+    const char *symbol = emit_symbol(a, plan->profile, 0);
     if (!memmem(text.data, text.size, o->weights_hash, strlen(o->weights_hash)) ||
         (!plan->gpu && !memmem(text.data, text.size, symbol, strlen(symbol))))
         die("%s is no source that forgec emits from %s for %s with %s; emit it again with --emit source and edit that", path,

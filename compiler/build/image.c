@@ -119,21 +119,19 @@ static void write_rows(struct stream *s, const struct image_writer *iw, const st
     }
 }
 
-/* Rows that stand apart in the tensor (weight_row), as many at once as a slab takes. */
-static void write_gathered(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint8_t *slab,
-                           uint64_t slab_bytes)
+/* Rows first .. first + n - 1, which stand apart in the tensor (weight_bytes), as many at once as a slab takes. */
+static void write_gathered(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint64_t first,
+                           uint64_t n, uint8_t *slab, uint64_t slab_bytes)
 {
     const uint64_t per_group = packing.layout->group_rows, most = slab_bytes / packing_group_bytes(packing, w->cols) * per_group;
-    const uint64_t at_once = most < w->rows ? most : w->rows;
+    const uint64_t at_once = most < n ? most : n;
     uint8_t *rows = malloc((size_t)(at_once * row_size(w)));
     if (!rows) die("out of memory for tensor %s", w->name);
-    for (uint64_t row = 0, n; row < w->rows; row += n) {
-        n = w->rows - row < at_once ? w->rows - row : at_once;
-        for (uint64_t r = 0; r < n; r++)
-            memcpy(rows + r * row_size(w), w->tensor->data + weight_row(w, row + r) * row_size(w), (size_t)row_size(w));
-        gguf_release(iw->plans[0]->model->gguf, w->tensor->data + weight_row(w, row) * row_size(w),
-                     (weight_row(w, row + n - 1) + 1 - weight_row(w, row)) * row_size(w));
-        write_rows(s, iw, &(struct matrix){ w, packing, rows, row, n }, slab, slab_bytes);
+    for (uint64_t row = first, part; row < first + n; row += part) {
+        part = first + n - row < at_once ? first + n - row : at_once;
+        for (uint64_t r = 0; r < part; r++) memcpy(rows + r * row_size(w), weight_bytes(w, row + r), (size_t)row_size(w));
+        gguf_release(iw->plans[0]->model->gguf, weight_bytes(w, row), (uint64_t)(weight_bytes(w, row + part - 1) - weight_bytes(w, row)));
+        write_rows(s, iw, &(struct matrix){ w, packing, rows, row, part }, slab, slab_bytes);
     }
     free(rows);
 }
@@ -143,13 +141,9 @@ static void write_matrix(struct stream *s, const struct image_writer *iw, const 
                          uint64_t slab_bytes)
 {
     const uint64_t slices = w->slices ? w->slices : 1, n = w->rows / slices;
-    if (w->run % n) {
-        write_gathered(s, iw, w, packing, slab, slab_bytes);
-        return;
-    }
     for (uint64_t i = 0; i < slices; i++) {
-        const uint8_t *rows = w->tensor->data + weight_row(w, i * n) * row_size(w);
-        write_rows(s, iw, &(struct matrix){ w, packing, rows, i * n, n }, slab, slab_bytes);
+        if (w->run % n || !weight_is_wide(w)) write_gathered(s, iw, w, packing, i * n, n, slab, slab_bytes);
+        else write_rows(s, iw, &(struct matrix){ w, packing, weight_bytes(w, i * n), i * n, n }, slab, slab_bytes);
     }
 }
 
@@ -205,7 +199,7 @@ static uint64_t slab_size(const struct plan *p)
 
 static void write_vector(struct stream *s, const struct image_writer *iw, const struct weight *w)
 {
-    const uint8_t *blocks = w->tensor->data + w->row0 * w->tensor->quant->block_bytes;
+    const uint8_t *blocks = weight_bytes(w, 0);
     const uint64_t bad = blocks_not_finite(w->tensor->quant, blocks, row_blocks(w));
     if (bad < row_blocks(w)) die_not_finite(iw, w, blocks + bad * w->tensor->quant->block_bytes, bad);
     float *x = malloc((size_t)w->cols * sizeof *x);
@@ -223,7 +217,7 @@ static void write_floats(struct stream *s, const struct image_writer *iw, const 
     float *x = calloc((size_t)(w->rows * w->cols), sizeof *x), *out = calloc((size_t)stride, sizeof *out);
     if (!x || !out) die("out of memory for tensor %s", w->name);
     for (uint64_t r = 0; r < w->rows; r++) {
-        const uint8_t *row = w->tensor->data + weight_row(w, r) * row_size(w);
+        const uint8_t *row = weight_bytes(w, r);
         const uint64_t bad = blocks_not_finite(w->tensor->quant, row, row_blocks(w));
         if (bad < row_blocks(w)) die_not_finite(iw, w, row + bad * w->tensor->quant->block_bytes, r * row_blocks(w) + bad);
     }
@@ -311,6 +305,7 @@ const char *image_hash(struct arena *a, const struct plan *p, const char *model_
         if (p->weight_form[i] == WEIGHT_MATRIX) text_printf(&t, " %s %u", packing.layout->name, packing.layout->version);
         else if (p->weight_form[i] != WEIGHT_VECTOR) text_puts(&t, p->weight_form[i] == WEIGHT_ROWS ? " rows" : " columns");
         if (pad) text_printf(&t, " and %llu", (unsigned long long)pad);
+        if (!weight_is_wide(w)) text_printf(&t, " from %llu", (unsigned long long)w->col0);
         if (w->run != w->rows) text_printf(&t, " %llu of %llu", (unsigned long long)w->run, (unsigned long long)w->stride);
         text_puts(&t, "\n");
     }

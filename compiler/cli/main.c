@@ -58,25 +58,26 @@ static const char usage[] =
     "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited\n" \
     "      --tuned FILE       tiles and kernels' settings as in FILE, which forgec tune wrote\n"
 #define COMMON_OPTIONS \
+    "      --gpus N           GPU: N of them share the model, at most 8\n" \
     "      --columns N        GPU: steps of 2 to N tokens, at most 8, read weights once and give each token\n" \
     "                         the bits that a step of its own gives (default: prompts' kernels do them)\n" \
     "      --spec HOW         GPU: ngram: the program looks up what followed its last tokens before, computes\n" \
-    "                         up to 7 tokens more in a step (--columns 8, unless that says otherwise) and\n" \
-    "                         keeps those that it would have drawn; mtp: the same of up to 3 tokens\n" \
+    "                         up to 7 tokens more in a step (default: --columns 8) and\n" \
+    "                         keeps what it would have drawn; mtp: up to 3 tokens\n" \
     "                         (--columns 4) that the model's own draft block (nextn) foretells; none (default)\n" \
     "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n" \
     "      --static           no dynamic libraries\n" \
-    "      --allow-spills     GPU: kernels that keep registers in memory are no error\n" \
+    "      --allow-spills     GPU: kernels may keep registers in memory\n" \
     "      --save-temps DIR   keep every source and object\n" \
     "      --clang PATH       clang to drive (default: $FORGEC_CLANG, clang-19, newer ones)\n" \
     "      --no-cache         compile everything again\n" \
     "      --templates DIR, --targets DIR, --models DIR\n" \
-    "                         files that replace the built-in ones of the same name\n" \
+    "                         files in place of built-in ones of the same name\n" \
     "      --ignore-key KEY   build although the file has this hyperparameter, which forgec does not\n" \
     "                         compute; the results can be wrong (may be given several times)\n" \
     "      --ignore-tensor NAME\n" \
-    "                         the same of a tensor that the architecture does not use; * in it stands\n" \
-    "                         for any letters\n" \
+    "                         the same of a tensor that the architecture does not use; * stands for\n" \
+    "                         any letters\n" \
     "  -j N                   compile and pack with N jobs (default: all processors)\n"
 #define MODEL_OPTIONS \
     "      --ctx N            longest context (default: the model's, at most 8192)\n" \
@@ -150,7 +151,7 @@ static const char compare_usage[] =
     "                         given several times)\n"
     "\n"
     "  -o FORM                md (default), json or html, on standard output; html: one page, with each kernel's\n"
-    "                         time, bytes and operations, and what lies between the sources\n"
+    "                         time, bytes, operations, differences of sources\n"
     "  -p N, -n N             tokens of the prompt and tokens generated (default 128 and 64)\n"
     "  -r R                   rounds, each of all programs there and back; the report shows medians (default\n"
     "                         8 for two programs, more for more: one more than tell any difference)\n"
@@ -196,7 +197,7 @@ static const char inspect_usage[] =
     "\n"
     "  -t, --target T         with the bytes that tensors take packed for a target (forgec targets), as they stand\n"
     "                         in memory; -: its kernels do not read such a tensor\n"
-    "      --targets DIR      files that replace the built-in ones of the same name\n"
+    "      --targets DIR      files in place of built-in ones of the same name\n"
     "      --json             as JSON\n";
 
 /* The command that is running, for messages; NULL before it is known. */
@@ -286,7 +287,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says otherwise: beyond three drafts few are right */
-enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS,
+enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_GPUS, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS,
        OPT_STATIC, OPT_SERVER, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES,
        OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_CHAT_TEMPLATE,
        OPT_KERNEL_TESTS, OPT_HELP };
@@ -295,6 +296,7 @@ static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
     { "emit", required_argument, NULL, OPT_EMIT },       { "fuse", required_argument, NULL, OPT_FUSE },
     { "ctx", required_argument, NULL, OPT_CTX },         { "kv", required_argument, NULL, OPT_KV },
+    { "gpus", required_argument, NULL, OPT_GPUS },
     { "columns", required_argument, NULL, OPT_COLUMNS }, { "spec", required_argument, NULL, OPT_SPEC },
     { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
     { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC },
@@ -341,6 +343,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_FUSE: o->fuse = (enum fuse_level)parse_choice("--fuse", optarg, fuses); break;
         case OPT_CTX: o->plan.n_ctx = parse_count("--ctx", optarg, 1u << 24); break;
         case OPT_KV: o->plan.kv = (enum kv_type)parse_choice("--kv", optarg, kvs); kv_given = true; break;
+        case OPT_GPUS:    o->gpus = parse_count("--gpus", optarg, FORGE_GPU_MAX_RANKS); break;
         case OPT_COLUMNS: o->plan.columns = parse_count("--columns", optarg, FORGE_MAX_COLUMNS); break;
         case OPT_SPEC: o->plan.spec = (enum spec_kind)parse_choice("--spec", optarg, specs); break;
         case OPT_EXACT: o->plan.exact = true; break;
@@ -383,6 +386,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
     if (o->plan.spec && !o->plan.columns) o->plan.columns = o->plan.spec == SPEC_MTP ? MTP_COLUMNS : FORGE_MAX_COLUMNS;
     if (o->plan.columns == 1) usage_error("--columns: 2 to 8 tokens go together");
     if (o->plan.columns) refuse_unless(a, o, TARGET_GPU, "--columns", "GPU");
+    if (o->gpus > 1) refuse_unless(a, o, TARGET_GPU, "--gpus", "GPU");
     if (o->allow_spills) refuse_unless(a, o, TARGET_GPU, "--allow-spills", "GPU");
     if (o->kernel_tests) refuse_unless(a, o, TARGET_WEBGPU, "--kernel-tests", "target of WebGPU");
     if (o->kernel_tests && o->emit != EMIT_EXE) usage_error("--kernel-tests is for the folder that --emit exe makes");
@@ -686,7 +690,7 @@ static int command_targets(struct arena *a, int argc, char **argv)
         "Lists the machines forgec builds for and whether their programs run here.\n"
         "\n"
         "      --names            only their names\n"
-        "      --targets DIR      files that replace the built-in ones of the same name, and others\n"
+        "      --targets DIR      files in place of built-in ones of the same name, and others\n"
         "      --print            the file of one, as docs/target.md describes it\n";
     struct list_options o = { 0 };
     if (!parse_list(a, argc, argv, "targets", true, help, &o)) return 0;
@@ -711,7 +715,7 @@ static int command_models(struct arena *a, int argc, char **argv)
         "\n"
         "Lists the architectures (general.architecture) that forgec compiles.\n"
         "\n"
-        "      --models DIR       files that replace the built-in ones of the same name, and others\n"
+        "      --models DIR       files in place of built-in ones of the same name, and others\n"
         "      --print            the file of one, as docs/architecture.md describes it\n";
     struct list_options o = { 0 };
     if (!parse_list(a, argc, argv, "models", false, help, &o)) return 0;

@@ -125,7 +125,7 @@ static enum op read_op(struct builder *b, struct reader *r)
 {
     struct place at = here(r);
     const char *word = read_word(b, r, "an operation");
-    for (uint32_t i = 0; i < OP_COUNT; i++)
+    for (uint32_t i = 0; i < OP_give; i++)                   /* those from there on are no wiring's */
         if (strcmp(op_info[i].name, word) == 0) return (enum op)i;
     die_at(at, "unknown operation %s", word);
 }

@@ -651,17 +651,24 @@ const struct weight *model_weight(const struct model *m, struct place at, const 
     return w || !r->alternative ? w : model_weight(m, at, r->alternative, layer);
 }
 
-void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows)
+const uint8_t *weight_bytes(const struct weight *w, uint64_t r)
 {
     const struct format *q = w->tensor->quant;
-    const uint64_t row_bytes = format_row_bytes(q, w->cols);
+    if (w->is_vector) return w->tensor->data + w->row0 * q->block_bytes;
+    return w->tensor->data + weight_row(w, r) * format_row_bytes(q, w->tensor->ne[0]) + w->col0 / q->block_weights * q->block_bytes;
+}
+
+void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows)
+{
+    const uint32_t id = w->tensor->quant->id;
     if (w->is_vector) {
-        dequantize_row_ref(q->id, out, w->tensor->data + w->row0 * q->block_bytes, w->cols);
+        dequantize_row_ref(id, out, weight_bytes(w, 0), w->cols);
         return;
     }
     for (uint64_t r = first_row, n; n_rows > 0; r += n, n_rows -= n, out += n * w->cols) {
         n = w->run - r % w->run < n_rows ? w->run - r % w->run : n_rows;
-        dequantize_row_ref(q->id, out, w->tensor->data + weight_row(w, r) * row_bytes, n * w->cols);
+        if (!weight_is_wide(w)) n = 1;
+        dequantize_row_ref(id, out, weight_bytes(w, r), n * w->cols);
     }
 }
 

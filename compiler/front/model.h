@@ -15,6 +15,7 @@ struct weight {
     uint32_t                  layer;      /* NO_LAYER outside the layers */
     uint64_t                  row0, rows, cols;     /* a vector is one row of cols */
     uint64_t                  run, stride;          /* one run, as a rule: run = stride = rows */
+    uint64_t                  col0;       /* of the tensor's rows, where the matrix's begin; a multiple of its blocks' columns */
     uint32_t                  slices;               /* experts, or heads, of rows / slices rows each; 0: a plain matrix */
     bool                      is_vector;
     uint32_t                  index;      /* in model->weights */
@@ -106,6 +107,9 @@ const struct param *model_param(const struct model *m, const char *name);
 double param_value(const struct model *m, const struct param *p, struct place at, uint32_t layer);
 /* The row of the tensor that is row r of w. */
 static inline uint64_t weight_row(const struct weight *w, uint64_t r) { return w->row0 + r / w->run * w->stride + r % w->run; }
+/* Does it have all columns of its tensor's rows, so that these lie one behind the other?  Where row r of w begins. */
+static inline bool weight_is_wide(const struct weight *w) { return w->is_vector || w->cols == w->tensor->ne[0]; }
+const uint8_t *weight_bytes(const struct weight *w, uint64_t r);
 /* Weight rows as floats: out [rows][cols]; any format. */
 void weight_to_float(float *out, const struct weight *w, uint64_t first_row, uint64_t n_rows);
 /* "the vector of a text is the mean of its tokens' rows; ...": what a model with pooling does. */

@@ -418,6 +418,13 @@ OPERATION(softcap)
     for (uint32_t t = 0; t < in->n; t++) softcap_ref(y + t * cols, x[0] + t * cols, node->attr.cap, node->cols);
 }
 
+/* One reader of the whole model is all there is. */
+OPERATION(whole)
+{
+    (void)vector;
+    memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
+}
+
 OPERATION(scale)
 {
     (void)vector;

@@ -83,6 +83,9 @@ const char *choose_text(const struct chooser *c, struct gpu_place at)
 {
     const char *f32 = at.form == FORM_F32 || at.form == FORM_LOGITS ? " f32" : "";        /* the others say it in their name */
     if (at.form == FORM_NONE) return arena_printf(c->arena, "%s into the state", at.name);
+    if (at.form == FORM_GIVEN)
+        return arena_printf(c->arena, "%s [%u] of all GPUs, rows of %llu, halves of %llu bytes", at.name, at.cols, (ull)at.stride,
+                            (ull)c->plan->gpu->exchange_half);
     return arena_printf(c->arena, "%s%s [%u] at %llu, stride %llu%s", at.name, f32, at.cols, (ull)at.offset, (ull)at.stride,
                         at.form == FORM_LOGITS ? ", from the first token with logits" : "");
 }
@@ -375,6 +378,24 @@ static void choose_group(const struct chooser *c)
     }
 }
 
+/* Who gives and who takes have the number of the exchange, which counts those of the step. */
+static void number_exchanges(const struct plan *p, struct launch *launches, uint32_t n)
+{
+    uint32_t count = 0, taken = NO_GROUP;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct group *g = launches[i].group == NO_GROUP ? NULL : &p->fused->groups[launches[i].group];
+        const enum op first = g && g->kind == GROUP_MAP ? g->branches[0].chain[0]->op : OP_COUNT;
+        if (taken != NO_GROUP && taken != launches[i].group) {
+            count++;
+            taken = NO_GROUP;
+        }
+        if (first == OP_take || first == OP_gather) taken = launches[i].group;
+        launches[i].exchanging = taken != NO_GROUP;
+        launches[i].exchanges = count;
+        for (uint32_t k = 0; g && k < g->n_branches; k++) launches[i].exchanging |= g->branches[k].result->op == OP_give;
+    }
+}
+
 void gpu_plan_kernels(struct arena *a, struct plan *p)
 {
     const struct fused *f = p->fused;
@@ -396,6 +417,9 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
         if (c.steps == STEPS_COLUMNS && p->options.spec) choose_sample(&c, true);
         if (c.steps == STEPS_PASS) choose_take(&c);
     }
+    number_exchanges(p, c.list->decode, c.list->n_decode);
+    number_exchanges(p, c.list->prefill, c.list->n_prefill);
+    number_exchanges(p, c.list->columns, c.list->n_columns);
 }
 
 /* Attention in steps keeps all scores of a step: at most 256 MiB of them. */

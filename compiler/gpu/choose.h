@@ -41,11 +41,13 @@ struct gpu_plan {
     uint64_t          scores;                       /* attention in steps: [n_head][chunk][n_ctx] f32 */
     bool              has_slices, has_steps, has_more;     /* a product with slices; attention in steps; another with a cap or sinks */
     bool              has_several;                  /* tokens of a step of a few may be of several sequences */
+    uint64_t          exchange_half;                /* bytes of the memory into which GPUs that share the model store, for every second
+                                                     * exchange (templates/gpu/exchange.h); 0: there is one GPU */
 };
 
 /* Where a kernel finds rows of a value, or leaves them.  NONE: in no row, as what goes into the KV cache; LOGITS: f32, rows from the first
- * token that has them. */
-enum gpu_form { FORM_NONE, FORM_F32, FORM_F16, FORM_BF16, FORM_LOGITS };
+ * token that has them; GIVEN: f32 in the memory of exchanges, stride floats a row. */
+enum gpu_form { FORM_NONE, FORM_F32, FORM_F16, FORM_BF16, FORM_LOGITS, FORM_GIVEN };
 struct gpu_place { const char *name, *symbol; enum gpu_form form; uint64_t offset, stride; uint32_t cols; };
 /* Where the kernel that makes n leaves it. */
 struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool prefill);
@@ -53,6 +55,9 @@ struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool pr
 struct gpu_place gpu_read(const struct plan *p, const struct node *n);
 /* The rows that prefill's products of a group read; bf16: those in that form. */
 struct gpu_place gpu_stage(const struct plan *p, const struct group *g, bool bf16);
+/* Of a value that is given: rows that an exchange has at most; whether they begin with the first token that has logits. */
+uint32_t gpu_given_rows(const struct plan *p, const struct node *given);
+bool gpu_gives_logits(const struct node *given);
 /* Does decode's product of the branch only add to the sum?  Then it asks early for what it adds. */
 bool gpu_only_adds(const struct branch *b);
 /* Is its 16-bit form bf16? */

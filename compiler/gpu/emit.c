@@ -27,6 +27,7 @@ static void put_parameters(struct arena *a, struct document *d, const struct pla
     if (p->gpu->has_more) text_puts(&t, "#define ATTENTION_MORE 1\n");
     if (p->gpu->has_slices) text_puts(&t, "#define SLICES 1\n");
     if (p->gpu->has_several) text_puts(&t, "#define SEVERAL 1\n");
+    if (p->options.ranks) text_printf(&t, "#define RANKS %u\n", p->options.ranks);
     text_printf(&t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n", gemm_stages(profile), profile->gpu.gemm_unit_steps);
     document_begin(d, text_str(&t));
 }
@@ -118,6 +119,7 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
     put_parameters(a, d, p);
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/gpu/%s", always[i]));
     if (p->gpu->has_steps) document_use(d, "templates/gpu/attention_unfused.h");
+    if (p->options.ranks) document_use(d, "templates/gpu/exchange.h");
     use_formats(a, d, p);
     if (strcmp(p->profile->api, "host") == 0)
         text_puts(&model, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");
@@ -159,6 +161,16 @@ static void put_launches(struct text *t, const char *table, const struct kernel_
     text_puts(t, "};\n\n");
 }
 
+/* Of the first rank: the programs of all. */
+static void put_ranks(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o)
+{
+    for (uint32_t r = 0; r < o->ranks; r++)
+        text_printf(t, "extern const struct forge_program %s;\n", emit_symbol(a, p->profile, r));
+    text_printf(t, "static const struct forge_program *const ranks[%u] = {", o->ranks);
+    for (uint32_t r = 0; r < o->ranks; r++) text_printf(t, " &%s,", emit_symbol(a, p->profile, r));
+    text_puts(t, " };\n");
+}
+
 struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struct emit_options *o, uint64_t code_bytes)
 {
     typedef unsigned long long ull;
@@ -176,11 +188,13 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     put_launches(&t, "prefill_launches", k, k->prefill, k->n_prefill);
     if (k->n_columns) put_launches(&t, "columns_launches", k, k->columns, k->n_columns);
     if (k->n_pass) put_launches(&t, "pass_launches", k, k->pass, k->n_pass);
-    text_printf(&t, "extern const uint8_t %s[];\nstatic const struct forge_gpu gpu = {\n", emit_code_symbol(a, profile));
+    if (o->ranks && !o->rank) put_ranks(a, &t, p, o);
+    const char *code = emit_code_symbol(a, profile, o->code_rank);
+    text_printf(&t, "extern const uint8_t %s[];\nstatic const struct forge_gpu gpu = {\n", code);
     text_printf(&t, "    .runtime = &forge_gpu_runtime, .api = %s, .arch = \"%s\", .code = %s, .code_bytes = %lluu, .wave = %u, "
                     ".dependent_launch = %u, .graph = %u,\n",
-                strcmp(profile->api, "cuda") == 0 ? "FORGE_GPU_CUDA" : "FORGE_GPU_HIP", profile->arch, emit_code_symbol(a, profile),
-                (ull)code_bytes, profile->wave, profile->dependent_launch, profile->graph);
+                strcmp(profile->api, "cuda") == 0 ? "FORGE_GPU_CUDA" : "FORGE_GPU_HIP", profile->arch, code, (ull)code_bytes,
+                profile->wave, profile->dependent_launch, profile->graph);
     text_printf(&t, "    .n_kernels = %u, .n_decode = %u, .n_prefill = %u, .kernels = kernels, .decode = decode_launches, "
                     ".prefill = prefill_launches,\n",
                 k->n_kernels, k->n_decode, k->n_prefill);
@@ -202,6 +216,9 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
         put_launch(&t, k, &k->drafts);
         text_puts(&t, ",\n");
     }
+    if (o->ranks)
+        text_printf(&t, "    .n_ranks = %u, .ranks = %s, .exchange_bytes = %lluu,\n", o->ranks, o->rank ? "0" : "ranks",
+                    2 * (ull)gpu->exchange_half);
     text_printf(&t, "    .logits_offset = %lluu, .logits_rows = %u, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits,
                 gpu->logits_rows, (ull)gpu->zero, (ull)gpu->zero_bytes);
     emit_program(a, &t, p, o, ".gpu = &gpu,");

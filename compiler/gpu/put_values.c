@@ -94,6 +94,7 @@ static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
     case OP_glu_silu:
     case OP_glu_gelu:
     case OP_glu_oai:      put_glu(e, b, i); break;
+    case OP_give:         break;                                           /* gpu_put_result */
     default: die("%s after other operations: forgec has no GPU kernel for it; this is a mistake in forgec, please report it",
                  op_info[n->op].name);
     }
@@ -104,9 +105,22 @@ void gpu_put_chain(struct emitter *e, const struct branch *b, uint32_t from, uin
     for (uint32_t i = from; i < to; i++) put_operation(e, b, i);
 }
 
+/* What functions of exchange.h take of a value that is given, its row last. */
+static const char *exchange_of(struct emitter *e, const struct node *given)
+{
+    const struct gpu_place at = gpu_read(e->plan, given);
+    return arena_printf(e->arena, "/* half */ %lluu, /* rows, of */ %u, %llu, %s", (unsigned long long)e->plan->gpu->exchange_half,
+                        gpu_given_rows(e->plan, given), (unsigned long long)at.stride,
+                        gpu_gives_logits(given) ? "t - first_token(a)" : "t");
+}
+
 void gpu_put_result(struct emitter *e, const struct node *n)
 {
     const struct gpu_place at = gpu_written(e->plan, n, e->kernel->prefill);
+    if (at.form == FORM_GIVEN) {
+        gpu_put(e, "exchange_give(a, %s, r, y);", exchange_of(e, n));
+        return;
+    }
     if (at.form != FORM_F16 && at.form != FORM_BF16) gpu_put(e, "%s[r] = y;", gpu_row(e, at, "t"));
     else
         gpu_put(e, "((uint16_t *)(void *)ROW(AT_%s, STRIDE_%s, t))[r] = (uint16_t)stage_%s(y);", at.symbol, at.symbol,
@@ -135,6 +149,8 @@ static const char *first_value(struct emitter *e, const struct branch *b, uint32
     case OP_expert_sum:
         return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, row_of(e, n->inputs[1]), n->cols,
                             n->inputs[1]->attr.used);
+    case OP_take:   return arena_printf(e->arena, "exchange_sum(a, %s, r)", exchange_of(e, n->inputs[0]));
+    case OP_gather: return arena_printf(e->arena, "exchange_one(a, %s, r, /* of */ %u)", exchange_of(e, n->inputs[0]), n->cols);
     default: break;
     }
     *next = 0;

@@ -17,8 +17,33 @@ static struct gpu_place place_of(const struct node *n, enum gpu_form form, const
     return (struct gpu_place){ b->name ? b->name : plan_value_name(n), b->symbol, form, b->offset, b->stride, n->cols };
 }
 
+bool gpu_gives_logits(const struct node *given) { return given->readers[0]->op == OP_gather; }
+
+uint32_t gpu_given_rows(const struct plan *p, const struct node *given)
+{
+    return gpu_gives_logits(given) ? p->gpu->logits_rows : p->chunk;
+}
+
+/* Floats from row to row, the same for all GPUs: a sum's columns, or as many as a GPU has of all at most. */
+static uint32_t given_stride(const struct plan *p, const struct node *given)
+{
+    return gpu_gives_logits(given) ? (given->readers[0]->cols + p->options.ranks - 1) / p->options.ranks : given->cols;
+}
+
+static void choose_exchange(struct plan *p)
+{
+    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
+        const struct node *n = p->fused->graph->nodes[i];
+        if (n->op != OP_give) continue;
+        const uint64_t bytes = 8ull * p->options.ranks * gpu_given_rows(p, n) * given_stride(p, n);
+        if (bytes > p->gpu->exchange_half) p->gpu->exchange_half = plan_align(bytes, 256);
+    }
+}
+
 struct gpu_place gpu_read(const struct plan *p, const struct node *n)
 {
+    const struct buffer given = { .stride = n->op == OP_give ? given_stride(p, n) : 0 };
+    if (n->op == OP_give) return place_of(n, FORM_GIVEN, &given);
     const struct buffer *b = &p->f32[n->index];
     return place_of(n, b->exists ? FORM_F32 : FORM_NONE, b);
 }
@@ -212,6 +237,7 @@ static struct attention_bytes attention_bytes(const struct plan *p)
 void choose_values(struct arena *a, struct plan *p)
 {
     struct gpu_plan *gpu = p->gpu;
+    choose_exchange(p);
     gpu->f16 = arena_array(a, struct buffer, p->fused->graph->n_nodes);
     gpu->bf16 = arena_array(a, struct buffer, p->fused->graph->n_nodes);
     place_values(a, p);

@@ -84,7 +84,7 @@ static bool begins_chain(const struct node *n)
 {
     switch (n->op) {
     case OP_times: case OP_scale: case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr:
-    case OP_softcap: case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm:
+    case OP_softcap: case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm: case OP_take:
     case OP_layernorm_heads: return true;
     default: return false;
     }
@@ -130,7 +130,7 @@ static bool slices_take(const struct branch *b, const struct node *n)
     case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap: case OP_scale:
         return true;
     case OP_glu_silu: case OP_glu_gelu: case OP_glu_oai: return !summed;
-    case OP_add: case OP_mul: case OP_bias: case OP_times: return summed;
+    case OP_add: case OP_mul: case OP_bias: case OP_times: case OP_give: return summed;
     default: return false;
     }
 }
@@ -378,6 +378,9 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_expert_bias]   = { rule_rows,  GROUP_MAP },
     [OP_expert_times]  = { rule_rows,  GROUP_MAP },
     [OP_expert_sum]    = { rule_rows,  GROUP_MAP },
+    [OP_give]      = { rule_rows,      GROUP_MAP },
+    [OP_take]      = { rule_none,      GROUP_MAP },
+    [OP_gather]    = { rule_none,      GROUP_MAP },
 };
 
 static void begin_group(struct fuser *f, struct node *n, enum group_kind kind)

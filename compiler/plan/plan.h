@@ -28,6 +28,7 @@ struct plan_options {
     uint32_t     chunk;           /* tokens per prefill step; 0: the target's */
     uint32_t     columns;         /* GPU: steps of 2 to so many tokens are decode's for each of them; 0: prefill's */
     enum spec_kind spec;          /* GPU: how it speculates, columns - 1 drafts a step at most */
+    uint32_t     ranks;           /* GPUs that share the model, whose graph is that of one of them (share.h); 0: it is not shared */
     const struct kernel_choices *choices;       /* of a plan that was read back, or NULL */
 };
 

@@ -99,7 +99,7 @@ struct cc_job *library_jobs(struct arena *a, const struct library_input *in, siz
                                     : CC_LIBRARY_KERNELS, .profile = p, .user_text = o->templates_dir &&
                                     !in->code.data ? arena_printf(a, "model.c with the templates of %s", o->templates_dir) : NULL };
     jobs[(*n)++] = (struct cc_job){ .name = "tables.c", .kind = CC_LIBRARY, .profile = p,
-                                    .source = cc_hidden(a, emit_library_tables(a, emit_symbol(a, p), o->weights == WEIGHTS_EMBED,
+                                    .source = cc_hidden(a, emit_library_tables(a, emit_symbol(a, p, 0), o->weights == WEIGHTS_EMBED,
                                                                                in->chat.data != NULL, in->grammar.data != NULL)) };
     return jobs;
 }
@@ -122,7 +122,7 @@ static struct object library_object(struct arena *a, const struct library_input 
     const bool x86 = strcmp(in->plan->profile->elf_machine, "x86_64") == 0;
     struct objfile_data data[5];
     size_t n = 0;
-    const char *code = emit_code_symbol(a, in->plan->profile);
+    const char *code = emit_code_symbol(a, in->plan->profile, 0);
     if (in->code.data) data[n++] = (struct objfile_data){ code, ".rodata.forge_code", in->code.size, DATA_ALIGN, in->code.data };
     if (in->vocab.data)
         data[n++] = (struct objfile_data){ "forge_vocab", ".rodata.forge_vocab", in->vocab.size, DATA_ALIGN, in->vocab.data };

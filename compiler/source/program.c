@@ -7,14 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-const char *emit_symbol(struct arena *a, const struct profile *p)
+const char *emit_symbol(struct arena *a, const struct profile *p, uint32_t rank)
 {
-    char *name = arena_printf(a, "forge_program_%s", p->name);
+    char *name = arena_printf(a, rank ? "forge_program_%s_rank%u" : "forge_program_%s", p->name, rank);
     for (char *c = name; *c; c++) if (!isalnum((unsigned char)*c)) *c = '_';
     return name;
 }
 
-const char *emit_code_symbol(struct arena *a, const struct profile *p) { return arena_printf(a, "forge_code_%s", emit_symbol(a, p)); }
+const char *emit_code_symbol(struct arena *a, const struct profile *p, uint32_t rank)
+{
+    return arena_printf(a, "forge_code_%s", emit_symbol(a, p, rank));
+}
 
 /* -1, which stands for "not given", where the file lacks the key.  Models give these numbers as integers or floats. */
 static double sampling_number(const struct gguf *g, const char *key)
@@ -94,8 +97,8 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
         text_printf(t, "static const struct forge_embedding embedding = { /* pooling */ %u, /* whole */ %u };\n", m->pooling, !m->causal);
     if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
     if (o->has_chat) text_puts(t, "extern const uint8_t forge_chat[];\n");
-    text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile),
-                emit_symbol(a, profile));
+    text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile, o->rank),
+                emit_symbol(a, profile, o->rank));
     text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab,
                 p->options.n_ctx, m->n_embd, m->n_layer);
     text_printf(t, "    .chunk = %u, .max_logits = %u, .max_threads = %u,\n", p->chunk, p->max_logits, p->options.max_threads);

@@ -13,12 +13,14 @@ struct emit_options {
     const char *compile_command;  /* goes into the banner; NULL: nothing compiles it alone */
     bool        has_vocab, has_chat;
     uint64_t    weights_offset;   /* of this program's image among the images of the executable */
+    uint32_t    rank, ranks;      /* which of the programs of GPUs that share the model, of how many; ranks 0: it is alone */
+    uint32_t    code_rank;        /* whose code it has: its own, or that of an earlier rank, where both have one text */
 };
 
-/* The symbol of the program in the object: "forge_program_x86_64_v4". */
-const char *emit_symbol(struct arena *a, const struct profile *p);
+/* The symbol of the program in the object: "forge_program_x86_64_v4", of a rank behind the first "forge_program_gfx942_rank1". */
+const char *emit_symbol(struct arena *a, const struct profile *p, uint32_t rank);
 /* That of a GPU's code object beside it: "forge_code_forge_program_gfx1151". */
-const char *emit_code_symbol(struct arena *a, const struct profile *p);
+const char *emit_code_symbol(struct arena *a, const struct profile *p, uint32_t rank);
 /* The comment at the head of a source, without its end. */
 void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o);
 /* struct forge_program; launches: the initialisers of decode and prefill, or of gpu. */

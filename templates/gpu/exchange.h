@@ -49,4 +49,17 @@ DEVICE float exchange_sum(const struct forge_kernel_args a, const uint64_t half,
     for (uint32_t rank = 0; rank < RANKS; rank++) sum += exchange_value(a, tag, exchange_at(tag, half, most, cols, rank, t, c));
     return sum;
 }
+/* Of a row of which each GPU gave a part, one behind the other: column c of `all`; cols: of the largest part. */
+DEVICE float exchange_one(const struct forge_kernel_args a, const uint64_t half, const uint32_t most, const uint32_t cols, uint32_t t,
+                          uint32_t c, const uint32_t all)
+{
+    const uint32_t tag = exchange_tag(a);
+    uint32_t from = 0, first = 0;
+    for (uint32_t rank = 1; rank < RANKS; rank++) {
+        const uint32_t begin = (uint32_t)((uint64_t)all * rank / RANKS);
+        from = c >= begin ? rank : from;
+        first = c >= begin ? begin : first;
+    }
+    return exchange_value(a, tag, exchange_at(tag, half, most, cols, from, t, c - first));
+}
 #endif

@@ -1,0 +1,315 @@
+/* share.c -- see share.h.  First, what is cut: from each product that may be, back to the products that make its input.  Then the graph is
+ * written anew with what the rank has of it. */
+#include "share.h"
+#include <string.h>
+
+enum { COLUMNS_LEAST = 64 };                     /* that kernels read of a row at once */
+
+/* How a node is shared. */
+enum part {
+    PART_NONE,                                   /* all GPUs have all of it */
+    PART_COLUMNS,                                /* each has some of its columns */
+    PART_SUM,                                    /* its columns are sums, of which each has a part */
+};
+struct cut { enum part part; uint64_t units; bool ends; };      /* ends: behind it the GPUs put the parts together */
+
+struct sharing {
+    struct arena       *arena;
+    const struct graph *from;
+    struct cut         *cuts;                    /* [from->n_nodes] */
+    uint32_t            rank, ranks;
+    /* the region at hand: the nodes from which a product's input comes */
+    const struct node **members;
+    uint32_t            n_members;
+    uint64_t            units;
+    /* the new graph */
+    struct graph       *to;
+    struct model       *model;
+    struct node       **made;                    /* [from->n_nodes] what stands for a node */
+};
+
+static uint64_t common(uint64_t x, uint64_t y) { return y ? common(y, x % y) : x; }
+
+/* ---- what is cut ---- */
+
+static bool is_member(const struct sharing *s, const struct node *n)
+{
+    for (uint32_t i = 0; i < s->n_members; i++) if (s->members[i] == n) return true;
+    return false;
+}
+
+/* Values of experts have a row of each of those that a token uses. */
+static uint32_t rows_of_experts(const struct node *n)
+{
+    switch (n->op) {
+    case OP_expert_matmul: case OP_expert_bias: case OP_expert_times: return n->inputs[1]->attr.used;
+    case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_scale: case OP_glu_silu:
+    case OP_glu_gelu: case OP_glu_oai: case OP_add: case OP_mul: return rows_of_experts(n->inputs[0]);
+    default: return 1;
+    }
+}
+
+/* Rows that lie one behind the other in the tensor, or in each of its slices. */
+static bool is_plain(const struct weight *w) { return w->run == w->rows || (w->slices && w->run == w->rows / w->slices); }
+
+static bool add_input(struct sharing *s, const struct node *n);
+
+static bool add_inputs(struct sharing *s, const struct node *n)
+{
+    for (uint32_t i = 0; i < op_info[n->op].n_values; i++)
+        if (!add_input(s, n->inputs[i])) return false;
+    return true;
+}
+
+/* Does every column of n come from columns of its operands, from heads of them, or from rows of a product?  Then it is a member, and so are
+ * those. */
+static bool add_input(struct sharing *s, const struct node *n)
+{
+    if (is_member(s, n)) return true;
+    if (s->cuts[n->index].part != PART_NONE || graph_drafts(s->from, n)) return false;
+    s->members[s->n_members++] = n;
+    s->units = common(s->units, n->cols / rows_of_experts(n));
+    switch (n->op) {
+    case OP_matmul:
+    case OP_expert_matmul: return is_plain(n->weight);
+    case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_scale: case OP_softcap:
+    case OP_temperature: case OP_bias: case OP_glu_silu: case OP_glu_gelu: case OP_glu_oai: case OP_add: return add_inputs(s, n);
+    case OP_times:
+        if (n->weight && n->weight->cols > 1) s->units = common(s->units, n->weight->cols);
+        return add_input(s, n->inputs[0]);
+    case OP_mul: return n->inputs[1]->cols == n->cols && add_inputs(s, n);
+    case OP_expert_bias:
+    case OP_expert_times: return add_input(s, n->inputs[0]);
+    case OP_headnorm: case OP_l2norm: case OP_layernorm_heads: case OP_rope: case OP_store_k: case OP_store_v:
+        s->units = common(s->units, n->cols / n->attr.head_dim);
+        return add_input(s, n->inputs[0]);
+    case OP_part:
+        s->units = common(s->units, n->inputs[0]->cols / n->attr.every);
+        return add_input(s, n->inputs[0]);
+    case OP_attention:
+        s->units = common(s->units, n->inputs[1]->heads);
+        return add_inputs(s, n);
+    default: return false;
+    }
+}
+
+/* Nobody but members and the product reads what a GPU has only some of. */
+static bool is_closed(const struct sharing *s, const struct node *product)
+{
+    for (uint32_t i = 0; i < s->n_members; i++) {
+        const struct node *n = s->members[i];
+        if (n == s->from->output || n == s->from->draft_state) return false;
+        for (uint32_t k = 0; k < n->n_readers; k++)
+            if (n->readers[k] != product && !is_member(s, n->readers[k])) return false;
+    }
+    return true;
+}
+
+/* Blocks of a weight's columns can be told apart, and kernels read no less than some of them. */
+static uint64_t column_units(const struct weight *w)
+{
+    const uint64_t block = w->tensor->quant->block_weights, least = block > COLUMNS_LEAST ? block : COLUMNS_LEAST;
+    return w->cols % least ? 0 : w->cols / least;
+}
+
+static void cut_region(struct sharing *s)
+{
+    for (uint32_t i = 0; i < s->n_members; i++) s->cuts[s->members[i]->index] = (struct cut){ PART_COLUMNS, s->units, false };
+}
+
+/* What stands between a product with experts and the sum over them; NULL: there is none. */
+static const struct node *sum_of_experts(const struct node *product)
+{
+    const struct node *n = product;
+    while (n->n_readers == 1 && (n->readers[0]->op == OP_expert_bias || n->readers[0]->op == OP_expert_times)) n = n->readers[0];
+    return n->n_readers == 1 && n->readers[0]->op == OP_expert_sum ? n->readers[0] : NULL;
+}
+
+static void cut_product(struct sharing *s, const struct node *product)
+{
+    const struct node *end = product->op == OP_matmul ? product : sum_of_experts(product);
+    s->n_members = 0;
+    s->units = column_units(product->weight);
+    if (!end || !s->units || graph_drafts(s->from, product) || s->cuts[product->index].part != PART_NONE) return;
+    if (!add_input(s, product->inputs[0]) || !is_closed(s, product) || s->units < s->ranks) return;
+    cut_region(s);
+    for (const struct node *n = product; ; n = n->readers[0]) {
+        s->cuts[n->index] = (struct cut){ PART_SUM, s->units, n == end };
+        if (n == end) break;
+    }
+}
+
+/* The head, and what works on single logits behind it. */
+static void cut_output(struct sharing *s)
+{
+    const struct node *n = s->from->output;
+    s->n_members = 0;
+    while (n->op == OP_scale || n->op == OP_softcap) {
+        s->members[s->n_members++] = n;
+        n = n->inputs[0];
+        if (n->n_readers != 1) return;
+    }
+    if (s->from->model->pooling || n->op != OP_matmul || !is_plain(n->weight) || s->cuts[n->index].part != PART_NONE) return;
+    s->members[s->n_members++] = n;
+    s->units = n->cols % s->ranks ? n->cols : s->ranks;
+    cut_region(s);
+    s->cuts[s->from->output->index].ends = true;
+}
+
+/* ---- the rank's part ---- */
+
+struct range { uint64_t first, n; };
+/* Of so many columns, or rows, in units. */
+static struct range range_of(const struct sharing *s, uint64_t units, uint64_t all)
+{
+    const uint64_t each = all / units, first = units * s->rank / s->ranks, end = units * (s->rank + 1) / s->ranks;
+    return (struct range){ first * each, (end - first) * each };
+}
+
+static struct weight *weight_new(struct sharing *s, const struct weight *w)
+{
+    struct weight *made = &s->model->weights[s->model->n_weights];
+    *made = *w;
+    made->index = s->model->n_weights++;
+    return made;
+}
+
+static const struct weight *rows_cut(struct sharing *s, const struct weight *w, uint64_t units)
+{
+    struct weight *made = weight_new(s, w);
+    const uint64_t slices = w->slices ? w->slices : 1, each = w->rows / slices;
+    const struct range r = range_of(s, units, each);
+    made->row0 += r.first;
+    made->stride = w->slices ? w->run == w->rows ? each : w->stride : r.n;
+    made->run = r.n;
+    made->rows = slices * r.n;
+    return made;
+}
+
+static const struct weight *columns_cut(struct sharing *s, const struct weight *w, uint64_t units)
+{
+    struct weight *made = weight_new(s, w);
+    const struct range r = range_of(s, units, w->cols);
+    if (w->is_vector) made->row0 += r.first;
+    else made->col0 += r.first;
+    made->cols = r.n;
+    return made;
+}
+
+static const struct weight *weight_of(struct sharing *s, const struct node *n)
+{
+    const struct cut *cut = &s->cuts[n->index];
+    const bool product = n->op == OP_matmul || n->op == OP_expert_matmul;
+    if (!n->weight) return NULL;
+    const struct weight *same = &s->model->weights[n->weight->index];
+    if (cut->part == PART_SUM) return product ? columns_cut(s, same, cut->units) : same;
+    if (cut->part == PART_NONE) return same;
+    if (product) return rows_cut(s, same, cut->units);
+    switch (n->op) {
+    case OP_times:
+    case OP_headnorm: case OP_layernorm_heads:
+        return same->cols == 1 || (n->op != OP_times && same->cols == n->attr.head_dim) ? same : columns_cut(s, same, cut->units);
+    case OP_expert_times: return same->is_vector ? same : columns_cut(s, same, cut->units);
+    case OP_rope:         return same;
+    default:              return columns_cut(s, same, cut->units);       /* biases, sinks of heads */
+    }
+}
+
+static struct node *node_new(struct sharing *s, const struct node *like, const char *name)
+{
+    struct node *n = arena_new(s->arena, struct node);
+    *n = *like;
+    n->name = name;
+    n->index = s->to->n_nodes;
+    n->n_readers = 0;
+    n->readers = NULL;
+    s->to->nodes[s->to->n_nodes++] = n;
+    return n;
+}
+
+static struct node *exchange_new(struct sharing *s, struct node *x, enum op op, const char *name, uint32_t cols)
+{
+    struct node *n = node_new(s, x, name);
+    n->op = op;
+    n->inputs[0] = x;
+    n->weight = NULL;
+    n->attr = (struct node_attrs){ .count = op == OP_gather ? cols : 0 };
+    n->cols = cols;
+    n->heads = 0;
+    return n;
+}
+
+/* Biases that a sum has once are added by the first rank. */
+static bool is_left_out(const struct sharing *s, const struct node *n)
+{
+    return s->cuts[n->index].part == PART_SUM && n->op == OP_expert_bias && s->rank > 0;
+}
+
+static void make_node(struct sharing *s, const struct node *n)
+{
+    const struct cut *cut = &s->cuts[n->index];
+    if (is_left_out(s, n)) {
+        s->made[n->index] = s->made[n->inputs[0]->index];
+        return;
+    }
+    struct node *made = node_new(s, n, cut->ends ? arena_printf(s->arena, "%s_part", n->name) : n->name);
+    for (uint32_t i = 0; i < op_info[n->op].n_values; i++) made->inputs[i] = s->made[n->inputs[i]->index];
+    made->weight = weight_of(s, n);
+    if (cut->part == PART_COLUMNS) {
+        made->cols = (uint32_t)range_of(s, cut->units, n->cols).n;
+        made->heads = n->heads ? (uint32_t)range_of(s, cut->units, n->heads).n : 0;
+    }
+    if (cut->ends) {
+        struct node *given = exchange_new(s, made, OP_give, arena_printf(s->arena, "%s_given", n->name), made->cols);
+        made = exchange_new(s, given, cut->part == PART_SUM ? OP_take : OP_gather, n->name, n->cols);
+    }
+    s->made[n->index] = made;
+}
+
+static void make_readers(struct arena *a, struct graph *g)
+{
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t k = 0; k < op_info[g->nodes[i]->op].n_values; k++) g->nodes[i]->inputs[k]->n_readers++;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        g->nodes[i]->readers = arena_array(a, struct node *, g->nodes[i]->n_readers + 1u);
+        g->nodes[i]->n_readers = 0;
+    }
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t k = 0; k < op_info[g->nodes[i]->op].n_values; k++) {
+            struct node *x = g->nodes[i]->inputs[k];
+            x->readers[x->n_readers++] = g->nodes[i];
+        }
+}
+
+static void model_copy(struct sharing *s)
+{
+    const struct model *m = s->from->model;
+    s->model = arena_new(s->arena, struct model);
+    *s->model = *m;
+    s->model->weights = arena_array(s->arena, struct weight, m->n_weights + s->from->n_nodes);
+    memcpy(s->model->weights, m->weights, m->n_weights * sizeof *m->weights);
+    for (uint32_t i = 0; i < m->n_weights; i++)
+        if (m->weights[i].scale) s->model->weights[i].scale = &s->model->weights[m->weights[i].scale->index];
+}
+
+const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t rank, uint32_t ranks)
+{
+    struct sharing s = { .arena = a, .from = g, .rank = rank, .ranks = ranks, .cuts = arena_array(a, struct cut, g->n_nodes),
+                         .members = arena_array(a, const struct node *, g->n_nodes), .made = arena_array(a, struct node *, g->n_nodes),
+                         .to = arena_new(a, struct graph) };
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == OP_matmul || g->nodes[i]->op == OP_expert_matmul) cut_product(&s, g->nodes[i]);
+    cut_output(&s);
+    bool any = false;
+    for (uint32_t i = 0; i < g->n_nodes; i++) any |= s.cuts[i].part != PART_NONE;
+    if (!any) die("%s: there is nothing in this model that %u GPUs can share", g->model->gguf->path, ranks);
+    model_copy(&s);
+    s.to->model = s.model;
+    s.to->nodes = arena_array(a, struct node *, 3 * g->n_nodes);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (!graph_drafts(g, g->nodes[i])) make_node(&s, g->nodes[i]);
+    s.to->output = s.made[g->output->index];
+    make_readers(a, s.to);
+    graph_rotations(a, s.to);
+    return s.to;
+}
