@@ -314,6 +314,26 @@ static const struct option build_options_table[] = {
     { NULL, 0, NULL, 0 },
 };
 
+static bool is_among(const char *const *names, const char *name)
+{
+    for (; *names; names++) if (!strcmp(*names, name)) return true;
+    return false;
+}
+
+/* "gfx942x8" is gfx942 with --gpus 8, unless a target has that name. */
+static void take_gpus(struct arena *a, struct build_options *o)
+{
+    const char *name = o->n_targets == 1 ? o->targets[0] : "", *x = strrchr(name, 'x');
+    if (!x || x == name || x[1] < '1' || x[1] > '9' || x[2]) return;
+    const char *const *names = profile_names(a, o->targets_dir), *base = arena_strndup(a, name, (size_t)(x - name));
+    if (is_among(names, name) || !is_among(names, base)) return;
+    const uint32_t gpus = (uint32_t)(x[1] - '0');
+    if (gpus > FORGE_GPU_MAX_RANKS) usage_error("--target %s: at most %d GPUs share a model", name, FORGE_GPU_MAX_RANKS);
+    if (o->gpus && o->gpus != gpus) usage_error("--target %s and --gpus %u say different things", name, o->gpus);
+    o->targets[0] = base;
+    o->gpus = gpus;
+}
+
 /* An option that none of the targets has a use for is a mistake. */
 static void refuse_unless(struct arena *a, const struct build_options *o, enum target_kind kind, const char *option, const char *what)
 {
@@ -376,6 +396,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
             break;
         default: option_error(c, argv, build_options_table);
         }
+    take_gpus(a, o);
     if (o->plan.exact && !kv_given) o->plan.kv = KV_TYPE_F32;
     if (o->prefix && !library_wanted(o)) usage_error("--prefix is for --emit obj, lib and shared");
     const char *wrong = o->prefix ? library_prefix_wrong(a, o->prefix) : NULL;

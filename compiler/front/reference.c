@@ -418,11 +418,12 @@ OPERATION(softcap)
     for (uint32_t t = 0; t < in->n; t++) softcap_ref(y + t * cols, x[0] + t * cols, node->attr.cap, node->cols);
 }
 
-/* One reader of the whole model is all there is. */
+/* Of a model that is not shared x is all there is; else whoever asked puts in what others give. */
 OPERATION(whole)
 {
     (void)vector;
-    memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
+    const uint32_t cols = node->inputs[0]->cols;
+    for (uint32_t t = 0; t < in->n; t++) memcpy(y + (uint64_t)t * node->cols, x[0] + (uint64_t)t * cols, cols * sizeof *y);
 }
 
 OPERATION(scale)

@@ -3,7 +3,7 @@
 #include "share.h"
 #include <string.h>
 
-enum { COLUMNS_LEAST = 64 };                     /* that kernels read of a row at once */
+enum { COLUMNS_LEAST = 32 };                     /* with one scale, as activations have it */
 
 /* How a node is shared. */
 enum part {

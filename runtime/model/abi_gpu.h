@@ -25,6 +25,7 @@ struct forge_kernel_args {
     uint64_t           weight[FORGE_GPU_MAX_WEIGHTS];
     /* of GPUs that share a model (templates/gpu/exchange.h) */
     uint8_t           *exchange[FORGE_GPU_MAX_RANKS];      /* of each, as this one reaches it: memory that all of them store into */
+    const uint8_t     *given;                    /* that of this one, exchange[rank]: an array in registers has no index */
     uint32_t           rank;                     /* this one's number */
     uint32_t           exchanges;                /* that the step's launches before this one have made */
 };

@@ -27,26 +27,30 @@ DEVICE void exchange_give(const struct forge_kernel_args a, const uint64_t half,
 {
     const uint32_t tag = exchange_tag(a);
     const uint64_t at = exchange_at(tag, half, most, cols, a.rank, t, c), x = (uint64_t)tag << 32 | bits_of_f32(y);
+    UNROLL
     for (uint32_t rank = 0; rank < RANKS; rank++) store_peer(a.exchange[rank] + at, x);
 }
-/* The value that a rank gave, as soon as it is there. */
-DEVICE float exchange_value(const struct forge_kernel_args a, const uint32_t tag, uint64_t at)
+/* What lies there, seen as x before, as soon as it is what the exchange waits for. */
+DEVICE float exchange_value(const struct forge_kernel_args a, const uint32_t tag, uint64_t at, uint64_t x)
 {
-    const uint8_t *p = a.exchange[a.rank] + at;
-    uint64_t x = load_peer(p);
     while ((uint32_t)(x >> 32) != tag) {
         poll_pause();
-        x = load_peer(p);
+        x = load_peer(a.given + at);
     }
     return f32_of_bits((uint32_t)x);
 }
-/* Of column c of row t the sum over all ranks. */
+/* Of column c of row t the sum over all ranks, all of which are asked for at once. */
 DEVICE float exchange_sum(const struct forge_kernel_args a, const uint64_t half, const uint32_t most, const uint32_t cols, uint32_t t,
                           uint32_t c)
 {
     const uint32_t tag = exchange_tag(a);
+    const uint64_t at = exchange_at(tag, half, most, cols, 0, t, c), apart = 8ull * most * cols;
+    uint64_t x[RANKS];
     float sum = 0.0f;
-    for (uint32_t rank = 0; rank < RANKS; rank++) sum += exchange_value(a, tag, exchange_at(tag, half, most, cols, rank, t, c));
+    UNROLL
+    for (uint32_t rank = 0; rank < RANKS; rank++) x[rank] = load_peer(a.given + at + rank * apart);
+    UNROLL
+    for (uint32_t rank = 0; rank < RANKS; rank++) sum += exchange_value(a, tag, at + rank * apart, x[rank]);
     return sum;
 }
 /* Of a row of which each GPU gave a part, one behind the other: column c of `all`; cols: of the largest part. */
@@ -60,6 +64,7 @@ DEVICE float exchange_one(const struct forge_kernel_args a, const uint64_t half,
         from = c >= begin ? rank : from;
         first = c >= begin ? begin : first;
     }
-    return exchange_value(a, tag, exchange_at(tag, half, most, cols, from, t, c - first));
+    const uint64_t at = exchange_at(tag, half, most, cols, from, t, c - first);
+    return exchange_value(a, tag, at, load_peer(a.given + at));
 }
 #endif

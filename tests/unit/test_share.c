@@ -1,0 +1,154 @@
+/* test_share.c -- graphs of GPUs that share a model, read plainly side by side, give the logits of the whole one: of all golden models, by
+ * two, three and four of them.  The threads meet where the GPUs would. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <glob.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/front/reference.h"
+#include "compiler/plan/share.h"
+
+enum { TOKENS = 5, RANKS = 4 };
+
+struct side {
+    struct meeting     *with;
+    const struct graph *graph;
+    struct arena       *arena;
+    const float        *given;           /* the last value: [TOKENS][cols] */
+    uint32_t            cols;
+    float              *logits;
+};
+struct meeting { pthread_barrier_t gate; uint32_t ranks; struct side sides[RANKS]; int32_t tokens[TOKENS]; };
+
+/* A value that GPUs give each other: all have given theirs, all have read those of all. */
+static void meet(struct side *s, const struct node *n, float *y)
+{
+    const struct meeting *m = s->with;
+    pthread_barrier_wait(&s->with->gate);
+    for (uint32_t t = 0; t < TOKENS; t++) {
+        float *row = y + (size_t)t * n->cols;
+        for (uint32_t r = 0, at = 0; r < m->ranks; at += m->sides[r++].cols) {
+            const float *given = m->sides[r].given + (size_t)t * m->sides[r].cols;
+            for (uint32_t c = 0; c < m->sides[r].cols; c++)
+                if (n->op == OP_gather) row[at + c] = given[c];
+                else row[c] = (r ? row[c] : 0) + given[c];
+        }
+    }
+    pthread_barrier_wait(&s->with->gate);
+}
+
+static void seen(void *context, const struct node *n, const float *const *x, const float *y)
+{
+    struct side *s = context;
+    (void)x;
+    if (n->op == OP_give) {
+        float *copy = arena_array(s->arena, float, TOKENS * n->cols);
+        memcpy(copy, y, TOKENS * n->cols * sizeof *copy);
+        s->given = copy;
+        s->cols = n->cols;
+    }
+    if (n->op == OP_take || n->op == OP_gather) meet(s, n, (float *)(uintptr_t)y);
+    if (n == s->graph->output) memcpy(s->logits, y, TOKENS * n->cols * sizeof *y);
+}
+
+static void *side_main(void *argument)
+{
+    struct side *s = argument;
+    reference_values(s->arena, s->graph, &(struct rounding){ 0 }, s->with->tokens, TOKENS, seen, s);
+    return NULL;
+}
+
+static uint32_t exchanges(const struct graph *g)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) n += g->nodes[i]->op == OP_give;
+    return n;
+}
+
+/* The largest difference from `whole`, relative to the largest logit. */
+static double shared(struct arena *a, const struct graph *g, const float *whole, uint32_t ranks, uint32_t *n_exchanges)
+{
+    struct meeting m = { .ranks = ranks };
+    pthread_t threads[RANKS];
+    const uint32_t cols = g->output->cols;
+    double most = 0, largest = 0;
+    for (uint32_t t = 0; t < TOKENS; t++) m.tokens[t] = (int32_t)((t * 37 + 11) % g->model->n_vocab);
+    pthread_barrier_init(&m.gate, NULL, ranks);
+    for (uint32_t r = 0; r < ranks; r++) {
+        m.sides[r] = (struct side){ .with = &m, .graph = share_graph(a, g, r, ranks), .arena = arena_create(),
+                                    .logits = arena_array(a, float, TOKENS * cols) };
+        assert_int_equal(exchanges(m.sides[r].graph), exchanges(m.sides[0].graph));
+    }
+    *n_exchanges = exchanges(m.sides[0].graph);
+    for (uint32_t r = 0; r < ranks; r++) assert_int_equal(pthread_create(&threads[r], NULL, side_main, &m.sides[r]), 0);
+    for (uint32_t r = 0; r < ranks; r++) pthread_join(threads[r], NULL);
+    pthread_barrier_destroy(&m.gate);
+    for (uint32_t r = 0; r < ranks; r++) {
+        assert_memory_equal(m.sides[r].logits, m.sides[0].logits, TOKENS * cols * sizeof *whole);
+        arena_destroy(m.sides[r].arena);
+    }
+    for (uint32_t i = 0; i < TOKENS * cols; i++) {
+        most = fmax(most, fabs((double)m.sides[0].logits[i] - (double)whole[i]));
+        largest = fmax(largest, fabs((double)whole[i]));
+    }
+    return most / largest;
+}
+
+/* Returns how many exchanges there were. */
+static uint32_t check_model(const char *path)
+{
+    struct arena *a = arena_create();
+    const struct gguf *file = gguf_open(a, path, false);
+    const struct graph *g = graph_build(a, model_describe(a, file, &(struct model_options){ .directory = NULL }));
+    float *whole = arena_array(a, float, TOKENS * g->output->cols);
+    int32_t tokens[TOKENS];
+    uint32_t n = 0, all = 0;
+    for (uint32_t t = 0; t < TOKENS; t++) tokens[t] = (int32_t)((t * 37 + 11) % g->model->n_vocab);
+    reference_logits(a, g, &(struct rounding){ 0 }, tokens, TOKENS, whole);
+    for (uint32_t ranks = 2; ranks <= RANKS; ranks++) {
+        const double off = shared(a, g, whole, ranks, &n);
+        if (!(off <= 2e-5)) fail_msg("%s by %u: %g of the largest logit off", path, ranks, off);
+        all += n;
+    }
+    arena_destroy(a);
+    return all;
+}
+
+static void check_models(const char *pattern, uint32_t least)
+{
+    glob_t files;
+    uint32_t n = 0, deep = 0;
+    assert_int_equal(glob(pattern, 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        if (strstr(files.gl_pathv[i], "-of-") && !strstr(files.gl_pathv[i], "-00001-of-")) continue;
+        if (strstr(files.gl_pathv[i], "bert")) continue;                   /* rows of embeddings: nothing to gather */
+        deep += check_model(files.gl_pathv[i]) > 3;                      /* more than the logits */
+        n++;
+    }
+    globfree(&files);
+    assert_true(n >= least && deep >= n / 2);
+}
+
+static void golden(void **state)
+{
+    (void)state;
+    check_models(FORGEC_TEST_DATA "/golden/*.gguf", 15);
+}
+
+static void architectures(void **state)
+{
+    (void)state;
+    check_models(FORGEC_UNPACKED "/golden/*.gguf", 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(architectures) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
