@@ -293,7 +293,8 @@ static void share_code(struct target *targets, uint32_t n)
         targets[i].code_rank = targets[i].rank;
         for (uint32_t k = 0; k < i && targets[i].rank; k++)
             if (targets[k].code_rank == targets[k].rank && targets[i].kernels.size == targets[k].kernels.size &&
-                !memcmp(targets[i].kernels.data, targets[k].kernels.data, targets[k].kernels.size)) targets[i].code_rank = targets[k].rank;
+                !memcmp(targets[i].kernels.data, targets[k].kernels.data, targets[k].kernels.size))
+                targets[i].code_rank = targets[k].rank;
     }
 }
 

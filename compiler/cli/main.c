@@ -287,7 +287,8 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says otherwise: beyond three drafts few are right */
-enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_GPUS, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS, OPT_THREADS,
+enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_GPUS, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS,
+       OPT_THREADS,
        OPT_STATIC, OPT_SERVER, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES,
        OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_CHAT_TEMPLATE,
        OPT_KERNEL_TESTS, OPT_HELP };
