@@ -35,7 +35,7 @@ _forgec()
         return
     fi
     if [[ $cur == -* ]]; then
-        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --columns --spec --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
+        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --gpus --columns --spec --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
         case $command in
             build)   COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --prefix --weights --chat-template --kernel-tests -### -q --quiet" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;

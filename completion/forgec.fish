@@ -10,6 +10,7 @@ complete -c forgec -n "$make" -l fuse -x -a "(__fish_complete_list , 'echo none;
 complete -c forgec -n "$make" -l ctx -x -d "Context length"
 complete -c forgec -n "$make" -l kv -x -a "(__fish_complete_list , 'echo f16; echo f32; echo q8_0')" -d "KV cache element"
 complete -c forgec -n "$make" -l threads -x -d "CPU: most threads"
+complete -c forgec -n "$make" -l gpus -x -d "GPU: so many share the model"
 complete -c forgec -n "$make" -l columns -x -d "GPU: tokens that decode together"
 complete -c forgec -n "$make" -l spec -x -a "none ngram mtp" -d "GPU: speculation"
 complete -c forgec -n "$make" -l exact -d "Float activations"

@@ -363,8 +363,8 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
                                           .profile = targets[i].profile, .user_text = targets[i].plan->gpu ? NULL
                                           : user_text(a, o, &targets[i], "model.c") };
     }
-    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_programs(a, symbols, n_programs, targets[0].edited), .kind = CC_RUNTIME,
-                                      .profile = first };
+    jobs[n_jobs++] = (struct cc_job){ .name = "programs.c", .source = emit_programs(a, symbols, n_programs, targets[0].edited),
+                                      .kind = CC_RUNTIME, .profile = first };
     progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs - n_done, first->name));
     cc_compile(a, tc, jobs + n_done, n_jobs - n_done);
     progress(o, "");
@@ -426,7 +426,10 @@ static struct plan *plan_with(struct arena *a, const struct build_options *o, co
 
 struct plan *build_plan(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target)
 {
-    return plan_with(a, o, graph, target, o->plan, read_choices(a, o, target));
+    struct plan_options options = o->plan;
+    options.ranks = o->gpus > 1 ? o->gpus : 0;
+    if (options.ranks) graph = share_graph(a, graph, 0, options.ranks);
+    return plan_with(a, o, graph, target, options, read_choices(a, o, target));
 }
 
 enum { LIBRARY_WORKERS = 8 };     /* parts into which a library cuts each kernel, unless --threads says otherwise */

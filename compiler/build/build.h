@@ -36,7 +36,8 @@ struct build_options {
 
 /* The model as these options read it.  Dies as model_describe does. */
 struct model *build_model(struct arena *a, const struct build_options *o, const struct gguf *file);
-/* The plan of its program for a target, with the choices of o->plan_path.  Dies as plan_make and the reader of that file do. */
+/* The plan of its program for a target, of GPUs that share the model the first one's, with the choices of o->plan_path.  Dies as plan_make
+ * and the reader of that file do. */
 struct plan *build_plan(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target);
 /* The options that shaped a program: "--fuse layer --ctx 4096 --kv f16"; n_ctx 0: without its context. */
 const char *build_options_text(struct arena *a, const struct build_options *o, uint32_t n_ctx);
