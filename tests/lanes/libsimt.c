@@ -1,17 +1,29 @@
-/* libsimt.c -- the functions of libamdhip64 that runtime/device/hip.def names, on the host: kernels run through simt.c.
- * FORGE_HIP_LIBRARY=libsimt.so.  A module is a shared object of kernels compiled as host C; its symbol forge_simt_wave (uint32_t) says the
- * lanes of a wave.
+/* libsimt.c -- the functions of libamdhip64 that runtime/device/hip.def names, and those of peer access, on the host: kernels run through
+ * simt.c.  FORGE_HIP_LIBRARY=libsimt.so.  A module is a shared object of kernels compiled as host C; its symbol forge_simt_wave (uint32_t)
+ * says the lanes of a wave.
  *
- * Memory starts as bytes 0xff with guards around it; copies have to stay inside one allocation, and their host side inside pinned memory.
- *   FORGE_SIMT_MEMORY=BYTES   size of the device (default 256 MiB: a measurement copies a quarter of it)
+ * Memory starts as bytes 0xff with guards around it; copies have to stay inside one allocation of the stream's device or of one that it has
+ * been given access to, and their host side inside pinned memory.  What a launch has in args.exchange has to lie in such memory, too, and
+ * be fine-grained: a kernel does not see another GPU's stores to the rest of it (HIP only).
+ *
+ * One device runs what is put on a stream at once, in the thread that puts it there.  Several have a thread each, which runs what is put on
+ * the device's streams in that order, beside the host and the other devices; so kernels of two devices can wait for each other.  Those of
+ * two streams of one device cannot, nor one group for what a later one of its launch does.  A device that waits for what never comes stays
+ * so, and functions that free its memory or code wait with it.
+ *   FORGE_SIMT_DEVICES=N      how many there are (default 1, at most 8)
+ *   FORGE_SIMT_MEMORY=BYTES   size of the device (default 256 MiB: a measurement copies a quarter of it).  Of several devices a list,
+ *                             50000000,60000000: those that it has no number for are as the last
  *   FORGE_SIMT_DEFER=1        nothing runs before a query: shows who reuses pinned memory too early
  *   FORGE_SIMT_FAULT=N        launch N (from 1) fails, and everything after it
  *   FORGE_SIMT_ABORT=N        launch N ends the process by abort(), as AMD's runtime does
+ *   FORGE_SIMT_FAIL_DEVICE=I  whose launches these two count (default 0); the other devices go on
+ *   FORGE_SIMT_NO_PEER=1      no device reaches the memory of another
  *   FORGE_SIMT_SEED=N         groups and lanes in an order drawn from N
- *   FORGE_SIMT_VERSION=N      of the library (default 60200000)
- *   FORGE_SIMT_DEVICES=N      how many there are (default 1) */
+ *   FORGE_SIMT_VERSION=N      of the library (default 60200000) */
 #include <dlfcn.h>
 #include <elf.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -23,22 +35,76 @@
 
 #include "simt.h"
 
-enum { INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, NO_BINARY = 209, NOT_FOUND = 500, NOT_READY = 600, LAUNCH_FAILURE = 719 };
-enum { GUARD_BYTES = 256, GUARD = 0xa5 };
+enum { INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, NO_BINARY = 209, NO_PEER = 217, INVALID_HANDLE = 400,
+       NOT_FOUND = 500, NOT_READY = 600, PEER_ALREADY = 704, LAUNCH_FAILURE = 719 };
+enum { GUARD_BYTES = 256, GUARD = 0xa5, MOST_DEVICES = 8, FINE_GRAINED = 1, UNCACHED = 3 };
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* ---- memory ---- */
+/* ---- devices and what belongs to them; all of it under the lock ---- */
 
-struct block { struct block *next; uint8_t *bytes; size_t n; bool host; };
+struct module { struct device *device; void *library; uint32_t wave; int file; };
+struct function { simt_kernel *kernel; const struct module *module; };
+/* recorded, passed: how often it was put on a stream, and the last of these that the stream has come to. */
+struct event { struct event *next; bool used; struct device *device; struct stream *stream; double time; uint64_t recorded, passed; };
+enum kind { COPY, CLEAR, LAUNCH, RECORD };
+struct op {
+    enum kind kind;
+    struct stream *stream;
+    void *to; const void *from; size_t n; uint8_t value;
+    const struct function *function; uint32_t grid_x, grid_y, threads, lds, cluster; struct forge_kernel_args args;
+    struct event *event; uint64_t number;
+    uint64_t fault, abort; uint32_t seed;        /* of a launch: the environment's when it was put */
+};
+struct list { struct op *op; size_t at, n, capacity; };
+/* n_begun: given to the device's thread and not done. */
+struct stream { struct stream *next; bool used; struct device *device; struct list waiting, *capture; size_t n_begun; };
+struct device {
+    uint32_t peers;                              /* bit i: it reaches the memory of device i */
+    size_t   in_use;
+    uint64_t n_launches;
+    int      failure;
+    bool     has_thread;
+    struct list queue;                           /* of its thread */
+    size_t   n_begun;
+    pthread_cond_t put, done;
+};
+struct block { struct block *next; struct device *device; uint8_t *bytes; size_t n; bool host, fine; };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct device devices[MOST_DEVICES];
+/* Streams and events are used again, and freed never: the device's thread may still hold one. */
+static struct stream *streams;
+static struct event *events;
 static struct block *blocks;
-static size_t in_use;
+static _Thread_local int current;
 
-static uint64_t number_of(const char *name, uint64_t otherwise)
+static int unlocked(int code)
 {
-    const char *text = getenv(name);
-    return text != NULL && *text != 0 ? strtoull(text, NULL, 0) : otherwise;
+    pthread_mutex_unlock(&lock);
+    return code;
 }
+
+/* A number of the environment; of a list the one at place i, or the last. */
+uint64_t simt_number(const char *name, int i, uint64_t otherwise);
+uint64_t simt_number(const char *name, int i, uint64_t otherwise)
+{
+    const char *text = getenv(name), *comma;
+    if (text == NULL || *text == 0) return otherwise;
+    for (; i > 0 && (comma = strchr(text, ',')) != NULL; i--) text = comma + 1;
+    return strtoull(text, NULL, 0);
+}
+
+static int n_devices(void)
+{
+    const uint64_t n = simt_number("FORGE_SIMT_DEVICES", 0, 1);
+    return n < MOST_DEVICES ? (int)n : MOST_DEVICES;
+}
+
+static bool is_device(int device) { return device >= 0 && device < n_devices(); }
+static int number_of(const struct device *d) { return (int)(d - devices); }
+
+/* ---- memory ---- */
 
 static void check_guards(const struct block *b)
 {
@@ -49,66 +115,73 @@ static void check_guards(const struct block *b)
         }
 }
 
-static int take(void **out, size_t n, bool host)
+static uint64_t memory_of(const struct device *d) { return simt_number("FORGE_SIMT_MEMORY", number_of(d), (uint64_t)256 << 20); }
+
+static int take(void **out, size_t n, bool host, bool fine)
 {
-    const uint64_t limit = number_of("FORGE_SIMT_MEMORY", (uint64_t)256 << 20);
-    if (n == 0 || (!host && (n > limit || in_use > limit - n))) return n == 0 ? INVALID : NO_MEMORY;
+    pthread_mutex_lock(&lock);
+    struct device *d = &devices[current];
+    const uint64_t limit = memory_of(d);
+    if (d->failure != 0) return unlocked(d->failure);
+    if (n == 0 || (!host && (n > limit || d->in_use > limit - n))) return unlocked(n == 0 ? INVALID : NO_MEMORY);
     struct block *b = malloc(sizeof *b);
     uint8_t *bytes = aligned_alloc(256, (n + 2 * GUARD_BYTES + 255) / 256 * 256);
-    if (b == NULL || bytes == NULL) { free(b); free(bytes); return NO_MEMORY; }
+    if (b == NULL || bytes == NULL) { free(b); free(bytes); return unlocked(NO_MEMORY); }
     memset(bytes, GUARD, GUARD_BYTES);
     memset(bytes + GUARD_BYTES, SIMT_POISON, n);
     memset(bytes + GUARD_BYTES + n, GUARD, GUARD_BYTES);
-    *b = (struct block){ blocks, bytes + GUARD_BYTES, n, host };
+    *b = (struct block){ blocks, d, bytes + GUARD_BYTES, n, host, fine };
     blocks = b;
-    if (!host) in_use += n;
+    if (!host) d->in_use += n;
     *out = b->bytes;
-    return 0;
+    return unlocked(0);
 }
+
+static struct block **find(const void *address, bool host)
+{
+    struct block **at = &blocks;
+    while (*at != NULL && ((*at)->bytes != address || (*at)->host != host)) at = &(*at)->next;
+    return at;
+}
+
+static void wait_idle(struct device *d);
 
 static int give(void *address, bool host)
 {
-    for (struct block **at = &blocks; *at != NULL; at = &(*at)->next) {
-        struct block *b = *at;
-        if (b->bytes != address || b->host != host) continue;
-        check_guards(b);
-        *at = b->next;
-        if (!host) in_use -= b->n;
-        free(b->bytes - GUARD_BYTES);
-        free(b);
-        return 0;
-    }
-    return INVALID;
+    pthread_mutex_lock(&lock);
+    const struct block *there = *find(address, host);
+    if (there == NULL) return unlocked(INVALID);
+    wait_idle(there->device);
+    struct block **at = find(address, host), *b = *at;
+    if (b == NULL) return unlocked(INVALID);
+    check_guards(b);
+    *at = b->next;
+    if (!host) b->device->in_use -= b->n;
+    free(b->bytes - GUARD_BYTES);
+    free(b);
+    return unlocked(0);
 }
 
-static bool inside(const void *address, size_t n, bool host)
+/* The block that has these bytes; device memory: of that device, or of one it reaches. */
+static const struct block *inside(const struct device *d, const void *address, size_t n, bool host)
 {
-    for (const struct block *b = blocks; b != NULL; b = b->next)
-        if (b->host == host && (const uint8_t *)address >= b->bytes && (const uint8_t *)address - b->bytes <= (ptrdiff_t)b->n &&
-            n <= b->n - (size_t)((const uint8_t *)address - b->bytes))
-            return true;
-    fprintf(stderr, "libsimt: %zu bytes at %p are not inside %s\n", n, address,
-            host ? "pinned memory of the host" : "one allocation of the device");
-    return false;
+    const struct device *other = NULL;
+    for (const struct block *b = blocks; b != NULL; b = b->next) {
+        if (b->host != host || (const uint8_t *)address < b->bytes || (const uint8_t *)address - b->bytes > (ptrdiff_t)b->n ||
+            n > b->n - (size_t)((const uint8_t *)address - b->bytes)) continue;
+        if (host || b->device == d || d->peers >> number_of(b->device) & 1) return b;
+        other = b->device;
+    }
+    if (other != NULL)
+        fprintf(stderr, "libsimt: %zu bytes at %p are memory of device %d, which device %d has no access to\n", n, address,
+                number_of(other), number_of(d));
+    else
+        fprintf(stderr, "libsimt: %zu bytes at %p are not inside %s\n", n, address,
+                host ? "pinned memory of the host" : "one allocation of the device");
+    return NULL;
 }
 
-/* ---- work: done at once, at the next query, or kept in a graph ---- */
-
-struct module { void *library; uint32_t wave; };
-struct function { simt_kernel *kernel; const struct module *module; };
-struct event { double time; bool pending; };
-enum kind { COPY, CLEAR, LAUNCH, RECORD };
-struct op {
-    enum kind kind;
-    void *to; const void *from; size_t n; uint8_t value;
-    const struct function *function; uint32_t grid_x, grid_y, threads, lds, cluster; struct forge_kernel_args args;
-    struct event *event;
-};
-struct list { struct op *op; size_t n, capacity; };
-struct stream { struct list waiting, *capture; };
-
-static uint64_t n_launches;
-static int failure;
+/* ---- work: done at once, at the next query, by the device's thread, or kept in a graph ---- */
 
 static double now(void)
 {
@@ -117,29 +190,44 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void run_launch(const struct op *op)
+static bool may_begin(struct device *d, const struct op *op)
 {
-    n_launches++;
-    if (n_launches == number_of("FORGE_SIMT_ABORT", 0)) abort();
-    if (n_launches == number_of("FORGE_SIMT_FAULT", 0)) failure = LAUNCH_FAILURE;
-    if (failure != 0) return;
-    simt_launch_clusters(op->function->kernel, &op->args, op->grid_x, op->grid_y, op->threads, op->function->module->wave, op->lds,
-                         (uint32_t)number_of("FORGE_SIMT_SEED", 0), op->cluster);
+    if (d->failure == 0 && op->kind == LAUNCH) {
+        d->n_launches++;
+        if (d->n_launches == op->abort) abort();
+        if (d->n_launches == op->fault) d->failure = LAUNCH_FAILURE;
+    }
+    return d->failure == 0;
 }
 
-static void run_op(const struct op *op)
+/* Without the lock, but where there is one device. */
+static void run(const struct op *op)
 {
-    if (failure != 0) return;
     switch (op->kind) {
     case COPY:   memcpy(op->to, op->from, op->n); break;
     case CLEAR:  memset(op->to, op->value, op->n); break;
-    case LAUNCH: run_launch(op); break;
-    case RECORD: op->event->time = now(); op->event->pending = false; break;
+    case LAUNCH:
+        simt_launch_clusters(op->function->kernel, &op->args, op->grid_x, op->grid_y, op->threads, op->function->module->wave, op->lds,
+                             op->seed, op->cluster);
+        break;
+    case RECORD: break;
     }
+}
+
+static void record(const struct op *op)
+{
+    if (op->kind != RECORD) return;
+    op->event->time = now();
+    op->event->passed = op->number;
 }
 
 static void push(struct list *l, const struct op *op)
 {
+    if (l->n == l->capacity && l->at > 0) {
+        memmove(l->op, l->op + l->at, (l->n - l->at) * sizeof *l->op);
+        l->n -= l->at;
+        l->at = 0;
+    }
     if (l->n == l->capacity) {
         l->capacity = l->capacity > 0 ? 2 * l->capacity : 64;
         l->op = realloc(l->op, l->capacity * sizeof *l->op);
@@ -148,70 +236,196 @@ static void push(struct list *l, const struct op *op)
     l->op[l->n++] = *op;
 }
 
-static int put(struct stream *s, const struct op *op)
+static void *run_queue(void *device)
 {
-    if (failure != 0) return failure;
-    if (s->capture != NULL) push(s->capture, op);
-    else if (number_of("FORGE_SIMT_DEFER", 0)) push(&s->waiting, op);
-    else run_op(op);
-    return failure;
+    struct device *d = device;
+    simt_machine_new();
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (d->queue.at == d->queue.n) pthread_cond_wait(&d->put, &lock);
+        const struct op op = d->queue.op[d->queue.at++];
+        if (may_begin(d, &op)) {
+            pthread_mutex_unlock(&lock);
+            run(&op);
+            pthread_mutex_lock(&lock);
+            record(&op);
+        }
+        op.stream->n_begun--;
+        d->n_begun--;
+        pthread_cond_broadcast(&d->done);
+    }
+    return NULL;
 }
 
-static void run_waiting(struct stream *s)
+/* Signals are for the host's threads, but those of what a kernel does. */
+static void start_thread(struct device *d)
 {
-    for (size_t i = 0; i < s->waiting.n; i++) run_op(&s->waiting.op[i]);
+    static const int own[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP };
+    sigset_t most, before;
+    pthread_t thread;
+    sigfillset(&most);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&most, own[i]);
+    pthread_sigmask(SIG_SETMASK, &most, &before);
+    if (pthread_cond_init(&d->put, NULL) != 0 || pthread_cond_init(&d->done, NULL) != 0 ||
+        pthread_create(&thread, NULL, run_queue, d) != 0) {
+        fprintf(stderr, "libsimt: no thread for device %d\n", number_of(d));
+        abort();
+    }
+    pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    d->has_thread = true;
+}
+
+static void begin(const struct op *op)
+{
+    struct device *d = op->stream->device;
+    if (!d->has_thread && n_devices() > 1) start_thread(d);
+    if (d->has_thread) {
+        push(&d->queue, op);
+        op->stream->n_begun++;
+        d->n_begun++;
+        pthread_cond_signal(&d->put);
+    } else if (may_begin(d, op)) {
+        run(op);
+        record(op);
+    }
+}
+
+static int put(struct stream *s, const struct op *like)
+{
+    struct op op = *like;
+    struct device *d = s->device;
+    if (d->failure != 0) return d->failure;
+    op.stream = s;
+    if (op.kind == RECORD) op.number = ++op.event->recorded, op.event->stream = s;
+    if (op.kind == LAUNCH) {
+        const bool fails = simt_number("FORGE_SIMT_FAIL_DEVICE", 0, 0) == (uint64_t)number_of(d);
+        op.abort = fails ? simt_number("FORGE_SIMT_ABORT", 0, 0) : 0;
+        op.fault = fails ? simt_number("FORGE_SIMT_FAULT", 0, 0) : 0;
+        op.seed = (uint32_t)simt_number("FORGE_SIMT_SEED", 0, 0);
+    }
+    if (s->capture != NULL) push(s->capture, &op);
+    else if (simt_number("FORGE_SIMT_DEFER", 0, 0)) push(&s->waiting, &op);
+    else begin(&op);
+    return d->failure;
+}
+
+static void begin_waiting(struct stream *s)
+{
+    for (size_t i = 0; i < s->waiting.n; i++) begin(&s->waiting.op[i]);
     s->waiting.n = 0;
 }
 
-static struct stream *the_stream;
+/* Where there is no thread, nothing is under way, and what waits for a query goes on waiting. */
+static void wait_idle(struct device *d)
+{
+    if (!d->has_thread) return;
+    for (struct stream *s = streams; s != NULL; s = s->next)
+        if (s->device == d) begin_waiting(s);
+    while (d->n_begun > 0) pthread_cond_wait(&d->done, &lock);
+}
+
+static struct stream *stream_of(const void *stream)
+{
+    struct stream *s = streams;
+    while (s != NULL && (s != stream || !s->used)) s = s->next;
+    return s;
+}
+
+static struct event *event_of(const void *event)
+{
+    struct event *e = events;
+    while (e != NULL && (e != event || !e->used)) e = e->next;
+    return e;
+}
 
 /* ---- libamdhip64 ---- */
 
 EXPORT int hipInit(unsigned flags) { return flags == 0 ? 0 : INVALID; }
-EXPORT int hipRuntimeGetVersion(int *version) { *version = (int)number_of("FORGE_SIMT_VERSION", 60200000); return 0; }
-EXPORT int hipSetDevice(int device) { return device == 0 ? 0 : INVALID; }
+EXPORT int hipRuntimeGetVersion(int *version) { *version = (int)simt_number("FORGE_SIMT_VERSION", 0, 60200000); return 0; }
+
+/* Of the calling thread. */
+EXPORT int hipSetDevice(int device)
+{
+    if (!is_device(device)) return INVALID_DEVICE;
+    current = device;
+    return 0;
+}
 
 EXPORT int hipGetDeviceCount(int *n)
 {
-    *n = (int)number_of("FORGE_SIMT_DEVICES", 1);
+    *n = n_devices();
     return *n > 0 ? 0 : NO_DEVICE;
 }
 
 EXPORT int hipDeviceGetName(char *name, int bytes, int device)
 {
     snprintf(name, (size_t)bytes, "emulator of lanes");
-    return device == 0 ? 0 : INVALID;
+    return is_device(device) ? 0 : INVALID_DEVICE;
 }
 
 /* It is on no bus. */
 EXPORT int hipDeviceGetAttribute(int *value, int attribute, int device) { (void)value, (void)attribute, (void)device; return INVALID; }
 
-EXPORT int hipMemGetInfo(size_t *free_bytes, size_t *total)
+EXPORT int hipDeviceCanAccessPeer(int *can, int device, int peer)
 {
-    *total = (size_t)number_of("FORGE_SIMT_MEMORY", (uint64_t)256 << 20);
-    *free_bytes = *total > in_use ? *total - in_use : 0;
-    return failure;
+    if (!is_device(device) || !is_device(peer)) return INVALID_DEVICE;
+    *can = device != peer && !simt_number("FORGE_SIMT_NO_PEER", 0, 0);
+    return 0;
 }
 
-EXPORT int hipMalloc(void **out, size_t bytes) { return failure != 0 ? failure : take(out, bytes, false); }
+/* The calling thread's device reaches the memory of that one. */
+EXPORT int hipDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+    if (!is_device(peer) || peer == current) return INVALID_DEVICE;
+    if (flags != 0) return INVALID;
+    if (simt_number("FORGE_SIMT_NO_PEER", 0, 0)) return NO_PEER;
+    pthread_mutex_lock(&lock);
+    const bool already = devices[current].peers >> peer & 1;
+    devices[current].peers |= 1u << peer;
+    return unlocked(already ? PEER_ALREADY : 0);
+}
+
+EXPORT int hipMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    pthread_mutex_lock(&lock);
+    const struct device *d = &devices[current];
+    *total = (size_t)memory_of(d);
+    *free_bytes = *total > d->in_use ? *total - d->in_use : 0;
+    return unlocked(d->failure);
+}
+
+EXPORT int hipMalloc(void **out, size_t bytes) { return take(out, bytes, false, false); }
+EXPORT int hipExtMallocWithFlags(void **out, size_t bytes, unsigned flags)
+{
+    return flags == 0 || flags == FINE_GRAINED || flags == UNCACHED ? take(out, bytes, false, flags != 0) : INVALID;
+}
 EXPORT int hipFree(void *address) { return give(address, false); }
-EXPORT int hipHostMalloc(void **out, size_t bytes, unsigned flags) { (void)flags; return failure != 0 ? failure : take(out, bytes, true); }
+EXPORT int hipHostMalloc(void **out, size_t bytes, unsigned flags) { (void)flags; return take(out, bytes, true, false); }
 EXPORT int hipHostFree(void *host) { return give(host, true); }
 EXPORT int hipHostGetDevicePointer(void **out, void *host, unsigned flags)
 {
+    pthread_mutex_lock(&lock);
     *out = host;
-    return flags == 0 && inside(host, 1, true) ? 0 : INVALID;
+    return unlocked(flags == 0 && inside(NULL, host, 1, true) != NULL ? 0 : INVALID);
 }
 
 EXPORT int hipMemsetD8Async(void *to, unsigned char value, size_t bytes, void *stream)
 {
-    return inside(to, bytes, false) ? put(stream, &(struct op){ .kind = CLEAR, .to = to, .n = bytes, .value = value }) : INVALID;
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    if (s == NULL) return unlocked(INVALID_HANDLE);
+    if (inside(s->device, to, bytes, false) == NULL) return unlocked(INVALID);
+    return unlocked(put(s, &(struct op){ .kind = CLEAR, .to = to, .n = bytes, .value = value }));
 }
 
 static int copy(void *to, bool to_host, const void *from, bool from_host, size_t bytes, void *stream)
 {
-    if (!inside(to, bytes, to_host) || !inside(from, bytes, from_host)) return INVALID;
-    return put(stream, &(struct op){ .kind = COPY, .to = to, .from = from, .n = bytes });
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    if (s == NULL) return unlocked(INVALID_HANDLE);
+    if (inside(s->device, to, bytes, to_host) == NULL || inside(s->device, from, bytes, from_host) == NULL) return unlocked(INVALID);
+    return unlocked(put(s, &(struct op){ .kind = COPY, .to = to, .from = from, .n = bytes }));
 }
 
 EXPORT int hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, void *stream) { return copy(to, false, from, true, bytes, stream); }
@@ -224,54 +438,97 @@ EXPORT int hipMemcpyDtoDAsync(void *to, const void *from, size_t bytes, void *st
 EXPORT int hipStreamCreateWithFlags(void **out, unsigned flags)
 {
     (void)flags;
-    *out = the_stream = calloc(1, sizeof *the_stream);
-    return *out != NULL ? 0 : NO_MEMORY;
+    pthread_mutex_lock(&lock);
+    struct stream *s = streams;
+    while (s != NULL && (s->used || s->n_begun > 0)) s = s->next;
+    if (s == NULL) {
+        s = calloc(1, sizeof *s);
+        if (s == NULL) return unlocked(NO_MEMORY);
+        s->next = streams;
+        streams = s;
+    }
+    s->used = true;
+    s->device = &devices[current];
+    *out = s;
+    return unlocked(0);
 }
 
 EXPORT int hipStreamQuery(void *stream)
 {
-    struct stream *s = stream;
-    if (s->waiting.n > 0 && failure == 0) { run_waiting(s); return failure != 0 ? failure : NOT_READY; }
-    return failure;
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    if (s == NULL) return unlocked(INVALID_HANDLE);
+    const struct device *d = s->device;
+    const bool waited = s->waiting.n > 0 && d->failure == 0;
+    if (waited) begin_waiting(s);
+    return unlocked(d->failure != 0 ? d->failure : waited || s->n_begun > 0 ? NOT_READY : 0);
 }
 
+/* What the device's thread has of it is still done. */
 EXPORT int hipStreamDestroy(void *stream)
 {
-    struct stream *s = stream;
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    if (s == NULL) return unlocked(INVALID_HANDLE);
     for (const struct block *b = blocks; b != NULL; b = b->next) check_guards(b);
     free(s->waiting.op);
-    free(s);
-    the_stream = NULL;
-    return 0;
+    s->waiting = (struct list){ 0 };
+    s->used = false;
+    return unlocked(0);
 }
 
 EXPORT int hipEventCreateWithFlags(void **out, unsigned flags)
 {
     (void)flags;
-    *out = calloc(1, sizeof(struct event));
-    return *out != NULL ? 0 : NO_MEMORY;
+    pthread_mutex_lock(&lock);
+    struct event *e = events;
+    while (e != NULL && (e->used || e->passed != e->recorded)) e = e->next;
+    if (e == NULL) {
+        e = calloc(1, sizeof *e);
+        if (e == NULL) return unlocked(NO_MEMORY);
+        e->next = events;
+        events = e;
+    }
+    e->used = true;
+    e->device = &devices[current];
+    e->stream = NULL;
+    *out = e;
+    return unlocked(0);
 }
-EXPORT int hipEventDestroy(void *event) { free(event); return 0; }
+
+EXPORT int hipEventDestroy(void *event)
+{
+    pthread_mutex_lock(&lock);
+    struct event *e = event_of(event);
+    if (e != NULL) e->used = false;
+    return unlocked(e != NULL ? 0 : INVALID_HANDLE);
+}
 
 EXPORT int hipEventRecord(void *event, void *stream)
 {
-    struct event *e = event;
-    e->pending = true;
-    return put(stream, &(struct op){ .kind = RECORD, .event = e });
+    pthread_mutex_lock(&lock);
+    struct event *e = event_of(event);
+    struct stream *s = stream_of(stream);
+    if (e == NULL || s == NULL || e->device != s->device) return unlocked(INVALID_HANDLE);
+    return unlocked(put(s, &(struct op){ .kind = RECORD, .event = e }));
 }
 
 EXPORT int hipEventQuery(void *event)
 {
-    const struct event *e = event;
-    if (e->pending && the_stream != NULL) run_waiting(the_stream);
-    return failure != 0 ? failure : e->pending ? NOT_READY : 0;
+    pthread_mutex_lock(&lock);
+    const struct event *e = event_of(event);
+    if (e == NULL) return unlocked(INVALID_HANDLE);
+    if (e->passed != e->recorded && e->stream != NULL) begin_waiting(e->stream);
+    return unlocked(e->device->failure != 0 ? e->device->failure : e->passed != e->recorded ? NOT_READY : 0);
 }
 
 EXPORT int hipEventElapsedTime(float *milliseconds, void *from, void *to)
 {
-    const struct event *a = from, *b = to;
+    pthread_mutex_lock(&lock);
+    const struct event *a = event_of(from), *b = event_of(to);
+    if (a == NULL || b == NULL || a->device != b->device) return unlocked(INVALID_HANDLE);
     *milliseconds = (float)((b->time - a->time) * 1e3);
-    return a->pending || b->pending ? NOT_READY : 0;
+    return unlocked(a->passed != a->recorded || b->passed != b->recorded ? NOT_READY : 0);
 }
 
 /* Modules find simt_barrier and its like in this library, which the runtime has opened for itself only. */
@@ -281,38 +538,54 @@ static void show_to_modules(void)
     if (dladdr((void *)(uintptr_t)show_to_modules, &self) != 0) dlopen(self.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
 }
 
-/* The size is not passed: an ELF file ends with its table of sections. */
-EXPORT int hipModuleLoadData(void **out, const void *image)
+/* The size is not passed: an ELF file ends with its table of sections.  The module's file stays open, or that of the next would have its
+ * name, and dlopen() give the module that it knows by that name. */
+static int load(struct module *m, const void *image, size_t bytes)
 {
     char path[64];
-    const Elf64_Ehdr *elf = image;
-    if (memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_type != ET_DYN) return NO_BINARY;
-    const size_t bytes = elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize;
-    static struct module modules[256];                                       /* they live as long as the process, also after a fault */
-    static uint32_t n_modules;
-    struct module *m = &modules[n_modules];
-    const int fd = memfd_create("module", MFD_CLOEXEC);
-    if (n_modules == 256 || fd < 0 || write(fd, image, bytes) != (ssize_t)bytes) return NO_MEMORY;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    m->file = memfd_create("module", MFD_CLOEXEC);
+    if (m->file < 0 || write(m->file, image, bytes) != (ssize_t)bytes) return NO_MEMORY;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", m->file);
     show_to_modules();
     m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    close(fd);
     const uint32_t *wave = m->library != NULL ? dlsym(m->library, "forge_simt_wave") : NULL;
     if (wave == NULL) {
         fprintf(stderr, "libsimt: %s\n", m->library != NULL ? "the module has no forge_simt_wave" : dlerror());
+        if (m->library != NULL) dlclose(m->library);
         return NO_BINARY;
     }
     m->wave = *wave;
+    return 0;
+}
+
+EXPORT int hipModuleLoadData(void **out, const void *image)
+{
+    const Elf64_Ehdr *elf = image;
+    if (memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_type != ET_DYN) return NO_BINARY;
+    static struct module modules[256];                                       /* they live as long as the process, also after a fault */
+    static uint32_t n_modules;
+    pthread_mutex_lock(&lock);
+    struct module *m = &modules[n_modules];
+    if (n_modules == 256) return unlocked(NO_MEMORY);
+    const int code = load(m, image, elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize);
+    if (code != 0) {
+        if (m->file >= 0) close(m->file);
+        return unlocked(code);
+    }
+    m->device = &devices[current];
     n_modules++;
     *out = m;
-    return 0;
+    return unlocked(0);
 }
 
 EXPORT int hipModuleUnload(void *module)
 {
     struct module *m = module;
+    pthread_mutex_lock(&lock);
+    wait_idle(m->device);
     dlclose(m->library);
-    return 0;
+    close(m->file);
+    return unlocked(0);
 }
 
 EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
@@ -321,19 +594,33 @@ EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
     void *address = dlsym(m->library, name);
     static struct function functions[4096];                                  /* they live as long as the process */
     static uint32_t n_functions;
-    if (address == NULL || n_functions == 4096) return NOT_FOUND;
+    pthread_mutex_lock(&lock);
+    if (address == NULL || n_functions == 4096) return unlocked(NOT_FOUND);
     struct function *f = &functions[n_functions++];
     memcpy(&f->kernel, &address, sizeof address);
     f->module = m;
     *out = f;
-    return 0;
+    return unlocked(0);
 }
 
-/* size: of the grid in groups, then of a group in threads, x y z.  cluster: groups of one, 1: none. */
+/* What a launch says of the memory that GPUs store into: each reaches all of it. */
+static bool exchanges(const struct device *d, const struct forge_kernel_args *args, bool fine)
+{
+    for (int i = 0; i < FORGE_GPU_MAX_RANKS; i++) {
+        if (args->exchange[i] == NULL) continue;
+        const struct block *b = inside(d, args->exchange[i], 1, false);
+        if (b == NULL) return false;
+        if (fine && !b->fine) { fprintf(stderr, "libsimt: exchange[%d] is not fine-grained memory\n", i); return false; }
+    }
+    return true;
+}
+
+/* size: of the grid in groups, then of a group in threads, x y z.  cluster: groups of one, 1: none.  fine: exchanges ask for memory that is
+ * fine-grained. */
 int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args,
-                    size_t bytes);
+                    size_t bytes, bool fine);
 int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args,
-                    size_t bytes)
+                    size_t bytes, bool fine)
 {
     struct op op = { .kind = LAUNCH, .function = function, .grid_x = size[0], .grid_y = size[1], .threads = size[3], .lds = shared_bytes,
                      .cluster = cluster };
@@ -341,7 +628,10 @@ int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes,
         return INVALID;
     if (cluster == 0 || cluster > SIMT_MAX_CLUSTER || size[0] % cluster != 0) return INVALID;
     memcpy(&op.args, args, sizeof op.args);
-    return put(stream, &op);
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    if (s == NULL || s->device != &devices[current] || s->device != op.function->module->device) return unlocked(INVALID_HANDLE);
+    return unlocked(exchanges(s->device, &op.args, fine) ? put(s, &op) : INVALID);
 }
 
 EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
@@ -350,24 +640,27 @@ EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_
     const unsigned size[] = { grid_x, grid_y, grid_z, block_x, block_y, block_z };
     if (shared_bytes > SIMT_LDS_BYTES || parameters != NULL || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3)
         return INVALID;
-    return simt_put_launch(function, size, shared_bytes, 1, stream, extra[1], *(const size_t *)extra[3]);
+    return simt_put_launch(function, size, shared_bytes, 1, stream, extra[1], *(const size_t *)extra[3], true);
 }
 
 EXPORT int hipStreamBeginCapture(void *stream, int mode)
 {
-    struct stream *s = stream;
     (void)mode;
-    if (s->capture != NULL) return INVALID;
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    if (s == NULL || s->capture != NULL) return unlocked(s == NULL ? INVALID_HANDLE : INVALID);
     s->capture = calloc(1, sizeof *s->capture);
-    return s->capture != NULL ? 0 : NO_MEMORY;
+    return unlocked(s->capture != NULL ? 0 : NO_MEMORY);
 }
 
 EXPORT int hipStreamEndCapture(void *stream, void **graph)
 {
-    struct stream *s = stream;
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    if (s == NULL) return unlocked(INVALID_HANDLE);
     *graph = s->capture;
     s->capture = NULL;
-    return *graph != NULL ? failure : INVALID;
+    return unlocked(*graph != NULL ? s->device->failure : INVALID);
 }
 
 EXPORT int hipGraphInstantiate(void **exec, void *graph, void **node, char *log, size_t log_bytes)
@@ -384,11 +677,14 @@ EXPORT int hipGraphInstantiate(void **exec, void *graph, void **node, char *log,
 EXPORT int hipGraphLaunch(void *exec, void *stream)
 {
     const struct list *l = exec;
+    pthread_mutex_lock(&lock);
+    struct stream *s = stream_of(stream);
+    if (s == NULL) return unlocked(INVALID_HANDLE);
     for (size_t i = 0; i < l->n; i++) {
-        const int code = put(stream, &l->op[i]);
-        if (code != 0) return code;
+        const int code = l->op[i].stream->device == s->device ? put(s, &l->op[i]) : INVALID_HANDLE;
+        if (code != 0) return unlocked(code);
     }
-    return 0;
+    return unlocked(0);
 }
 
 static int free_list(struct list *l)
@@ -406,8 +702,12 @@ EXPORT const char *hipGetErrorString(int code)
     case INVALID:        return "invalid argument";
     case NO_MEMORY:      return "out of memory";
     case NO_DEVICE:      return "no device";
+    case INVALID_DEVICE: return "invalid device ordinal";
     case NO_BINARY:      return "no kernel image is available for execution on the device";
+    case NO_PEER:        return "peer access is not supported between these two devices";
+    case INVALID_HANDLE: return "invalid resource handle";
     case NOT_FOUND:      return "named symbol not found";
+    case PEER_ALREADY:   return "peer access is already enabled";
     case LAUNCH_FAILURE: return "unspecified launch failure";
     default:             return "error";
     }

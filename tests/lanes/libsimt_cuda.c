@@ -1,5 +1,7 @@
 /* libsimt_cuda.c -- the names of runtime/device/cuda.def over the functions of libsimt.c, linked into the same library:
- * FORGE_CUDA_LIBRARY=libsimt.so.  Modules are shared objects here, too, not PTX.  The device is an sm_90, or FORGE_SIMT_SM=NN. */
+ * FORGE_CUDA_LIBRARY=libsimt.so.  Modules are shared objects here, too, not PTX.  The device is an sm_90, or FORGE_SIMT_SM=NN; of several
+ * devices a list.  Contexts and what is current are those of a thread. */
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,8 +9,11 @@
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
-enum { INVALID = 1, OTHER_CONTEXT = 201, SHARED_BYTES_FREE = 48 << 10, SHARED_BYTES_MOST = 227 << 10, MAX_FUNCTIONS = 512 };
+enum { INVALID = 1, INVALID_DEVICE = 101, OTHER_CONTEXT = 201, MOST_DEVICES = 8 };
+enum { SHARED_BYTES_FREE = 48 << 10, SHARED_BYTES_MOST = 227 << 10, MAX_FUNCTIONS = 512 };
 
+uint64_t simt_number(const char *, int, uint64_t);
+int hipSetDevice(int), hipDeviceCanAccessPeer(int *, int, int), hipDeviceEnablePeerAccess(int, unsigned);
 int hipInit(unsigned), hipGetDeviceCount(int *), hipDeviceGetName(char *, int, int), hipMemGetInfo(size_t *, size_t *),
     hipMalloc(void **, size_t);
 int hipFree(void *), hipHostMalloc(void **, size_t, unsigned), hipHostFree(void *), hipHostGetDevicePointer(void **, void *, unsigned);
@@ -18,7 +23,7 @@ int hipStreamCreateWithFlags(void **, unsigned), hipStreamQuery(void *), hipStre
     hipEventCreateWithFlags(void **, unsigned);
 int hipEventRecord(void *, void *), hipEventQuery(void *), hipEventElapsedTime(float *, void *, void *), hipEventDestroy(void *);
 int hipModuleLoadData(void **, const void *), hipModuleUnload(void *), hipModuleGetFunction(void **, void *, const char *);
-int simt_put_launch(void *, const unsigned *, unsigned, unsigned, void *, const void *, size_t), hipStreamBeginCapture(void *, int),
+int simt_put_launch(void *, const unsigned *, unsigned, unsigned, void *, const void *, size_t, bool), hipStreamBeginCapture(void *, int),
     hipStreamEndCapture(void *, void **);
 int hipGraphInstantiate(void **, void *, void **, char *, size_t), hipGraphLaunch(void *, void *), hipGraphDestroy(void *),
     hipGraphExecDestroy(void *);
@@ -27,6 +32,7 @@ int hipGraphInstantiate(void **, void *, void **, char *, size_t), hipGraphLaunc
 SAME(cuInit, hipInit, (unsigned f), (f))
 SAME(cuDeviceGetCount, hipGetDeviceCount, (int *n), (n))
 SAME(cuDeviceGetName, hipDeviceGetName, (char *s, int n, int d), (s, n, d))
+SAME(cuDeviceCanAccessPeer, hipDeviceCanAccessPeer, (int *c, int d, int e), (c, d, e))
 SAME(cuMemGetInfo_v2, hipMemGetInfo, (size_t *f, size_t *t), (f, t))
 SAME(cuMemFree_v2, hipFree, (void *p), (p))
 SAME(cuMemFreeHost, hipHostFree, (void *p), (p))
@@ -52,9 +58,34 @@ SAME(cuGraphExecDestroy, hipGraphExecDestroy, (void *e), (e))
 
 /* ---- what HIP has not: a context, without which nothing can be made ---- */
 
-static void *current;
+/* users: who has retained it. */
+struct context { int device, users; };
+static struct context contexts[MOST_DEVICES];
+static _Thread_local struct context *current;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The context of a device, with so many users more. */
+static struct context *context_of(int device, int more)
+{
+    int n = 0;
+    if (hipGetDeviceCount(&n) != 0 || device < 0 || device >= n) return NULL;
+    pthread_mutex_lock(&lock);
+    contexts[device].device = device;
+    contexts[device].users += more;
+    pthread_mutex_unlock(&lock);
+    return &contexts[device];
+}
+
+static bool has_context(void)
+{
+    pthread_mutex_lock(&lock);
+    const bool has = current != NULL && current->users > 0;
+    pthread_mutex_unlock(&lock);
+    return has;
+}
+
 #define MADE(cuda, hip, parameters, arguments) \
-    EXPORT int cuda parameters; EXPORT int cuda parameters { return current == NULL ? OTHER_CONTEXT : hip arguments; }
+    EXPORT int cuda parameters; EXPORT int cuda parameters { return has_context() ? hip arguments : OTHER_CONTEXT; }
 
 MADE(cuMemAlloc_v2, hipMalloc, (void **p, size_t n), (p, n))
 MADE(cuMemHostAlloc, hipHostMalloc, (void **p, size_t n, unsigned f), (p, n, f))
@@ -62,28 +93,49 @@ MADE(cuStreamCreate, hipStreamCreateWithFlags, (void **s, unsigned f), (s, f))
 MADE(cuEventCreate, hipEventCreateWithFlags, (void **e, unsigned f), (e, f))
 
 EXPORT int cuDevicePrimaryCtxRetain(void **context, int device);
-EXPORT int cuDevicePrimaryCtxRetain(void **context, int device) { static int one; *context = &one; return device == 0 ? 0 : INVALID; }
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    *context = context_of(device, 1);
+    return *context != NULL ? 0 : INVALID_DEVICE;
+}
+
 EXPORT int cuDevicePrimaryCtxRelease_v2(int device);
-EXPORT int cuDevicePrimaryCtxRelease_v2(int device) { current = NULL; return device == 0 ? 0 : INVALID; }
+EXPORT int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    const struct context *c = context_of(device, -1);
+    if (c == current) current = NULL;
+    return c != NULL ? 0 : INVALID_DEVICE;
+}
+
 EXPORT int cuCtxSetCurrent(void *context);
-EXPORT int cuCtxSetCurrent(void *context) { current = context; return 0; }
+EXPORT int cuCtxSetCurrent(void *context)
+{
+    current = context;
+    return current != NULL ? hipSetDevice(current->device) : 0;
+}
+
+/* The current context's device reaches the memory of that one's. */
+EXPORT int cuCtxEnablePeerAccess(void *context, unsigned flags);
+EXPORT int cuCtxEnablePeerAccess(void *context, unsigned flags)
+{
+    const struct context *peer = context;
+    if (!has_context() || peer == NULL || peer == current) return OTHER_CONTEXT;
+    return hipDeviceEnablePeerAccess(peer->device, flags);
+}
+
 EXPORT int cuGetErrorName(int code, const char **name);
 EXPORT int cuGetErrorName(int code, const char **name) { *name = "CUDA_ERROR"; return code >= 0 ? 0 : INVALID; }
 
-static int number_of(const char *name, int otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL && *text != 0 ? atoi(text) : otherwise;
-}
-
 EXPORT int cuDriverGetVersion(int *version);
-EXPORT int cuDriverGetVersion(int *version) { *version = number_of("FORGE_SIMT_CUDA", 12080); return 0; }
+EXPORT int cuDriverGetVersion(int *version) { *version = (int)simt_number("FORGE_SIMT_CUDA", 0, 12080); return 0; }
 
 EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device);
 EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
-    const int sm = number_of("FORGE_SIMT_SM", 90);
-    if (device != 0 || (attribute != 75 && attribute != 76)) return INVALID;
+    int n = 0;
+    const int sm = (int)simt_number("FORGE_SIMT_SM", device, 90);
+    if (hipGetDeviceCount(&n) != 0 || device < 0 || device >= n) return INVALID_DEVICE;
+    if (attribute != 75 && attribute != 76) return INVALID;
     *value = attribute == 75 ? sm / 10 : sm % 10;
     return 0;
 }
@@ -91,7 +143,7 @@ EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
 EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned n, const int *options, void **values);
 EXPORT int cuModuleLoadDataEx(void **module, const void *image, unsigned n, const int *options, void **values)
 {
-    if (current == NULL || n != 2 || options[0] != 5 || options[1] != 6 || (uintptr_t)values[1] < 16) return INVALID;
+    if (!has_context() || n != 2 || options[0] != 5 || options[1] != 6 || (uintptr_t)values[1] < 16) return INVALID;
     const int code = hipModuleLoadData(module, image);
     if (code != 0) strcpy(values[0], "no such PTX\n");
     return code;
@@ -103,7 +155,7 @@ EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function);
 EXPORT int cuFuncGetAttribute(int *value, int attribute, void *function)
 {
     (void)function;
-    *value = number_of("FORGE_SIMT_LOCAL", 0);
+    *value = (int)simt_number("FORGE_SIMT_LOCAL", 0, 0);
     return attribute == 3 ? 0 : INVALID;
 }
 
@@ -112,19 +164,23 @@ EXPORT int cuFuncSetAttribute(void *function, int attribute, int value)
 {
     size_t i = 0;
     if (attribute != 8 || value > SHARED_BYTES_MOST) return INVALID;
+    pthread_mutex_lock(&lock);
     while (i < MAX_FUNCTIONS - 1 && shared[i].function != NULL && shared[i].function != function) i++;
     shared[i].function = function;
     shared[i].bytes = value;
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
 static int launch(void *function, const unsigned *size, unsigned bytes, unsigned cluster, void *stream, void **parameters, void **extra)
 {
     int allowed = SHARED_BYTES_FREE;
+    pthread_mutex_lock(&lock);
     for (size_t i = 0; i < MAX_FUNCTIONS && shared[i].function != NULL; i++)
         if (shared[i].function == function && shared[i].bytes > allowed) allowed = shared[i].bytes;
+    pthread_mutex_unlock(&lock);
     if ((int)bytes > allowed || parameters != NULL || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != NULL) return INVALID;
-    return simt_put_launch(function, size, bytes, cluster, stream, extra[1], *(const size_t *)extra[3]);
+    return simt_put_launch(function, size, bytes, cluster, stream, extra[1], *(const size_t *)extra[3], false);
 }
 
 EXPORT int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned bytes, void *s,

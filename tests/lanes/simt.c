@@ -12,6 +12,16 @@
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
+/* ThreadSanitizer has to be told which fiber goes on, and not to count the calls in which a lane ends: they do not return. */
+#define UNCOUNTED
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#include <sanitizer/tsan_interface.h>
+#define TSAN
+#undef UNCOUNTED
+#define UNCOUNTED __attribute__((disable_sanitizer_instrumentation))
+#endif
+#endif
 
 enum { STACK_BYTES = 256 << 10, SHARE_BYTES = 128, MAX_LANES = SIMT_MAX_THREADS * SIMT_MAX_CLUSTER, MAX_WAVES = MAX_LANES / 32 };
 enum state { READY, AT_BARRIER, AT_CLUSTER, AT_SHARE, DONE };
@@ -22,15 +32,20 @@ struct lane {
 #else
     ucontext_t context;
 #endif
+#if defined(TSAN)
+    void *fiber;
+#endif
     enum state state;
     uint32_t   shares;                    /* wave operations so far */
 };
 
-/* lanes: of the groups of a cluster, one after another; x: the first group's. */
-static struct {
+/* lanes: of the groups of a cluster, one after another; x: the first group's; current: the lane that runs, of group `rank` of the cluster
+ * thread `thread`; paused: a lane looks for what another GPU stores. */
+struct machine {
     simt_kernel *kernel;
     const struct forge_kernel_args *args;
-    uint32_t threads, wave, groups, x, y, current;
+    uint32_t threads, wave, groups, x, y, current, rank, thread;
+    bool paused;
     struct lane lanes[MAX_LANES];
     uint8_t *stacks;
     _Alignas(1024) uint8_t lds[SIMT_MAX_CLUSTER][SIMT_LDS_BYTES];
@@ -40,7 +55,29 @@ static struct {
 #else
     ucontext_t scheduler;
 #endif
-} m;
+#if defined(TSAN)
+    void *fiber;
+#endif
+};
+
+static struct machine one;
+/* Read in every word of a kernel.  A library that dlopen() loads would ask a function for it: half of the time again. */
+#if defined(__GLIBC__)
+__attribute__((tls_model("initial-exec")))
+#endif
+static _Thread_local struct machine *mine = &one;
+
+void simt_machine_new(void)
+{
+    mine = mmap(NULL, sizeof *mine, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mine == MAP_FAILED) { perror("simt"); abort(); }
+}
+
+#if defined(TSAN)
+#define TELL_FIBER(of) __tsan_switch_to_fiber((of)->fiber, 0)
+#else
+#define TELL_FIBER(of) ((void)0)
+#endif
 
 #if defined(__x86_64__)
 /* Saves the callee-saved registers and the stack pointer in *from, continues at to.  System V ABI, section 3.2.1. */
@@ -49,57 +86,68 @@ __asm__(".text\n.globl simt_switch\n.type simt_switch,@function\nsimt_switch:\n"
         "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
         "mov %rsp,(%rdi)\nmov %rsi,%rsp\n"
         "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n.size simt_switch,.-simt_switch\n");
-static void resume(struct lane *l) { simt_switch(&m.scheduler, l->sp); }
-static void yield(struct lane *l)  { simt_switch(&l->sp, m.scheduler); }
+static void resume(struct machine *m, struct lane *l) { TELL_FIBER(l); simt_switch(&m->scheduler, l->sp); }
+UNCOUNTED static void yield(struct machine *m, struct lane *l)  { TELL_FIBER(m); simt_switch(&l->sp, m->scheduler); }
 #else
-static void resume(struct lane *l) { swapcontext(&m.scheduler, &l->context); }
-static void yield(struct lane *l)  { swapcontext(&l->context, &m.scheduler); }
+static void resume(struct machine *m, struct lane *l) { TELL_FIBER(l); swapcontext(&m->scheduler, &l->context); }
+UNCOUNTED static void yield(struct machine *m, struct lane *l)  { TELL_FIBER(m); swapcontext(&l->context, &m->scheduler); }
 #endif
 
-uint32_t simt_thread(void)       { return m.current % m.threads; }
-uint32_t simt_group_x(void)      { return m.x + m.current / m.threads; }
-uint32_t simt_group_y(void)      { return m.y; }
-uint32_t simt_cluster_rank(void) { return m.current / m.threads; }
+uint32_t simt_thread(void)       { return mine->thread; }
+uint32_t simt_group_x(void)      { return mine->x + mine->rank; }
+uint32_t simt_group_y(void)      { return mine->y; }
+uint32_t simt_cluster_rank(void) { return mine->rank; }
 uint8_t *simt_lds(uint32_t rank);
-uint8_t *simt_lds(uint32_t rank) { return m.lds[rank]; }
+uint8_t *simt_lds(uint32_t rank) { return mine->lds[rank]; }
 
-static void wait_in(enum state state)
+UNCOUNTED static void wait_in(enum state state)
 {
-    struct lane *l = &m.lanes[m.current];
+    struct machine *const m = mine;
+    struct lane *l = &m->lanes[m->current];
     l->state = state;
-    yield(l);
+    yield(m, l);
 }
 
 void simt_barrier(void), simt_cluster_barrier(void), simt_pause(void);
 void simt_barrier(void) { wait_in(AT_BARRIER); }
 void simt_cluster_barrier(void) { wait_in(AT_CLUSTER); }
-void simt_pause(void) { sched_yield(); }
+/* The other lanes go on, too: what this one waits for, another GPU may store behind what they give. */
+void simt_pause(void)
+{
+    struct machine *const m = mine;
+    m->paused = true;
+    yield(m, &m->lanes[m->current]);
+}
 
 /* Two areas take turns: a lane can be one operation ahead of a lane that still reads. */
-const void *simt_share(const void *mine, uint32_t bytes);
-const void *simt_share(const void *mine, uint32_t bytes)
+const void *simt_share(const void *word, uint32_t bytes);
+const void *simt_share(const void *word, uint32_t bytes)
 {
     if (bytes > SHARE_BYTES) { fprintf(stderr, "simt: a lane shares %u bytes, at most %d\n", bytes, SHARE_BYTES); abort(); }
-    struct lane *l = &m.lanes[m.current];
-    uint8_t *area = m.shared[m.current / m.wave][l->shares++ % 2];
-    memcpy(area + (size_t)(m.current % m.wave) * bytes, mine, bytes);
+    struct machine *const m = mine;
+    struct lane *l = &m->lanes[m->current];
+    uint8_t *area = m->shared[m->current / m->wave][l->shares++ % 2];
+    memcpy(area + (size_t)(m->current % m->wave) * bytes, word, bytes);
     wait_in(AT_SHARE);
     return area;
 }
 
-static void lane_main(void)
+UNCOUNTED static void lane_main(void)
 {
-    m.kernel(*m.args);
+    mine->kernel(*mine->args);
     wait_in(DONE);
     abort();
 }
 
-static void lane_start(uint32_t i)
+static void lane_start(struct machine *m, uint32_t i)
 {
-    struct lane *l = &m.lanes[i];
-    uint8_t *stack = m.stacks + (size_t)i * STACK_BYTES;
+    struct lane *l = &m->lanes[i];
+    uint8_t *stack = m->stacks + (size_t)i * STACK_BYTES;
     l->state = READY;
     l->shares = 0;
+#if defined(TSAN)
+    if (!l->fiber) l->fiber = __tsan_create_fiber(0);
+#endif
 #if defined(__x86_64__)
     void **sp = (void **)(void *)(stack + STACK_BYTES - 64);
     *--sp = NULL;                                     /* return address of lane_main: the stack is 8 modulo 16 on entry */
@@ -116,75 +164,79 @@ static void lane_start(uint32_t i)
 #endif
 }
 
-static bool release_wave(uint32_t first)
+static bool release_wave(struct machine *m, uint32_t first)
 {
     uint32_t waiting = 0, done = 0;
-    for (uint32_t i = first; i < first + m.wave; i++) {
-        waiting += m.lanes[i].state == AT_SHARE;
-        done += m.lanes[i].state == DONE;
+    for (uint32_t i = first; i < first + m->wave; i++) {
+        waiting += m->lanes[i].state == AT_SHARE;
+        done += m->lanes[i].state == DONE;
     }
-    if (!waiting || waiting + done < m.wave) return false;
-    for (uint32_t i = first; i < first + m.wave; i++) {
-        if (m.lanes[i].state != AT_SHARE) continue;
+    if (!waiting || waiting + done < m->wave) return false;
+    for (uint32_t i = first; i < first + m->wave; i++) {
+        if (m->lanes[i].state != AT_SHARE) continue;
         if (done) {
             fprintf(stderr, "simt: wave %u of group %u,%u: %u lanes ended, the others wait in a wave operation\n",
-                    first % m.threads / m.wave, m.x + first / m.threads, m.y, done);
+                    first % m->threads / m->wave, m->x + first / m->threads, m->y, done);
             abort();
         }
-        m.lanes[i].state = READY;
+        m->lanes[i].state = READY;
     }
     return true;
 }
 
 /* Lanes first .. first + n - 1, when all of them wait in this state; of a cluster, those that have not ended. */
-static bool release_barrier(enum state state, uint32_t first, uint32_t n)
+static bool release_barrier(struct machine *m, enum state state, uint32_t first, uint32_t n)
 {
     uint32_t waiting = 0, done = 0;
     for (uint32_t i = first; i < first + n; i++) {
-        waiting += m.lanes[i].state == state;
-        done += m.lanes[i].state == DONE;
+        waiting += m->lanes[i].state == state;
+        done += m->lanes[i].state == DONE;
     }
     if (!waiting || waiting + done < n) return false;
     if (done && state == AT_BARRIER) {
-        fprintf(stderr, "simt: group %u,%u: %u lanes ended, the others wait at a barrier\n", m.x + first / m.threads, m.y, done);
+        fprintf(stderr, "simt: group %u,%u: %u lanes ended, the others wait at a barrier\n", m->x + first / m->threads, m->y, done);
         abort();
     }
     for (uint32_t i = first; i < first + n; i++)
-        if (m.lanes[i].state == state) m.lanes[i].state = READY;
+        if (m->lanes[i].state == state) m->lanes[i].state = READY;
     return true;
 }
 
-static bool release_barriers(void)
+static bool release_barriers(struct machine *m)
 {
     bool released = false;
-    for (uint32_t g = 0; g < m.groups; g++) released |= release_barrier(AT_BARRIER, g * m.threads, m.threads);
-    return released || release_barrier(AT_CLUSTER, 0, m.groups * m.threads);
+    for (uint32_t g = 0; g < m->groups; g++) released |= release_barrier(m, AT_BARRIER, g * m->threads, m->threads);
+    return released || release_barrier(m, AT_CLUSTER, 0, m->groups * m->threads);
 }
 
 static uint32_t draw(uint32_t *seed) { *seed ^= *seed << 13; *seed ^= *seed >> 17; *seed ^= *seed << 5; return *seed; }
 
-static void run_cluster(uint32_t *seed)
+static void run_cluster(struct machine *m, uint32_t *seed)
 {
-    const uint32_t n = m.threads * m.groups, turn = *seed ? draw(seed) % (n / m.wave) : 0;
-    for (uint32_t i = 0; i < n; i++) lane_start(i);
+    const uint32_t n = m->threads * m->groups, turn = *seed ? draw(seed) % (n / m->wave) : 0;
+    for (uint32_t i = 0; i < n; i++) lane_start(m, i);
     for (uint32_t n_done = 0; n_done < n; ) {
         bool ran = false;
-        for (uint32_t w = 0; w < n / m.wave; w++) {
-            const uint32_t first = (w + turn) % (n / m.wave) * m.wave;
+        for (uint32_t w = 0; w < n / m->wave; w++) {
+            const uint32_t first = (w + turn) % (n / m->wave) * m->wave, rank = first / m->threads;
             do {
-                for (uint32_t k = 0; k < m.wave; k++) {
-                    const uint32_t i = first + (*seed & 1 ? m.wave - 1 - k : k);
-                    if (m.lanes[i].state != READY) continue;
-                    m.current = i;
-                    resume(&m.lanes[i]);
-                    n_done += m.lanes[i].state == DONE;
+                for (uint32_t k = 0; k < m->wave; k++) {
+                    const uint32_t i = first + (*seed & 1 ? m->wave - 1 - k : k);
+                    if (m->lanes[i].state != READY) continue;
+                    m->current = i;
+                    m->rank = rank;
+                    m->thread = i - rank * m->threads;
+                    resume(m, &m->lanes[i]);
+                    n_done += m->lanes[i].state == DONE;
                     ran = true;
                 }
-            } while (release_wave(first));
+            } while (release_wave(m, first));
         }
-        if (!ran && !release_barriers() && n_done < n) {
-            fprintf(stderr, "simt: group %u,%u: deadlock: lane 0 of each wave is in state", m.x, m.y);
-            for (uint32_t i = 0; i < n; i += m.wave) fprintf(stderr, " %d", (int)m.lanes[i].state);
+        if (m->paused) sched_yield();
+        m->paused = false;
+        if (!ran && !release_barriers(m) && n_done < n) {
+            fprintf(stderr, "simt: group %u,%u: deadlock: lane 0 of each wave is in state", m->x, m->y);
+            for (uint32_t i = 0; i < n; i += m->wave) fprintf(stderr, " %d", (int)m->lanes[i].state);
             fprintf(stderr, " (0 ready, 1 barrier, 2 barrier of the cluster, 3 wave operation, 4 ended)\n");
             abort();
         }
@@ -192,13 +244,13 @@ static void run_cluster(uint32_t *seed)
 }
 
 /* LDS of group k of the cluster is poison from byte `bytes` on. */
-static void check_beyond(uint32_t k, uint32_t bytes)
+static void check_beyond(const struct machine *m, uint32_t k, uint32_t bytes)
 {
-    const uint8_t *lds = m.lds[k];
+    const uint8_t *lds = m->lds[k];
     const uint32_t n = SIMT_LDS_BYTES - bytes;
     if (n == 0 || (lds[bytes] == SIMT_POISON && memcmp(lds + bytes, lds + bytes + 1, n - 1) == 0)) return;
     while (lds[bytes] == SIMT_POISON) bytes++;
-    fprintf(stderr, "simt: group %u,%u wrote LDS byte %u, beyond what it asked for\n", m.x + k, m.y, bytes);
+    fprintf(stderr, "simt: group %u,%u wrote LDS byte %u, beyond what it asked for\n", m->x + k, m->y, bytes);
     abort();
 }
 
@@ -209,23 +261,27 @@ void simt_launch_clusters(simt_kernel *kernel, const struct forge_kernel_args *a
         fprintf(stderr, "simt: %u threads, wave %u, %u bytes of LDS, clusters of %u\n", threads, wave, lds_bytes, cluster);
         abort();
     }
-    if (!m.stacks) {
-        m.stacks = mmap(NULL, (size_t)MAX_LANES * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (m.stacks == MAP_FAILED) { perror("simt"); abort(); }
+    struct machine *const m = mine;
+    if (!m->stacks) {
+        m->stacks = mmap(NULL, (size_t)MAX_LANES * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (m->stacks == MAP_FAILED) { perror("simt"); abort(); }
     }
-    m.kernel = kernel;
-    m.args = args;
-    m.threads = threads;
-    m.wave = wave;
-    m.groups = cluster;
+#if defined(TSAN)
+    m->fiber = __tsan_get_current_fiber();
+#endif
+    m->kernel = kernel;
+    m->args = args;
+    m->threads = threads;
+    m->wave = wave;
+    m->groups = cluster;
     const uint32_t n = grid_x / cluster * grid_y, turn = seed ? draw(&seed) % n : 0;
     for (uint32_t g = 0; g < n; g++) {
         const uint32_t i = (g + turn) % n;
-        m.x = i % (grid_x / cluster) * cluster;
-        m.y = i / (grid_x / cluster);
-        memset(m.lds, SIMT_POISON, cluster * sizeof *m.lds);
-        run_cluster(&seed);
-        for (uint32_t k = 0; k < cluster; k++) check_beyond(k, lds_bytes);
+        m->x = i % (grid_x / cluster) * cluster;
+        m->y = i / (grid_x / cluster);
+        memset(m->lds, SIMT_POISON, cluster * sizeof *m->lds);
+        run_cluster(m, &seed);
+        for (uint32_t k = 0; k < cluster; k++) check_beyond(m, k, lds_bytes);
     }
 }
 

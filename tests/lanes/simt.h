@@ -20,4 +20,7 @@ void simt_launch(simt_kernel *kernel, const struct forge_kernel_args *args, uint
 /* The same with `cluster` groups that are neighbours in x in a cluster; grid_x: a multiple. */
 void simt_launch_clusters(simt_kernel *kernel, const struct forge_kernel_args *args, uint32_t grid_x, uint32_t grid_y, uint32_t threads,
                           uint32_t wave, uint32_t lds_bytes, uint32_t seed, uint32_t cluster);
+/* The calling thread, which lives as long as the process, has lanes and LDS of its own from now on, so that its kernels run beside those of
+ * others.  Threads that do not call it share one machine: one launch at a time. */
+void simt_machine_new(void);
 #endif
