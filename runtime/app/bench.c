@@ -9,6 +9,7 @@
 
 #include "escape.h"
 #include "runtime/device/gpu.h"
+#include "runtime/model/state.h"
 #include "runtime/run/session.h"
 #include "runtime/text/tokenize.h"
 
@@ -232,6 +233,7 @@ static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth,
     const unsigned long long drafted = b->engine->n_drafted, accepted = b->engine->n_accepted;
     const struct forge_program *p = b->engine->program;
     const char *format = b->options->output_format;
+    const uint64_t weights_bytes = program_weights_bytes(p);
     const uint32_t n_threads = engine_draws(b->engine) ? 1 : pool_threads(b->engine->pool);
     /* A decoded token reads the weights once and the cache of all tokens before it; a prompt shares the weights. */
     const double bytes = (double)p->read_bytes + (double)p->state_bytes_per_token * (depth + (n - 1) * 0.5);
@@ -248,7 +250,7 @@ static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth,
                " \"n_threads\": %u, \"n_prompt\": %u, \"n_gen\": %u, \"n_depth\": %u, \"avg_ts\": %.6g, \"stddev_ts\": %.6g,"
                " \"min_ts\": %.6g, \"median_ts\": %.6g, \"max_ts\": %.6g, \"bytes_per_token\": %.0f, \"gb_s\": %.4g,"
                " \"memory_gb_s\": %.4g, \"cache_gb_s\": %.4g, \"share_percent\": %.4g",
-               p->formats, (unsigned long long)p->weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
+               p->formats, (unsigned long long)weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
                prompt ? n : 0, prompt ? 0 : n, depth, r->mean, r->deviation, r->least, r->median, r->most, prompt ? 0 : bytes, gb_s,
                b->memory_gb_s, b->cache_gb_s, share);
         if (spec) printf(", \"speculation\": \"%s\", \"n_drafted\": %llu, \"n_accepted\": %llu", how, drafted, accepted);
@@ -261,7 +263,7 @@ static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth,
         printf("\"");
         print_escaped(p->model_name, ESCAPE_CSV);
         printf("\",\"%s\",%llu,%llu,%s,\"%s\",%u,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.0f,%.4g,%.4g,%.4g,%.4g", p->formats,
-               (unsigned long long)p->weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
+               (unsigned long long)weights_bytes, (unsigned long long)p->n_parameters, p->target, p->options, n_threads,
                prompt ? n : 0, prompt ? 0 : n, depth, r->mean, r->deviation, r->least, r->median, r->most, prompt ? 0 : bytes, gb_s,
                b->memory_gb_s, b->cache_gb_s, share);
         if (b->spec) printf(",%s,%llu,%llu", spec ? how : "none", spec ? drafted : 0, spec ? accepted : 0);
@@ -272,7 +274,7 @@ static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth,
                    "| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
         printf("| ");
         print_escaped(p->model_name, ESCAPE_MD);
-        printf(" | %.2f MiB | %.2f M | %s | %u | %s | %.2f ± %.2f | %.2f | %.2f | %.2f |", (double)p->weights_bytes / 1048576,
+        printf(" | %.2f MiB | %.2f M | %s | %u | %s | %.2f ± %.2f | %.2f | %.2f | %.2f |", (double)weights_bytes / 1048576,
                (double)p->n_parameters * 1e-6, p->target, n_threads, test, r->mean, r->deviation, r->least, r->median, r->most);
         if (prompt) printf(" | |\n");
         else if (spec) printf(" | %llu of %llu drafts |\n", accepted, drafted);
@@ -353,8 +355,10 @@ enum forge_status bench_bandwidth(struct forge_engine *e, double *memory_gb_s, d
 static void print_roof(const struct bench *b)
 {
     const struct forge_engine *e = b->engine;
-    printf("\n%.2f MB read per token. ", (double)e->program->read_bytes * 1e-6);
-    if (engine_draws(e)) printf("Copy bandwidth of %s, read and written: %.1f GB/s", e->device_name, b->memory_gb_s);
+    const bool several = program_ranks(e->program) > 1;
+    printf("\n%.2f MB read per token%s. ", (double)e->program->read_bytes * 1e-6, several ? " by the first GPU" : "");
+    if (engine_draws(e)) printf("Copy bandwidth of %s%s, read and written: %.1f GB/s", e->device_name,
+                                several ? ", the first of them" : "", b->memory_gb_s);
     else printf("Read bandwidth, %u threads: %.1f GB/s from memory", pool_threads(e->pool), b->memory_gb_s);
     if (b->cache_gb_s > 0) printf(", %.1f GB/s from a buffer of the weights' size (the share is of this)", b->cache_gb_s);
     printf(".\n");

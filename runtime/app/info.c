@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "runtime/model/pool.h"
+#include "runtime/model/state.h"
 #include "runtime/chat/template.h"
 #include "runtime/run/guide.h"
 #include "runtime/run/session.h"
@@ -18,7 +19,13 @@ static void print_target(const struct forge_program *program, const struct forge
     printf("target         %s%s, needs", program->target, program == chosen && !program->gpu ? " (runs here)" : "");
     const char *const *feature = program->features;
     const bool any = feature && *feature;
-    if (program->gpu) printf(" a GPU that is %s, through %s", program->gpu->arch, program->gpu->api == FORGE_GPU_HIP ? "HIP" : "CUDA");
+    const char *through = program->gpu && program->gpu->api == FORGE_GPU_HIP ? "HIP" : "CUDA";
+    if (program_ranks(program) > 1) {
+        printf(" %u GPUs that are", program_ranks(program));
+        for (uint32_t rank = 0; rank < program_ranks(program); rank++)
+            printf("%s %s", rank > 0 ? "," : "", program_of_rank(program, rank)->gpu->arch);
+        printf(" and reach each other's memory, through %s", through);
+    } else if (program->gpu) printf(" a GPU that is %s, through %s", program->gpu->arch, through);
     else if (!any) printf(" nothing");
     if (program->gpu && any) printf(", and");
     for (; any && *feature; feature++) printf(" %s", *feature);
@@ -43,8 +50,23 @@ static void print_states(const struct forge_program *p)
     static const char *const names[] = { "keys and values", "keys and values in rings", "recurrent values", "inputs of convolutions" };
     for (uint32_t kind = 0; kind < sizeof names / sizeof *names; kind++) {
         uint64_t bytes = 0;
-        for (uint32_t i = 0; i < p->n_states; i++) bytes += p->states[i].kind == kind ? p->states[i].bytes : 0;
+        for (uint32_t rank = 0; rank < program_ranks(p); rank++) {
+            const struct forge_program *part = program_of_rank(p, rank);
+            for (uint32_t i = 0; i < part->n_states; i++) bytes += part->states[i].kind == kind ? part->states[i].bytes : 0;
+        }
         if (bytes > 0) printf("state          %llu bytes of %s for %u tokens\n", (unsigned long long)bytes, names[kind], p->n_ctx);
+    }
+}
+
+/* What each of the GPUs that share the model has of it. */
+static void print_ranks(const struct forge_program *p)
+{
+    typedef unsigned long long ull;
+    for (uint32_t rank = 0; rank < program_ranks(p) && program_ranks(p) > 1; rank++) {
+        const struct forge_program *part = program_of_rank(p, rank);
+        printf("GPU %-10u %s, %llu bytes of weights, %llu of states, %llu of activations, %llu for exchange, %llu of code\n", rank,
+               part->gpu->arch, (ull)part->weights_bytes, (ull)part->state_bytes, (ull)part->arena_bytes, (ull)p->gpu->exchange_bytes,
+               (ull)part->gpu->code_bytes);
     }
 }
 
@@ -62,7 +84,7 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
     printf("formats        %s\n", p->formats);
     printf("model hash     %s\n", p->model_hash);
     printf("weights hash   %s\n", p->weights_hash);
-    printf("weights        %llu bytes, %s\n", (unsigned long long)p->weights_bytes, forge_weights ? "inside" : "outside (-m)");
+    printf("weights        %llu bytes, %s\n", (unsigned long long)program_weights_bytes(p), forge_weights ? "inside" : "outside (-m)");
     printf("read per token %llu bytes of weights, %llu of state for every token before it\n", (unsigned long long)p->read_bytes,
            (unsigned long long)p->state_bytes_per_token);
     printf("activations    %llu bytes\n", (unsigned long long)p->arena_bytes);
@@ -82,6 +104,7 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
                                         p->gpu->n_pass ? "by the model's own block" : "looked up in the text");
         printf("code           %llu bytes, waves of %u lanes\n", (unsigned long long)p->gpu->code_bytes, p->gpu->wave);
     }
+    print_ranks(p);
     struct chat_about about;
     for (uint32_t i = 0; p->chat && chat_about(p->chat, i, &about); i++)
         printf("chat template  %.*s%s%u bytes, XXH3 %016llx\n", (int)about.n_name, about.name ? about.name : "", about.name ? ": " : "",

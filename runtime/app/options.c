@@ -10,7 +10,7 @@
 #include "runtime/device/threads.h"
 #include "chat.h"
 
-enum kind { FLAG, TEXT, INTEGER, REAL, SEED, STOP, CHOICE, BIAS, REAL_GIVEN, INTEGER_GIVEN };
+enum kind { FLAG, TEXT, INTEGER, REAL, SEED, STOP, CHOICE, BIAS, DEVICES, REAL_GIVEN, INTEGER_GIVEN };
 
 /* What -p -n -d -r -o mean depends on these; then: programs that generate text, or those that give vectors of texts; where a text can go
  * through the model in pieces; programs that have a server; those with a chat template.  CHANGES: between the turns of a chat, too. */
@@ -162,6 +162,8 @@ static const struct option table[] = {
     { NULL, "--target", "NAME", "which of the built targets runs (also FORGE_PROGRAM=NAME)", TEXT, 0, AT(target), 0, 0, 0 },
     { NULL, "--spec", "HOW", "built with --spec: ngram or mtp, as it was built: speculate (default); none: not",
       TEXT, WORDS, AT(spec), 0, 0, 0 },
+    { NULL, "--devices", "N,..", "GPU: which ones, from 0, as many as the program was built for (default: the first that fit)",
+      DEVICES, 0, 0, 0, 0, 0 },
     { NULL, "--no-graph", NULL, "GPU: launch kernels one by one (also FORGE_NO_GRAPH=1)", FLAG, 0, AT(no_graph), 0, 0, 0 },
     { "-q", "--quiet", NULL, "no numbers on stderr", FLAG, 0, AT(quiet), 0, 0, 0 },
     { "-v", "--verbose", NULL, "target, threads, seed, sampling on stderr", FLAG, WORDS, AT(verbose), 0, 0, 0 },
@@ -293,6 +295,20 @@ static enum forge_status parse_bias(struct forge_options *o, const char *text, s
     return FORGE_OK;
 }
 
+/* "0,2" */
+static enum forge_status parse_devices(struct forge_options *o, const char *text, struct forge_error *error)
+{
+    struct forge_devices *d = &o->devices;
+    const int64_t n = parse_numbers(text, strlen(text), 0, INT16_MAX, d->number, FORGE_GPU_MAX_RANKS);
+    if (n == NUMBERS_TOO_MANY) return error_set(error, FORGE_USAGE, "--devices: more than %d GPUs", FORGE_GPU_MAX_RANKS);
+    if (n <= 0) return error_set(error, FORGE_USAGE, "--devices: '%s' is not a list of GPUs, from 0", text);
+    d->n = (uint32_t)n;
+    for (uint32_t i = 0; i < d->n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (d->number[k] == d->number[i]) return error_set(error, FORGE_USAGE, "--devices: GPU %d twice", d->number[i]);
+    return FORGE_OK;
+}
+
 static enum forge_status set_option(struct forge_options *o, const struct option *option, const char *value, struct forge_error *error)
 {
     char *base = (char *)o;
@@ -305,6 +321,7 @@ static enum forge_status set_option(struct forge_options *o, const struct option
     case REAL_GIVEN: *(bool *)(base + option->given) = true; /* fallthrough */
     case REAL: return parse_real(name, value, option->low, option->high, (float *)(base + option->at), error);
     case BIAS: return parse_bias(o, value, error);
+    case DEVICES: return parse_devices(o, value, error);
     case SEED: {
         char *end;
         errno = 0;

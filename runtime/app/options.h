@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "runtime/device/devices.h"
 #include "runtime/model/abi.h"
 #include "runtime/run/sample.h"
 #include "runtime/run/status.h"
@@ -38,6 +39,7 @@ struct forge_options {
     bool    seed_given, top_k_given, temp_given, top_p_given, min_p_given, repeat_penalty_given, repeat_last_n_given;
 
     const char *weights_path, *verify_weights, *spec, *numa, *pages, *target, *logits_path, *draft_logits_path;
+    struct forge_devices devices;     /* n 0: not given */
     bool    random_weights, no_graph;
 
     const char *ignored[MAX_IGNORED]; /* flags of llama.cpp's programs that mean nothing here */

@@ -233,6 +233,7 @@ static bool built_for(bool gpu)
 /* Options without a meaning in this program: said, or refused. */
 static enum forge_status check_meaning(const struct forge_options *o, const struct forge_program *p, struct forge_error *error)
 {
+    if (o->devices.n > 0 && !built_for(true)) return error_set(error, FORGE_USAGE, "--devices: this program was built for no GPU");
     if (o->no_graph && !built_for(true)) return error_set(error, FORGE_USAGE, "--no-graph: this program was built for no GPU");
     const char *spec = !p->gpu || p->gpu->most_drafts == 0 ? "none" : p->gpu->n_pass > 0 ? "mtp" : "ngram";
     if (*o->spec && strcmp(o->spec, "none") != 0 && strcmp(o->spec, spec) != 0)
@@ -321,11 +322,12 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
     const struct forge_program *program;
     const char *wanted = o->target ? o->target : getenv("FORGE_PROGRAM");
     if (!o->target && wanted && *wanted == 0) wanted = NULL;      /* FORGE_PROGRAM= is none */
-    if (o->mode == MODE_CHECK) return check_run(wanted, o->weights_path, error);
+    if (o->mode == MODE_CHECK) return check_run(wanted, o->weights_path, &o->devices, error);
     /* What a program is can be told on a machine that cannot run it. */
     const bool about = o->mode == MODE_INFO || o->mode == MODE_VERSION;
     struct gpu *gpu = NULL;
-    const enum forge_status chosen = program_choose(&program, about || o->mode == MODE_TOKENIZE ? NULL : &gpu, wanted, error);
+    const enum forge_status chosen = program_choose(&program, about || o->mode == MODE_TOKENIZE ? NULL : &gpu, wanted, &o->devices,
+                                                   error);
     if (chosen == FORGE_OK && error->text[0] != 0) fprintf(stderr, "%s\n", error->text);
     if (about && chosen == FORGE_WRONG_CPU) program = forge_programs[0];
     else if (chosen != FORGE_OK) return chosen;

@@ -12,6 +12,7 @@
 /* Numbers of HIP's and CUDA's headers, the same in both unless named after one; HIP's are those of ROCm 5.0 to 7. */
 enum {
     CODE_NO_MEMORY = 2, CODE_NO_DEVICE = 100, CODE_NO_BINARY = 209, CODE_INVALID_PTX = 218, CODE_PTX_TOO_NEW = 222, CODE_NOT_READY = 600,
+    CODE_PEER_ALREADY = 704, HIP_UNCACHED = 3,
     STREAM_NON_BLOCKING = 1, HOST_MAPPED = 2, HIP_HOST_COHERENT = 0x40000000, CAPTURE_THREAD_LOCAL = 1,
     HIP_INTEGRATED = 16, HIP_PCI_BUS = 67, HIP_PCI_SLOT = 68, HIP_PCI_DOMAIN = 69,
     CUDA_INTEGRATED = 18, CUDA_PCI_BUS = 33, CUDA_PCI_SLOT = 34, CUDA_PCI_DOMAIN = 50, CUDA_MAJOR = 75, CUDA_MINOR = 76,
@@ -40,6 +41,12 @@ static const struct symbol hip_symbols[] = {
 static const struct symbol cuda_symbols[] = {
 #include "cuda.def"
 };
+static const struct symbol hip_peers[] = {
+#include "hip_peers.def"
+};
+static const struct symbol cuda_peers[] = {
+#include "cuda_peers.def"
+};
 #undef SYMBOL
 
 struct backend {
@@ -47,6 +54,8 @@ struct backend {
     const char *const *libraries;
     const struct symbol *symbols;
     size_t n_symbols;
+    const struct symbol *peers;                  /* of programs for several GPUs */
+    size_t n_peers;
     const char *maker, *missing;                 /* what to do when no library is there */
 };
 static const struct backend backends[] = {
@@ -54,11 +63,11 @@ static const struct backend backends[] = {
         (const char *const[]){ "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so",
                                "/opt/rocm/lib/libamdhip64.so.7",
                                "/opt/rocm/lib/libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so.5", "/opt/rocm/lib/libamdhip64.so", NULL },
-        hip_symbols, sizeof hip_symbols / sizeof *hip_symbols, "AMD",
+        hip_symbols, sizeof hip_symbols / sizeof *hip_symbols, hip_peers, sizeof hip_peers / sizeof *hip_peers, "AMD",
         "libamdhip64.so is not installed: it is in AMD's package hip-runtime-amd (ROCm 5 or newer); "
         "one in another place is named by FORGE_HIP_LIBRARY" },
     [FORGE_GPU_CUDA] = { "FORGE_CUDA_LIBRARY", (const char *const[]){ "libcuda.so.1", NULL },
-        cuda_symbols, sizeof cuda_symbols / sizeof *cuda_symbols, "NVIDIA",
+        cuda_symbols, sizeof cuda_symbols / sizeof *cuda_symbols, cuda_peers, sizeof cuda_peers / sizeof *cuda_peers, "NVIDIA",
         "libcuda.so.1 is not installed: it comes with the NVIDIA driver; one in another place is named by FORGE_CUDA_LIBRARY" },
 };
 
@@ -112,6 +121,10 @@ static enum forge_status find_symbols(struct forge_device *d, const struct backe
         if (!address)
             return error_set(error, FORGE_NO_DEVICE, "%s has no %s: it is too old or another library", d->library_name, b->symbols[i].name);
         memcpy((char *)&d->call + b->symbols[i].at, &address, sizeof address);
+    }
+    for (size_t i = 0; i < b->n_peers; i++) {
+        void *address = symbol(context, b->peers[i].name);
+        memcpy((char *)&d->call + b->peers[i].at, &address, sizeof address);
     }
     return FORGE_OK;
 }
@@ -248,6 +261,7 @@ static void describe(struct forge_device *d)
 {
     if (d->call.name(d->name, sizeof d->name - 1, d->index) != 0 || d->name[0] == 0)
         snprintf(d->name, sizeof d->name, "device %d", d->index);
+    snprintf(d->label, sizeof d->label, "%s", d->name);
     d->integrated = attribute(d, HIP_INTEGRATED, CUDA_INTEGRATED, 0) > 0;
     const int domain = attribute(d, HIP_PCI_DOMAIN, CUDA_PCI_DOMAIN, 0), bus = attribute(d, HIP_PCI_BUS, CUDA_PCI_BUS, -1),
               slot = attribute(d, HIP_PCI_SLOT, CUDA_PCI_SLOT, -1);
@@ -261,7 +275,7 @@ static void describe(struct forge_device *d)
 }
 
 /* PTX of sm_90 runs on what came later, too; that of sm_90a does not. */
-static bool runs(const struct forge_device *d, const char *arch)
+bool device_runs(const struct forge_device *d, const char *arch)
 {
     if (d->arch[0] == 0 || strcmp(d->arch, arch) == 0) return true;
     if (d->api != FORGE_GPU_CUDA) return false;
@@ -277,14 +291,21 @@ static enum forge_status choose(struct forge_device *d, const char *arch, int nu
     if (number >= d->n_devices) return error_set(error, FORGE_NO_DEVICE, "there is no GPU %d: there are %d", number, d->n_devices);
     const int end = number < 0 ? d->n_devices : number + 1;
     for (d->index = number < 0 ? 0 : number; d->index < end; d->index++) {
+        if (number < 0 && d->index < 64 && d->taken >> d->index & 1) continue;
         describe(d);
-        if (runs(d, arch)) return FORGE_OK;
+        if (device_runs(d, arch)) return FORGE_OK;
         const char *comma = used > 0 ? ", " : "";
         const int n = used < sizeof seen ? snprintf(seen + used, sizeof seen - used, "%s%s (%s)", comma, d->name, d->arch) : 0;
         if (n > 0) used += (size_t)n;
     }
     return error_set(error, FORGE_WRONG_GPU, "the program was built for %s, this machine has %s: build it again with -t %s", arch, seen,
                      d->arch);
+}
+
+void device_describe(struct forge_device *d, int number)
+{
+    d->index = number;
+    describe(d);
 }
 
 enum forge_status device_current(struct forge_device *d, struct forge_error *error)
@@ -301,6 +322,25 @@ enum forge_status device_select(struct forge_device *d, const char *arch, int nu
     TRY(device_current(d, error));
     CALL(d, "creating a stream", stream_create(&d->stream, STREAM_NON_BLOCKING));
     return FORGE_OK;
+}
+
+enum forge_status device_reach(struct forge_device *d, const struct forge_device *other, struct forge_error *error)
+{
+    const struct backend *b = &backends[d->api];
+    int yes = 0;
+    for (size_t i = 0; i < b->n_peers; i++) {
+        void *address;
+        memcpy(&address, (const char *)&d->call + b->peers[i].at, sizeof address);
+        if (!address) return error_set(error, FORGE_NO_DEVICE, "%s has no %s, which a program for several GPUs needs", d->library_name,
+                                       b->peers[i].name);
+    }
+    CALL(d, "asking for access between GPUs", can_access(&yes, d->index, other->index));
+    if (!yes)
+        return error_set(error, FORGE_WRONG_GPU, "%s does not reach the memory of %s: the program needs access between its GPUs", d->label,
+                         other->label);
+    TRY(device_current(d, error));
+    const int code = d->api == FORGE_GPU_HIP ? d->call.access_device(other->index, 0) : d->call.access_context(other->context, 0);
+    return code == 0 || code == CODE_PEER_ALREADY ? FORGE_OK : fail(d, code, "access between GPUs", error);
 }
 
 void device_close(struct forge_device *d)
@@ -356,6 +396,18 @@ enum forge_status device_alloc(struct forge_device *d, void *out_address, uint64
 {
     void *address = NULL;
     const int code = d->call.alloc(&address, (size_t)bytes);
+    if (code != 0) return no_room(d, code, bytes, what, error);
+    memcpy(out_address, &address, sizeof address);
+    return FORGE_OK;
+}
+
+enum forge_status device_alloc_shared(struct forge_device *d, void *out_address, uint64_t bytes, const char *what,
+                                      struct forge_error *error)
+{
+    /* AMD: what others store is seen only where no cache of this one holds it. */
+    if (d->api != FORGE_GPU_HIP) return device_alloc(d, out_address, bytes, what, error);
+    void *address = NULL;
+    const int code = d->call.alloc_with(&address, (size_t)bytes, HIP_UNCACHED);
     if (code != 0) return no_room(d, code, bytes, what, error);
     memcpy(out_address, &address, sizeof address);
     return FORGE_OK;
@@ -465,7 +517,8 @@ enum forge_status device_module(struct forge_device *d, void **out, const uint8_
         return error_set(error, FORGE_NO_DEVICE, "the NVIDIA driver (%s) is too old for the program's PTX: update it", d->version_text);
     const bool wrong = result == CODE_NO_BINARY || result == CODE_INVALID_PTX;
     return error_set(error, wrong ? FORGE_WRONG_GPU : result == CODE_NO_MEMORY ? FORGE_NO_MEMORY : FORGE_DEVICE_FAULT,
-                     "%s does not take the program's code: %s (%d)%s%s", d->name, code_text(d, result), result, *log != 0 ? ": " : "", log);
+                     "%s does not take the program's code: %s (%d)%s%s", d->label, code_text(d, result), result, *log != 0 ? ": " : "",
+                     log);
 }
 
 void device_module_free(struct forge_device *d, void *module)

@@ -61,6 +61,11 @@ struct driver {
     int (*exec_destroy)(void *exec);
     const char *(*error_text)(int code);                                 /* HIP */
     int (*error_name)(int code, const char **name);                      /* CUDA */
+    /* NULL where the library lacks them: only programs for several GPUs need them */
+    int (*can_access)(int *yes, int device, int peer);
+    int (*access_device)(int peer, unsigned flags);                      /* HIP */
+    int (*access_context)(void *peer, unsigned flags);                   /* CUDA */
+    int (*alloc_with)(void **out, size_t bytes, unsigned flags);         /* HIP */
 };
 
 struct forge_device {
@@ -72,6 +77,8 @@ struct forge_device {
     int      version_major;
     int      n_devices, index;       /* index: the one chosen, from 0 */
     char     name[128], arch[32];    /* arch "": the system does not say */
+    char     label[144];             /* for messages: the name, with the number of the GPU where a program has several */
+    uint64_t taken;                  /* bits of the GPUs that DEVICE_ANY passes by */
     char     pci[32];                /* "0000:c3:00.0", or "" */
     bool     integrated;             /* shares the memory of the CPU */
     void    *context, *stream;
@@ -87,7 +94,14 @@ enum forge_status device_functions(struct forge_device *device, uint32_t api, de
  * FORGE_NO_DEVICE: there is no such number.  FORGE_WRONG_GPU names what is there. */
 enum { DEVICE_ANY = -1 };
 enum forge_status device_select(struct forge_device *device, const char *arch, int number, struct forge_error *error);
-/* The calling thread works with this device from now on: drivers keep that per thread.  Only for those who call from more than one. */
+/* Kernels of the device reach the memory of another one from now on; both are selected.  FORGE_WRONG_GPU: they cannot. */
+enum forge_status device_reach(struct forge_device *device, const struct forge_device *other, struct forge_error *error);
+/* Does the device run code built for arch? */
+bool device_runs(const struct forge_device *device, const char *arch);
+/* Describes device `number` without taking it: name and arch. */
+void device_describe(struct forge_device *device, int number);
+/* The calling thread works with this device from now on: drivers keep that per thread.  Only for those who call from more than one, or
+ * for more than one device. */
 enum forge_status device_current(struct forge_device *device, struct forge_error *error);
 /* Gives the stream back; the library stays, drivers do not stand being unloaded. */
 void device_close(struct forge_device *device);
@@ -99,6 +113,9 @@ uint64_t device_file_number(const struct forge_device *device, const char *name)
 enum forge_status device_memory(struct forge_device *device, uint64_t *free, uint64_t *total, struct forge_error *error);
 /* bytes > 0; what: for the message.  Address NULL is allowed in free functions. */
 enum forge_status device_alloc(struct forge_device *device, void *out_address, uint64_t bytes, const char *what, struct forge_error *error);
+/* Memory that kernels of other devices store into while kernels of this one read it. */
+enum forge_status device_alloc_shared(struct forge_device *device, void *out_address, uint64_t bytes, const char *what,
+                                      struct forge_error *error);
 void device_free(struct forge_device *device, void *address);
 /* Pinned memory of the host, seen by the device at *out_address. */
 enum forge_status device_host_alloc(struct forge_device *device, void *out_host, void *out_address, uint64_t bytes, const char *what,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gpu_state.h"
+#include "runtime/model/state.h"
 #include "runtime/model/weights.h"
 
 enum {
@@ -29,12 +30,19 @@ static struct gpu *watched;
 static void on_abort(int number)
 {
     static const char begin[] = "the GPU failed; the launch that ran last: ";
-    char text[256];
+    char text[400];
     (void)number;
     for (const struct gpu *g = watched; g; g = g->next_watched) {
-        memcpy(text, begin, sizeof begin);
-        gpu_launch_name(g, text + sizeof begin - 1, 128);
-        const size_t n = strlen(text);
+        size_t n = 0;
+        if (g->first->next) {                    /* which of them failed, AMD's runtime does not say here */
+            n = strlen(g->device.label);
+            memcpy(text, g->device.label, n);
+            memcpy(text + n, ": ", 2);
+            n += 2;
+        }
+        memcpy(text + n, begin, sizeof begin);
+        gpu_launch_name(g, text + n + sizeof begin - 1, 128);
+        n = strlen(text);
         text[n] = '\n';
         if (write(STDERR_FILENO, text, n + 1) < 0) break;
     }
@@ -59,35 +67,98 @@ static void unwatch(const struct gpu *g)
 
 /* ---- opening ---- */
 
+/* Drivers wait for the device before they free memory.  Where one of several has failed, others wait on the device for what it will never
+ * give: their memory is left to the end of the process. */
 static void gpu_close(struct gpu *g)
 {
     if (!g) return;
-    if (g->pinned && device_current(&g->device, NULL) == FORGE_OK) gpu_wait_idle(g, NULL);
-    unwatch(g);
-    gpu_give_memory(g);
-    free(g->functions);
-    free(g);
+    const bool several = g->next != NULL, waits = !several || !g->failed;
+    if (g->pinned && waits && device_current(&g->device, NULL) == FORGE_OK) gpu_wait_all(g, NULL);
+    for (const struct gpu *r = g; r; r = r->next) unwatch(r);
+    for (struct gpu *r = g, *next; r && waits; r = next) {
+        next = r->next;
+        if (several && r->device.stream) device_current(&r->device, NULL);
+        gpu_give_memory(r);
+        free(r->functions);
+        free(r->graphs);
+        free(r->names);
+        free(r);
+    }
 }
 
-static enum forge_status open_device(struct gpu *g, int number, struct forge_error *error)
+/* Of one GPU the code, where its memory is enough. */
+static enum forge_status open_rank(struct gpu *r, struct forge_error *error)
 {
-    const struct forge_gpu *p = g->program->gpu;
-    TRY(device_library(&g->device, p->api, error));
-    TRY(device_select(&g->device, p->arch, number, error));
-    TRY(gpu_check_memory(&g->device, g->program, error));
-    return gpu_load_code(&g->device, p, &g->module, g->functions, error);
+    TRY(gpu_turn_to(r, error));
+    TRY(gpu_check_memory(&r->device, r->first->program, r->program, error));
+    return gpu_load_code(&r->device, r->program->gpu, &r->module, r->functions, error);
 }
 
-static enum forge_status gpu_open(struct gpu **out, const struct forge_program *program, int number, struct forge_error *error)
+/* Adds a GPU to the list, without a device yet. */
+static enum forge_status add_rank(struct gpu **first, struct gpu **last, const struct forge_program *model, uint32_t rank,
+                                  struct forge_error *error)
+{
+    struct gpu *r = calloc(1, sizeof *r);
+    if (!r) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (*last) (*last)->next = r;
+    else *first = r;
+    *last = r;
+    r->first = *first;
+    r->rank = rank;
+    r->program = program_of_rank(model, rank);
+    r->functions = calloc(r->program->gpu->n_kernels + 1u, sizeof *r->functions);
+    return r->functions ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory");
+}
+
+/* "2 x NAME (GPUs 0, 2)", or each with its number. */
+static enum forge_status name_all(struct gpu *g, struct forge_error *error)
+{
+    enum { BYTES = FORGE_GPU_MAX_RANKS * sizeof g->device.label };
+    bool same = true;
+    if (!g->next) return FORGE_OK;
+    g->names = calloc(1, BYTES);
+    if (!g->names) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    for (const struct gpu *r = g; r; r = r->next) same &= strcmp(r->device.name, g->device.name) == 0;
+    size_t n = same ? (size_t)snprintf(g->names, BYTES, "%u x %s (GPUs ", g->program->gpu->n_ranks, g->device.name) : 0;
+    for (const struct gpu *r = g; r; r = r->next) {
+        const char *comma = r != g ? ", " : "";
+        n += (size_t)(same ? snprintf(g->names + n, BYTES - n, "%s%d%s", comma, r->device.index, r->next ? "" : ")")
+                           : snprintf(g->names + n, BYTES - n, "%s%s", comma, r->device.label));
+    }
+    return FORGE_OK;
+}
+
+static enum forge_status open_all(struct gpu **out, const struct forge_program *model, const struct forge_devices *devices,
+                                  struct forge_error *error)
+{
+    struct gpu *last = NULL;
+    uint64_t taken = 0;
+    TRY(gpu_check_ranks(model, error));
+    TRY(gpu_check_devices(model, devices, error));
+    for (uint32_t rank = 0; rank < program_ranks(model); rank++) {
+        TRY(add_rank(out, &last, model, rank, error));
+        TRY(device_library(&last->device, model->gpu->api, error));
+        TRY(gpu_select(&last->device, model, rank, devices, &taken, error));
+    }
+    for (struct gpu *r = *out; r; r = r->next)
+        for (const struct gpu *other = *out; other; other = other->next)
+            if (other != r) TRY(device_reach(&r->device, &other->device, error));
+    for (struct gpu *r = *out; r; r = r->next) TRY(open_rank(r, error));
+    const struct forge_gpu *p = model->gpu;
+    (*out)->decode_exchanges = gpu_exchanges_of(p->decode, p->n_decode, 0, 0);
+    if (p->sample.exchanging && p->sample.exchanges >= (*out)->decode_exchanges)
+        (*out)->draw_exchanges = p->sample.exchanges + 1 - (*out)->decode_exchanges;
+    return name_all(*out, error);
+}
+
+static enum forge_status gpu_open(struct gpu **out, const struct forge_program *program, const struct forge_devices *devices,
+                                  struct forge_error *error)
 {
     *out = NULL;
-    struct gpu *g = calloc(1, sizeof *g);
-    if (!g) return error_set(error, FORGE_NO_MEMORY, "out of memory");
-    g->program = program;
-    g->functions = calloc(program->gpu->n_kernels + 1u, sizeof *g->functions);
-    const enum forge_status status = g->functions ? open_device(g, number, error) : error_set(error, FORGE_NO_MEMORY, "out of memory");
-    if (status == FORGE_OK) *out = g;
-    else gpu_close(g);
+    const enum forge_status status = open_all(out, program, devices, error);
+    if (status == FORGE_OK) return FORGE_OK;
+    gpu_close(*out);
+    *out = NULL;
     return status;
 }
 
@@ -107,12 +178,20 @@ static void read_part(void *context, uint32_t thread, uint32_t n_threads)
     }
 }
 
-/* fd < 0: the staging buffers hold noise already. */
-static enum forge_status upload_weights(struct gpu *g, struct forge_pool *pool, const struct forge_weights_file *file, bool progress,
-                                        struct forge_error *error)
+/* How far the weights of all GPUs are on their way. */
+struct progress { bool shown; uint64_t done, all; };
+
+static void show(struct progress *p, uint64_t bytes)
+{
+    p->done += bytes;
+    if (p->shown) fprintf(stderr, "\rloading weights %3u %%", (unsigned)(p->done * 100 / p->all));
+}
+
+/* Of one GPU.  fd < 0: the staging buffers hold noise already. */
+static enum forge_status upload_weights(struct gpu *g, struct forge_pool *pool, const struct forge_weights_file *file,
+                                        struct progress *progress, struct forge_error *error)
 {
     const uint64_t bytes = g->program->weights_bytes;
-    progress = progress && bytes >= PROGRESS_BYTES && isatty(STDERR_FILENO);
     for (uint64_t at = 0, i = 0; at < bytes; i++) {
         const uint64_t left = bytes - at, part = left < g->staging_bytes ? left : g->staging_bytes;
         TRY(gpu_wait_event(g, g->staged[i % 2], error));
@@ -120,61 +199,96 @@ static enum forge_status upload_weights(struct gpu *g, struct forge_pool *pool, 
         if (file->fd >= 0) pool_run(pool, read_part, &r);
         if (r.failed == ENODATA) return error_set(error, FORGE_BAD_WEIGHTS, "the weights are cut short");
         if (r.failed) return error_set(error, FORGE_BAD_WEIGHTS, "cannot read the weights: %s", strerror(r.failed));
-        TRY(device_upload(&g->device, g->weights + at, g->staging[i % 2], part, error));
-        TRY(device_record(&g->device, g->staged[i % 2], error));
+        TRY(gpu_said(g, device_upload(&g->device, g->weights + at, g->staging[i % 2], part, error)));
+        TRY(gpu_said(g, device_record(&g->device, g->staged[i % 2], error)));
         at += part;
-        if (progress) fprintf(stderr, "\rloading weights %3u %%", (unsigned)(at * 100 / bytes));
+        show(progress, part);
     }
-    const enum forge_status status = gpu_wait_idle(g, error);
-    if (progress) fprintf(stderr, "\r                     \r");
-    return status;
+    return gpu_wait_idle(g, error);
+}
+
+static void fill_noise(struct gpu *g)
+{
+    uint8_t noise[WEIGHTS_NOISE_BYTES];
+    weights_noise(noise);
+    for (size_t at = 0; at < g->staging_bytes; at += sizeof noise)
+        for (int i = 0; i < 2; i++) memcpy(g->staging[i] + at, noise, sizeof noise);
+}
+
+/* file: where the first one's image is. */
+static enum forge_status load_ranks(struct gpu *g, struct forge_pool *pool, const struct forge_weights_file *file,
+                                    struct progress *progress, struct forge_error *error)
+{
+    for (struct gpu *r = g; r; r = r->next) {
+        struct forge_weights_file own = { file->fd, file->at - g->program->weights_offset + r->program->weights_offset };
+        if (own.fd < 0) fill_noise(r);
+        else posix_fadvise(own.fd, (off_t)own.at, (off_t)r->program->weights_bytes, POSIX_FADV_SEQUENTIAL);
+        TRY(upload_weights(r, pool, &own, progress, error));
+    }
+    return FORGE_OK;
 }
 
 static enum forge_status load_weights(struct gpu *g, const struct forge_weights_source *source, struct forge_error *error)
 {
     struct forge_weights_file file = { -1, 0 };
     struct forge_pool *pool = NULL;
-    if (source->random) {
-        uint8_t noise[WEIGHTS_NOISE_BYTES];
-        weights_noise(noise);
-        for (size_t at = 0; at < g->staging_bytes; at += sizeof noise)
-            for (int i = 0; i < 2; i++) memcpy(g->staging[i] + at, noise, sizeof noise);
-    } else {
-        TRY(weights_locate(&file, source, g->program, error));
-        posix_fadvise(file.fd, (off_t)file.at, (off_t)g->program->weights_bytes, POSIX_FADV_SEQUENTIAL);
-    }
+    struct progress progress = { 0 };
+    if (!source->random) TRY(weights_locate(&file, source, g->program, error));
+    for (const struct gpu *r = g; r; r = r->next) progress.all += r->program->weights_bytes;
+    progress.shown = source->progress && progress.all >= PROGRESS_BYTES && isatty(STDERR_FILENO);
     enum forge_status status = pool_open(&pool, threads_default(READERS), error);
     if (status == FORGE_OK && source->verify && !source->random) status = weights_verify(g->program, source, pool, error);
-    if (status == FORGE_OK) status = upload_weights(g, pool, &file, source->progress, error);
+    if (status == FORGE_OK) status = load_ranks(g, pool, &file, &progress, error);
+    if (progress.shown) fprintf(stderr, "\r                     \r");
     pool_close(pool);
     if (file.fd >= 0) close(file.fd);
     return status;
 }
 
 /* gpu_open has looked for the room of one sequence. */
-static enum forge_status check_room(struct gpu *g, uint32_t n_sequences, struct forge_error *error)
+static enum forge_status check_room(struct gpu *r, uint32_t n_sequences, struct forge_error *error)
 {
     const double mib = 1.0 / 1048576;
-    const uint64_t needed = gpu_bytes_needed(g->program) + (n_sequences - 1) * g->program->state_bytes;
+    const uint64_t needed = gpu_bytes_needed(r->first->program, r->program) + (n_sequences - 1) * r->program->state_bytes;
     uint64_t free, total;
     if (n_sequences == 1) return FORGE_OK;
-    TRY(device_memory(&g->device, &free, &total, error));
+    TRY(device_memory(&r->device, &free, &total, error));
     if (needed <= free) return FORGE_OK;
-    return error_set(error, FORGE_NO_MEMORY, "%s has %.0f MiB of %.0f free, %u sequences need %.0f", g->device.name, (double)free * mib,
+    return error_set(error, FORGE_NO_MEMORY, "%s has %.0f MiB of %.0f free, %u sequences need %.0f", r->device.label, (double)free * mib,
                      (double)total * mib, n_sequences, (double)needed * mib);
+}
+
+static enum forge_status take_memory(struct gpu *r, uint32_t n_sequences, struct forge_error *error)
+{
+    TRY(device_current(&r->device, error));
+    TRY(check_room(r, n_sequences, error));
+    if (r != r->first && !(r->graphs = calloc(n_sequences, sizeof *r->graphs))) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    return gpu_take_memory(r, n_sequences, error);
+}
+
+/* A sentence of the driver about one of several gets that one's name. */
+static enum forge_status of_rank(const struct gpu *r, enum forge_status status, struct forge_error *error)
+{
+    char text[sizeof error->text];
+    if (status == FORGE_OK || !error || !r->first->next || strstr(error->text, r->device.label)) return status;
+    memcpy(text, error->text, sizeof text);
+    return error_set(error, status, "%s: %.340s", r->device.label, text);
 }
 
 static enum forge_status gpu_load(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
     struct gpu *g = e->gpu;
-    TRY(device_current(&g->device, error));
-    TRY(check_room(g, e->n_sequences, error));
-    TRY(gpu_take_memory(g, e->n_sequences, error));
-    TRY(load_weights(g, source, error));
-    e->device_name = g->device.name;
+    for (struct gpu *r = g; r; r = r->next) TRY(of_rank(r, take_memory(r, e->n_sequences, error), error));
+    for (struct gpu *r = g; r; r = r->next)
+        for (const struct gpu *other = g; other; other = other->next) r->exchanges[other->rank] = other->exchange;
+    enum forge_status status = load_weights(g, source, error);
+    /* What one gives must not come before the other has cleared its memory. */
+    if (status == FORGE_OK) status = gpu_wait_all(g, error);
+    if (status != FORGE_OK) return of_rank(g->failed ? g->failed : g, status, g->failed ? error : NULL);
+    e->device_name = g->names ? g->names : g->device.name;
     /* Short sleeps are rounded up to this, and it is 50 us otherwise. */
     prctl(PR_SET_TIMERSLACK, 1000);
-    watch(g);
+    for (struct gpu *r = g; r; r = r->next) watch(r);
     return FORGE_OK;
 }
 

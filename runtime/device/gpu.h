@@ -4,29 +4,35 @@
 #define FORGE_GPU_H
 
 #include "device.h"
+#include "devices.h"
 #include "runtime/run/engine.h"
 
 struct forge_laps;
 
 struct forge_gpu_runtime {
-    /* Opens a GPU for the program, loads its code and compares its memory with what is needed; nothing is uploaded.  number: which of the
-     * driver's GPUs, from 0, or DEVICE_ANY.  Any number of them are open at once, on one GPU or several; each is closed once, by itself or
-     * with the engine it was given to.  FORGE_NO_DEVICE, FORGE_WRONG_GPU, FORGE_NO_MEMORY or FORGE_DEVICE_FAULT otherwise. */
-    enum forge_status (*open)(struct gpu **out, const struct forge_program *program, int number, struct forge_error *error);
+    /* Opens a GPU for the program, or as many as share the model, loads their code and compares their memory with what is needed; nothing
+     * is uploaded.  devices: which, NULL: the first that fit.  Any number of them are open at once, on one GPU or several; each is closed
+     * once, by itself or with the engine it was given to.  FORGE_NO_DEVICE, FORGE_WRONG_GPU, FORGE_NO_MEMORY or FORGE_DEVICE_FAULT
+     * otherwise; FORGE_USAGE: other devices than the program needs. */
+    enum forge_status (*open)(struct gpu **out, const struct forge_program *program, const struct forge_devices *devices,
+                              struct forge_error *error);
     void (*close)(struct gpu *gpu);              /* NULL is allowed */
     /* The same step by step, a line each on stdout (check.h). */
-    enum forge_status (*check)(const struct forge_program *program, struct forge_error *error);
+    enum forge_status (*check)(const struct forge_program *program, const struct forge_devices *devices, struct forge_error *error);
     /* Takes memory on engine->gpu, uploads the weights.  Sets engine->device_name. */
     enum forge_status (*load)(struct forge_engine *engine, const struct forge_weights_source *source, struct forge_error *error);
     /* Its place on the GPU, number `index` of engine->n_sequences. */
     void (*sequence_open)(struct forge_sequence *sequence, uint32_t index);
     void (*sequence_close)(struct forge_sequence *sequence);
-    enum forge_status (*state_clear)(struct forge_sequence *sequence, uint64_t offset, uint64_t bytes, struct forge_error *error);
+    enum forge_status (*state_clear)(struct forge_sequence *sequence, uint32_t rank, uint64_t offset, uint64_t bytes,
+                                     struct forge_error *error);
     /* What from->n_past tokens have written, and the tokens. */
     enum forge_status (*sequence_copy)(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
-    /* Bytes of its states, and its first tokens, from and to memory of the host.  What is written is a sequence that no step has left. */
-    enum forge_status (*state_read)(struct forge_sequence *sequence, void *to, uint64_t offset, uint64_t bytes, struct forge_error *error);
-    enum forge_status (*state_write)(struct forge_sequence *sequence, uint64_t offset, const void *from, uint64_t bytes,
+    /* Bytes of its states on GPU `rank` of the program, and its first tokens, from and to memory of the host.  What is written is a
+     * sequence that no step has left. */
+    enum forge_status (*state_read)(struct forge_sequence *sequence, uint32_t rank, void *to, uint64_t offset, uint64_t bytes,
+                                    struct forge_error *error);
+    enum forge_status (*state_write)(struct forge_sequence *sequence, uint32_t rank, uint64_t offset, const void *from, uint64_t bytes,
                                      struct forge_error *error);
     enum forge_status (*history_write)(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, struct forge_error *error);
     /* n tokens at sequence->n_past through the decode launches (n == 1), those of columns or of prefill (n <= chunk).  logits: as in
@@ -54,7 +60,7 @@ struct forge_gpu_runtime {
     /* The GPU's part of laps_take (runtime/run/laps.h): launches by laps->took, and laps->step. */
     enum forge_status (*laps)(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
                               struct forge_error *error);
-    /* GB/s read and written by a large copy on the device; 0 when there is no room for one. */
+    /* GB/s read and written by a large copy on the device, of several the first; 0 when there is no room for one. */
     enum forge_status (*copy_bandwidth)(struct forge_engine *engine, double *gb_s, struct forge_error *error);
 };
 

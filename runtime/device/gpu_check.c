@@ -9,6 +9,7 @@
 
 #include "runtime/model/check.h"
 #include "gpu_state.h"
+#include "runtime/model/state.h"
 
 #define BAD_FIRMWARE "20251125"
 enum { BAD_MES = 0x83, NEWEST_HIP = 7 };
@@ -58,9 +59,9 @@ static void check_firmware(const struct forge_device *d)
 }
 
 /* What the GPU may take of the system's memory is a limit of the kernel, small by default. */
-static void check_shared_memory(const struct forge_device *d, const struct forge_program *p)
+static void check_shared_memory(const struct forge_device *d, const struct forge_program *model, const struct forge_program *p)
 {
-    const double mib = 1.0 / 1048576, needed = (double)gpu_bytes_needed(p) * mib;
+    const double mib = 1.0 / 1048576, needed = (double)gpu_bytes_needed(model, p) * mib;
     const double vram = (double)device_file_number(d, "mem_info_vram_total") * mib;
     const double gtt = (double)device_file_number(d, "mem_info_gtt_total") * mib;
     if (!d->integrated || vram + gtt <= 0) return;
@@ -72,7 +73,7 @@ static void check_shared_memory(const struct forge_device *d, const struct forge
         check_line(CHECK_OK, "GTT", "%.0f MiB of system memory for the GPU, %.0f of VRAM", gtt, vram);
 }
 
-static void check_amd(const struct forge_device *d, const struct forge_program *p)
+static void check_amd(const struct forge_device *d, const struct forge_program *model, const struct forge_program *p)
 {
     const char *override = getenv("HSA_OVERRIDE_GFX_VERSION");
     if (override)
@@ -80,7 +81,7 @@ static void check_amd(const struct forge_device *d, const struct forge_program *
                    "HSA_OVERRIDE_GFX_VERSION=%.20s: the code is for one architecture exactly, on another it crashes", override);
     check_kernel(d);
     check_firmware(d);
-    check_shared_memory(d, p);
+    check_shared_memory(d, model, p);
 }
 
 static enum forge_status failed(const char *subject, enum forge_status status, const struct forge_error *error)
@@ -89,47 +90,106 @@ static enum forge_status failed(const char *subject, enum forge_status status, c
     return status;
 }
 
-static enum forge_status check_open(struct forge_device *d, const struct forge_program *p, void **functions, struct forge_error *error)
+/* Of GPUs that share a model: "GPU 1: ". */
+static const char *number_of(const struct forge_device *d, const struct forge_program *model, char *out, size_t bytes)
 {
-    uint64_t free = 0, total = 0;
-    void *module = NULL;
-    const double mib = 1.0 / 1048576;
-    const bool unknown = d->api == FORGE_GPU_HIP && d->version_major > NEWEST_HIP;
-    check_line(unknown ? CHECK_WARN : CHECK_OK, "library", "%s, %s%s", d->library_name, d->version_text,
-               unknown ? ": newer than any it was tried with" : "");
+    *out = 0;
+    if (program_ranks(model) > 1) snprintf(out, bytes, "GPU %d: ", d->index);
+    return out;
+}
 
-    enum forge_status status = device_select(d, p->gpu->arch, DEVICE_ANY, error);
+static enum forge_status check_device(struct forge_device *d, const struct forge_program *model, uint32_t rank,
+                                      const struct forge_devices *devices, uint64_t *taken, struct forge_error *error)
+{
+    const struct forge_program *p = program_of_rank(model, rank);
+    const bool unknown = d->api == FORGE_GPU_HIP && d->version_major > NEWEST_HIP;
+    if (rank == 0)
+        check_line(unknown ? CHECK_WARN : CHECK_OK, "library", "%s, %s%s", d->library_name, d->version_text,
+                   unknown ? ": newer than any it was tried with" : "");
+    const enum forge_status status = gpu_select(d, model, rank, devices, taken, error);
     if (status != FORGE_OK) return failed("GPU", status, error);
     const bool other = d->arch[0] != 0 && strcmp(d->arch, p->gpu->arch) != 0;
     check_line(other ? CHECK_WARN : CHECK_OK, "GPU", "%d of %d: %s, %s%s%s%s", d->index + 1, d->n_devices, d->name,
                d->arch[0] != 0 ? d->arch : "architecture not told", other ? "; the program was built for " : "", other ? p->gpu->arch : "",
                other ? " and runs, tuned for that" : "");
-    if (d->api == FORGE_GPU_HIP) check_amd(d, p);
+    if (d->api == FORGE_GPU_HIP) check_amd(d, model, p);
+    return FORGE_OK;
+}
 
-    status = gpu_check_memory(d, p, error);
+/* Memory and code of one GPU.  After the first failure lines go on. */
+static enum forge_status check_room(struct forge_device *d, const struct forge_program *model, const struct forge_program *p,
+                                    struct forge_error *error)
+{
+    uint64_t free_bytes = 0, total = 0;
+    void *module = NULL, **functions = calloc(p->gpu->n_kernels + 1u, sizeof *functions);
+    const double mib = 1.0 / 1048576;
+    char number[24], exchange[48] = "";
+    number_of(d, model, number, sizeof number);
+    if (!functions) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (gpu_exchange_bytes(model) > 0)
+        snprintf(exchange, sizeof exchange, ", exchange %.0f", (double)gpu_exchange_bytes(model) * mib);
+    enum forge_status status = device_current(d, error);
+    if (status == FORGE_OK) status = gpu_check_memory(d, model, p, error);
     if (status != FORGE_OK) failed("memory", status, error);
-    else if (device_memory(d, &free, &total, NULL) == FORGE_OK)
-        check_line(CHECK_OK, "memory", "%.0f MiB needed (weights %.0f, state %.0f, activations %.0f), %.0f of %.0f free",
-                   (double)gpu_bytes_needed(p) * mib, (double)p->weights_bytes * mib, (double)p->state_bytes * mib,
-                   (double)p->arena_bytes * mib, (double)free * mib, (double)total * mib);
+    else if (device_memory(d, &free_bytes, &total, NULL) == FORGE_OK)
+        check_line(CHECK_OK, "memory", "%s%.0f MiB needed (weights %.0f, state %.0f, activations %.0f%s), %.0f of %.0f free", number,
+                   (double)gpu_bytes_needed(model, p) * mib, (double)p->weights_bytes * mib, (double)p->state_bytes * mib,
+                   (double)p->arena_bytes * mib, exchange, (double)free_bytes * mib, (double)total * mib);
 
     struct forge_error second = { "" };
     const enum forge_status loaded = gpu_load_code(d, p->gpu, &module, functions, status == FORGE_OK ? error : &second);
     if (loaded != FORGE_OK) failed("code", loaded, status == FORGE_OK ? error : &second);
-    else check_line(CHECK_OK, "code", "%llu bytes, %u kernels, loaded", (unsigned long long)p->gpu->code_bytes, p->gpu->n_kernels);
+    else check_line(CHECK_OK, "code", "%s%llu bytes, %u kernels, loaded", number, (unsigned long long)p->gpu->code_bytes,
+                    p->gpu->n_kernels);
     device_module_free(d, module);
+    free(functions);
     return status != FORGE_OK ? status : loaded;
 }
 
-enum forge_status gpu_check(const struct forge_program *p, struct forge_error *error)
+/* Between GPUs that share a model. */
+static enum forge_status check_access(struct forge_device *d, uint32_t n, struct forge_error *error)
 {
-    struct forge_device device;
-    void **functions = calloc(p->gpu->n_kernels + 1u, sizeof *functions);
-    if (!functions) return error_set(error, FORGE_NO_MEMORY, "out of memory");
-    enum forge_status status = device_library(&device, p->gpu->api, error);
-    if (status != FORGE_OK) failed("library", status, error);
-    else status = check_open(&device, p, functions, error);
-    device_close(&device);
-    free(functions);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < n; k++) {
+            const enum forge_status status = i == k ? FORGE_OK : device_reach(&d[i], &d[k], error);
+            if (status != FORGE_OK) return failed("access", status, error);
+        }
+    if (n > 1) check_line(CHECK_OK, "access", "each of the %u GPUs reaches the memory of the others", n);
+    return FORGE_OK;
+}
+
+/* Of the failures the first is the one that counts. */
+static enum forge_status check_devices(struct forge_device *d, const struct forge_program *model, const struct forge_devices *devices,
+                                       struct forge_error *error)
+{
+    const uint32_t n = program_ranks(model);
+    uint64_t taken = 0;
+    for (uint32_t rank = 0; rank < n; rank++) {
+        const enum forge_status status = device_library(&d[rank], model->gpu->api, error);
+        if (status != FORGE_OK) return failed("library", status, error);
+        TRY(check_device(&d[rank], model, rank, devices, &taken, error));
+    }
+    TRY(check_access(d, n, error));
+    enum forge_status first = FORGE_OK;
+    for (uint32_t rank = 0; rank < n; rank++) {
+        struct forge_error second = { "" };
+        const enum forge_status status = check_room(&d[rank], model, program_of_rank(model, rank), first == FORGE_OK ? error : &second);
+        if (first == FORGE_OK) first = status;
+    }
+    return first;
+}
+
+enum forge_status gpu_check(const struct forge_program *model, const struct forge_devices *devices, struct forge_error *error)
+{
+    const uint32_t n = program_ranks(model);
+    TRY(gpu_check_devices(model, devices, error));
+    enum forge_status status = gpu_check_ranks(model, error);
+    if (status != FORGE_OK) return failed("program", status, error);
+    struct forge_device *d = calloc(n, sizeof *d);
+    if (!d) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    status = check_devices(d, model, devices, error);
+    for (uint32_t rank = n; rank-- > 0;)
+        if (!d[rank].stream || n == 1 || device_current(&d[rank], NULL) == FORGE_OK) device_close(&d[rank]);
+    free(d);
     return status;
 }

@@ -4,7 +4,10 @@
  * launches would keep them apart.  So the step is cut in two at every launch in turn, a graph each, the first between two events: what a
  * launch takes is by how much that part is longer than the one that ends before it.  Every cut runs whole steps, so that caches hold what
  * they do in use, and the differences add up to the step by themselves.
- * Prefill: its kernels are long and never begin early, so an event stands between each two of them. */
+ * Prefill: its kernels are long and never begin early, so an event stands between each two of them.
+ * Of GPUs that share a model all run the steps; the clocks are the first one's. */
+#include <string.h>
+
 #include "gpu_state.h"
 #include "runtime/model/cost.h"
 #include "runtime/run/laps.h"
@@ -12,26 +15,39 @@
 enum { RUNS_LEAST = 4, RUNS_MOST = 24, STEP_RUNS = 16, PREFILL_RUNS = 5 };
 _Static_assert(2 * RUNS_MOST <= LAPS_CLOCKS_LEAST, "a clock before each run and one behind it");
 
-/* A part of a decode step: its graph, or NULL where launches are plain or it has none. */
-struct part { uint32_t from, to; void *graph; };
+/* A part of a decode step: its graph on each GPU, or NULL where launches are plain or it has none. */
+struct part { uint32_t from, to; void *graphs[FORGE_GPU_MAX_RANKS]; };
 
-static enum forge_status part_make(struct gpu *g, const struct forge_sequence *q, struct part *p, struct forge_error *error)
+static enum forge_status part_put(struct gpu *g, const struct gpu_work *w, struct forge_error *error)
 {
-    if (q->engine->plain_launches || !g->program->gpu->graph || p->from == p->to) return FORGE_OK;
-    TRY(device_capture_begin(&g->device, error));
-    TRY(gpu_launch_decode(q, p->from, p->to, error));
-    return device_capture_end(&g->device, &p->graph, error);
+    (void)g;
+    return gpu_launch_decode(w->sequence, w->from, w->to, error);
 }
 
-static enum forge_status part_run(struct gpu *g, const struct forge_sequence *q, const struct part *p, struct forge_error *error)
+static void **part_graph(struct gpu *r, const struct gpu_work *w) { return &w->graphs[r->rank]; }
+
+static struct gpu_work work_of(struct forge_sequence *q, struct part *p)
 {
-    return p->graph ? device_graph_launch(&g->device, p->graph, error) : gpu_launch_decode(q, p->from, p->to, error);
+    return (struct gpu_work){ .put = part_put, .graph = part_graph, .sequence = q, .from = p->from, .to = p->to, .graphs = p->graphs };
+}
+
+static enum forge_status part_make(struct gpu *g, struct forge_sequence *q, struct part *p, struct forge_error *error)
+{
+    const struct gpu_work work = work_of(q, p);
+    return p->from == p->to ? FORGE_OK : gpu_make(g, &work, q->engine->plain_launches, error);
+}
+
+static enum forge_status part_run(struct gpu *g, struct forge_sequence *q, struct part *p, struct forge_error *error)
+{
+    const struct gpu_work work = work_of(q, p);
+    return p->from == p->to ? FORGE_OK : gpu_put(g, &work, q->engine->plain_launches, error);
 }
 
 static void part_free(struct gpu *g, struct part *p)
 {
-    if (p->graph) device_graph_free(&g->device, p->graph);
-    p->graph = NULL;
+    for (struct gpu *r = g; r; r = r->next)
+        if (gpu_turn_to(r, NULL) == FORGE_OK) device_graph_free(&r->device, p->graphs[r->rank]);
+    memset(p->graphs, 0, sizeof p->graphs);
 }
 
 /* Sorts them. */
@@ -60,13 +76,21 @@ struct clock {
 
 static enum forge_status clock_open(struct clock *c, uint32_t n, struct forge_error *error)
 {
+    TRY(gpu_turn_to(c->g, error));
     for (; c->n_events < n; c->n_events++) TRY(device_event(&c->g->device, &c->events[c->n_events], error));
     return FORGE_OK;
 }
 
 static void clock_close(struct clock *c)
 {
+    if (gpu_turn_to(c->g, NULL) != FORGE_OK) return;
     for (uint32_t i = 0; i < c->n_events; i++) device_event_free(&c->g->device, c->events[i]);
+}
+
+static enum forge_status record(const struct clock *c, uint32_t i, struct forge_error *error)
+{
+    TRY(gpu_said(c->g, gpu_turn_to(c->g, error)));
+    return gpu_said(c->g, device_record(&c->g->device, c->events[i], error));
 }
 
 static enum forge_status between(const struct clock *c, uint32_t from, double *seconds, struct forge_error *error)
@@ -76,28 +100,35 @@ static enum forge_status between(const struct clock *c, uint32_t from, double *s
 
 /* ---- decode ---- */
 
-/* Draws that nobody reads. */
-static void drawn(const struct clock *c, uint32_t runs)
+/* A step's numbers are there already where the draw before it has made them. */
+static enum forge_status next_step(const struct clock *c, uint32_t run, struct forge_error *error)
 {
-    if (c->draws) c->g->queued += runs;
-    c->g->seen = c->g->queued;
+    if (run > 0 && (c->draws || !c->g->next)) return FORGE_OK;
+    return gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, 1, 1, 0, error);
+}
+
+/* One more is on the streams, with a draw that nobody reads. */
+static void step_put(const struct clock *c)
+{
+    struct gpu *g = c->g;
+    g->exchanged += g->decode_exchanges + (c->draws ? g->draw_exchanges : 0);
+    g->queued += c->draws;
+    g->seen = g->queued;
 }
 
 /* Whole steps, of which the first part is measured: its median. */
-static enum forge_status time_parts(struct clock *c, const struct part *first, const struct part *rest, uint32_t runs, double *seconds,
+static enum forge_status time_parts(struct clock *c, struct part *first, struct part *rest, uint32_t runs, double *seconds,
                                     struct forge_error *error)
 {
-    struct gpu *g = c->g;
-    const struct forge_sequence *q = c->q;
-    TRY(gpu_upload_step(q, q->n_past, c->tokens + q->n_past, 1, 1, error));
     for (uint32_t i = 0; i < runs; i++) {
-        TRY(device_record(&g->device, c->events[2 * i], error));
-        TRY(part_run(g, q, first, error));
-        TRY(device_record(&g->device, c->events[2 * i + 1], error));
-        TRY(part_run(g, q, rest, error));
+        TRY(next_step(c, i, error));
+        TRY(record(c, 2 * i, error));
+        TRY(part_run(c->g, c->q, first, error));
+        TRY(record(c, 2 * i + 1, error));
+        TRY(part_run(c->g, c->q, rest, error));
+        step_put(c);
     }
-    drawn(c, runs);
-    TRY(gpu_wait_idle(g, error));
+    TRY(gpu_wait_all(c->g, error));
     for (uint32_t i = 1; i < runs; i++) TRY(between(c, 2 * i, &c->seconds[i], error));     /* the first one waits for the host */
     *seconds = median(c->seconds + 1, runs - 1);
     return FORGE_OK;
@@ -107,16 +138,16 @@ static enum forge_status time_parts(struct clock *c, const struct part *first, c
 static enum forge_status time_steps(struct clock *c, uint32_t runs, double *seconds, struct forge_error *error)
 {
     struct gpu *g = c->g;
-    struct part all = { 0, c->laps->n, NULL };
+    struct part all = { .from = 0, .to = c->laps->n };
     enum forge_status status = part_make(g, c->q, &all, error);
-    if (status == FORGE_OK) status = gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, 1, 1, error);
     for (uint32_t i = 0; i < runs && status == FORGE_OK; i++) {
-        status = part_run(g, c->q, &all, error);
-        if (i == 0 && status == FORGE_OK) status = device_record(&g->device, c->events[0], error);
+        status = next_step(c, i, error);
+        if (status == FORGE_OK) status = part_run(g, c->q, &all, error);
+        if (i == 0 && status == FORGE_OK) status = record(c, 0, error);
+        step_put(c);
     }
-    if (status == FORGE_OK) status = device_record(&g->device, c->events[1], error);
-    drawn(c, runs);
-    if (status == FORGE_OK) status = gpu_wait_idle(g, error);
+    if (status == FORGE_OK) status = record(c, 1, error);
+    if (status == FORGE_OK) status = gpu_wait_all(g, error);
     if (status == FORGE_OK) status = between(c, 0, seconds, error);
     *seconds /= runs - 1;
     part_free(g, &all);
@@ -125,7 +156,7 @@ static enum forge_status time_steps(struct clock *c, uint32_t runs, double *seco
 
 static enum forge_status time_cut(struct clock *c, uint32_t cut, uint32_t runs, double *seconds, struct forge_error *error)
 {
-    struct part first = { 0, cut, NULL }, rest = { cut, c->laps->n, NULL };
+    struct part first = { .from = 0, .to = cut }, rest = { .from = cut, .to = c->laps->n };
     enum forge_status status = part_make(c->g, c->q, &first, error);
     if (status == FORGE_OK) status = part_make(c->g, c->q, &rest, error);
     if (status == FORGE_OK) status = time_parts(c, &first, &rest, runs, seconds, error);
@@ -208,14 +239,14 @@ static enum forge_status run_prefill(struct clock *c, uint32_t n, uint32_t from,
     struct gpu *g = c->g;
     const struct cost_launches all = cost_launches(g->program->gpu, n);
     const uint32_t n_rows = c->laps->n_rows;
-    TRY(gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, n, n_rows, error));
+    TRY(gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, n, n_rows, 0, error));
     for (uint32_t i = 0; i < all.n; i++) {
-        if (i == from) TRY(device_record(&g->device, c->events[0], error));
-        const struct forge_gpu_launch *l = &all.list[i];
-        if (cost_launch_runs(l, n, n_rows)) TRY(gpu_launch(c->q, l, all.number + i, n, n_rows, false, error));
-        if (i >= from && i < to && (each || i + 1 == to)) TRY(device_record(&g->device, c->events[each ? i - from + 1 : 1], error));
+        if (i == from) TRY(record(c, 0, error));
+        if (cost_launch_runs(&all.list[i], n, n_rows)) TRY(gpu_launch(c->q, all.number + i, n, n_rows, false, error));
+        if (i >= from && i < to && (each || i + 1 == to)) TRY(record(c, each ? i - from + 1 : 1, error));
     }
-    return gpu_wait_idle(g, error);
+    g->exchanged += gpu_exchanges_of(all.list, all.n, n, n_rows);
+    return gpu_wait_all(g, error);
 }
 
 static enum forge_status clock_prefill(struct clock *c, uint32_t n, uint32_t from, uint32_t to, struct forge_error *error)
@@ -265,7 +296,7 @@ enum forge_status gpu_laps(struct forge_sequence *q, const int32_t *tokens, uint
     c.g->run = NULL;
     c.g->last = NULL;
     if (status == FORGE_OK) status = n == 1 ? decode_laps(&c, steps, error) : prefill_laps(&c, n, error);
-    clock_close(&c);
+    clock_close(&c);                             /* and the first GPU is the one that calls are about */
     for (uint32_t i = 0; laps->launches && i < laps->n && status == FORGE_OK; i++)
         status = find_spills(c.g, n, i, &laps->launches[i].spills, error);
     return gpu_with_launch(c.g, status, error);

@@ -12,25 +12,34 @@ static uint64_t round_up(uint64_t x, uint64_t to) { return (x + to - 1) / to * t
 
 static uint64_t history_bytes(const struct forge_program *p) { return (p->n_ctx + 1u) * sizeof(int32_t); }
 
-uint64_t gpu_bytes_needed(const struct forge_program *p)
+uint64_t gpu_exchange_bytes(const struct forge_program *model) { return program_ranks(model) > 1 ? model->gpu->exchange_bytes : 0; }
+
+uint64_t gpu_bytes_needed(const struct forge_program *model, const struct forge_program *p)
 {
-    return p->weights_bytes + p->state_bytes + p->arena_bytes + history_bytes(p) + STEPS * sizeof(struct forge_gpu_step);
+    return p->weights_bytes + p->state_bytes + p->arena_bytes + history_bytes(model) + gpu_exchange_bytes(model) +
+           STEPS * sizeof(struct forge_gpu_step);
 }
 
-enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_program *p, struct forge_error *error)
+enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_program *model, const struct forge_program *p,
+                                   struct forge_error *error)
 {
     uint64_t free, total;
-    const uint64_t needed = gpu_bytes_needed(p);
+    const uint64_t needed = gpu_bytes_needed(model, p);
     const double mib = 1.0 / 1048576;
+    char exchange[48] = "";
     TRY(device_memory(d, &free, &total, error));
     if (needed <= free) return FORGE_OK;
-    const uint32_t fits = state_fits(needed, p->state_bytes_per_token, p->n_ctx, free);
+    /* Of several GPUs each keeps a part of a token's states, which its own table tells. */
+    const uint64_t per_token = program_ranks(model) > 1 ? p->state_bytes / model->n_ctx : p->state_bytes_per_token;
+    const uint32_t fits = state_fits(needed, per_token, model->n_ctx, free);
+    if (gpu_exchange_bytes(model) > 0)
+        snprintf(exchange, sizeof exchange, ", exchange %.0f", (double)gpu_exchange_bytes(model) * mib);
     char remedy[128] = "weights of fewer bits are needed";
     if (fits > 0) snprintf(remedy, sizeof remedy, "built with --ctx %u it fits, of --kv q8_0 with more", fits);
     return error_set(error, FORGE_NO_MEMORY,
-                     "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, state %.0f (%u tokens), activations %.0f; %s%s",
-                     d->name, (double)free * mib, (double)total * mib, (double)needed * mib, (double)p->weights_bytes * mib,
-                     (double)p->state_bytes * mib, p->n_ctx, (double)p->arena_bytes * mib, remedy,
+                     "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, state %.0f (%u tokens), activations %.0f%s; %s%s",
+                     d->label, (double)free * mib, (double)total * mib, (double)needed * mib, (double)p->weights_bytes * mib,
+                     (double)p->state_bytes * mib, model->n_ctx, (double)p->arena_bytes * mib, exchange, remedy,
                      d->integrated ? "; --check tells what the system lets the GPU have" : "");
 }
 
@@ -47,7 +56,7 @@ enum forge_status gpu_load_code(struct forge_device *d, const struct forge_gpu *
 /* One pinned block: mark, ring, slots, staging buffers. */
 static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
 {
-    const struct forge_program *p = g->program;
+    const struct forge_program *p = g->first->program;
     const uint64_t draws_at = round_up(sizeof(struct forge_gpu_step), 64),
                    step_bytes = draws_at + round_up(FORGE_MAX_COLUMNS * sizeof(struct forge_gpu_step), 64),
                    tokens_bytes = round_up((p->chunk + 1u) * sizeof(int32_t), 64);
@@ -59,7 +68,7 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     const uint64_t rows_at = masks_at + FORGE_MAX_COLUMNS * g->mask_words * sizeof *g->masks;
     const uint64_t staging_at = round_up(rows_at + (draws ? FORGE_MAX_COLUMNS * sizeof *g->begun.rows : 0), 4096);
     const uint64_t logits_bytes = (p->gpu->logits_rows + 1u) * (uint64_t)program_columns(p) * sizeof(float);
-    const uint64_t most = logits_bytes > p->weights_bytes ? logits_bytes : p->weights_bytes;
+    const uint64_t weights_bytes = g->program->weights_bytes, most = logits_bytes > weights_bytes ? logits_bytes : weights_bytes;
     uint8_t *address;
     g->staging_bytes = most < STAGING_BYTES ? round_up(most, WEIGHTS_NOISE_BYTES) : STAGING_BYTES;
     TRY(device_host_alloc(&g->device, &g->pinned, &address, staging_at + 2 * g->staging_bytes, "pinned buffers of the host", error));
@@ -95,7 +104,7 @@ enum forge_status gpu_take_memory(struct gpu *g, uint32_t n_sequences, struct fo
     if (p->weights_bytes > 0) TRY(device_alloc(d, &g->weights, p->weights_bytes, "weights", error));
     TRY(device_alloc(d, &g->arena, p->arena_bytes > 0 ? p->arena_bytes : 1, "activations", error));
     g->state_stride = round_up(p->state_bytes, 256);
-    g->history_stride = round_up(history_bytes(p), 64);
+    g->history_stride = round_up(history_bytes(g->first->program), 64);
     const uint64_t state_bytes = n_sequences * g->state_stride, tokens_bytes = n_sequences * g->history_stride;
     if (state_bytes > 0) TRY(device_alloc(d, &g->state, state_bytes, "state", error));
     TRY(device_alloc(d, &g->step, STEPS * sizeof *g->step, "step", error));
@@ -104,6 +113,12 @@ enum forge_status gpu_take_memory(struct gpu *g, uint32_t n_sequences, struct fo
     if (state_bytes > 0) TRY(device_clear(d, g->state, state_bytes, error));
     if (p->gpu->zero_bytes > 0) TRY(device_clear(d, g->arena + p->gpu->zero_offset, p->gpu->zero_bytes, error));
     TRY(device_clear(d, g->history, tokens_bytes, error));
+    const uint64_t exchange_bytes = gpu_exchange_bytes(g->first->program);
+    if (exchange_bytes > 0) {
+        TRY(device_alloc_shared(d, &g->exchange, exchange_bytes, "exchange between GPUs", error));
+        TRY(device_clear(d, g->exchange, exchange_bytes, error));        /* no exchange has the number 0 */
+    }
+    g->exchanged = 1;
     g->sampling.ring = g->device_ring;
     g->sampling.n_draws = 1;
     return FORGE_OK;
@@ -116,6 +131,7 @@ void gpu_give_memory(struct gpu *g)
     for (int i = 0; i < SLOTS; i++) device_event_free(d, g->slots[i].event);
     for (int i = 0; i < 2; i++) device_event_free(d, g->staged[i]);
     device_host_free(d, g->pinned);
+    device_free(d, g->exchange);
     device_free(d, g->history);
     device_free(d, g->step);
     for (uint32_t n = 0; n <= FORGE_MAX_COLUMNS; n++)
@@ -136,11 +152,31 @@ void gpu_sequence_open(struct forge_sequence *q, uint32_t index)
     q->history = (int32_t *)(void *)(g->history + index * g->history_stride);
 }
 
+/* All ranks have as many tokens of each sequence. */
+int32_t *gpu_history_of(const struct gpu *r, const struct forge_sequence *q)
+{
+    return (int32_t *)(void *)gpu_moved(q->history, r->first->history, r->history);
+}
+
+uint8_t *gpu_state_of(const struct gpu *r, const struct forge_sequence *q)
+{
+    if (r == r->first) return q->state;
+    return r->state + (uint64_t)((const uint8_t *)q->history - r->first->history) / r->history_stride * r->state_stride;
+}
+
+void **gpu_graphs_of(const struct gpu *r, struct forge_sequence *q)
+{
+    return r == r->first ? q->graphs : r->graphs[(uint64_t)((const uint8_t *)q->history - r->first->history) / r->history_stride];
+}
+
 void gpu_forget_columns(struct gpu *g)
 {
-    for (uint32_t i = 0; i < 2; i++)
-        for (uint32_t n = 0; n <= FORGE_MAX_COLUMNS; n++) device_graph_free(&g->device, g->columns_graphs[i][n]);
-    memset(g->columns_graphs, 0, sizeof g->columns_graphs);
+    for (struct gpu *r = g; r; r = r->next) {
+        if (gpu_turn_to(r, NULL) != FORGE_OK) continue;
+        for (uint32_t i = 0; i < 2; i++)
+            for (uint32_t n = 0; n <= FORGE_MAX_COLUMNS; n++) device_graph_free(&r->device, r->columns_graphs[i][n]);
+        memset(r->columns_graphs, 0, sizeof r->columns_graphs);
+    }
     g->columns = NULL;
 }
 
@@ -151,17 +187,37 @@ void gpu_sequence_close(struct forge_sequence *q)
     if (g->last == q) g->last = NULL;
     if (g->run == q) g->run = NULL;
     /* What runs may be the graph. */
-    if (device_current(&g->device, NULL) == FORGE_OK) gpu_wait_idle(g, NULL);
-    for (size_t i = 0; i < sizeof q->graphs / sizeof q->graphs[0]; i++) device_graph_free(&g->device, q->graphs[i]);
-    memset(q->graphs, 0, sizeof q->graphs);
+    if (device_current(&g->device, NULL) == FORGE_OK && !(g->next && g->failed)) gpu_wait_all(g, NULL);
+    for (struct gpu *r = g; r && !(g->next && g->failed); r = r->next) {
+        void **graphs = gpu_graphs_of(r, q);
+        if (gpu_turn_to(r, NULL) != FORGE_OK) continue;
+        for (size_t i = 0; i < SEQUENCE_GRAPHS; i++) device_graph_free(&r->device, graphs[i]);
+        memset(graphs, 0, SEQUENCE_GRAPHS * sizeof *graphs);
+    }
     if (g->columns == q) gpu_forget_columns(g);
 }
 
-enum forge_status gpu_state_clear(struct forge_sequence *q, uint64_t offset, uint64_t bytes, struct forge_error *error)
+enum forge_status gpu_state_clear(struct forge_sequence *q, uint32_t rank, uint64_t offset, uint64_t bytes, struct forge_error *error)
 {
-    struct gpu *g = q->engine->gpu;
-    TRY(device_current(&g->device, error));
-    return bytes > 0 ? device_clear(&g->device, q->state + offset, bytes, error) : FORGE_OK;
+    struct gpu *r = gpu_rank(q->engine->gpu, rank);
+    TRY(gpu_said(r, device_current(&r->device, error)));
+    return bytes > 0 ? gpu_said(r, device_clear(&r->device, gpu_state_of(r, q) + offset, bytes, error)) : FORGE_OK;
+}
+
+static enum forge_status copy_on(struct gpu *r, const struct forge_sequence *to, const struct forge_sequence *from,
+                                 struct forge_error *error)
+{
+    uint8_t *const state = gpu_state_of(r, to), *const other = gpu_state_of(r, from);
+    TRY(device_current(&r->device, error));
+    for (uint32_t i = 0; i < r->program->n_states; i++) {
+        const struct state_runs runs = state_runs(&r->program->states[i], from->n_past);
+        for (uint64_t k = 0; k < runs.n; k++) {
+            const uint64_t at = runs.offset + k * runs.stride;
+            TRY(device_copy(&r->device, state + at, other + at, runs.bytes, error));
+        }
+    }
+    if (from->n_past == 0) return FORGE_OK;
+    return device_copy(&r->device, gpu_history_of(r, to), gpu_history_of(r, from), from->n_past * sizeof *to->history, error);
 }
 
 enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error)
@@ -170,41 +226,38 @@ enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forg
     g->begun.n = 0;
     if (g->last == to) g->last = NULL;
     if (g->run == to) g->run = NULL;
-    TRY(device_current(&g->device, error));
-    for (uint32_t i = 0; i < g->program->n_states; i++) {
-        const struct state_runs r = state_runs(&g->program->states[i], from->n_past);
-        for (uint64_t k = 0; k < r.n; k++) {
-            const uint64_t at = r.offset + k * r.stride;
-            TRY(device_copy(&g->device, to->state + at, from->state + at, r.bytes, error));
-        }
-    }
-    return from->n_past > 0 ? device_copy(&g->device, to->history, from->history, from->n_past * sizeof *to->history, error) : FORGE_OK;
+    for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, copy_on(r, to, from, error)));
+    return FORGE_OK;
 }
 
-/* Through a staging buffer, which is pinned; nothing else is under way. */
+/* Of one GPU, through a staging buffer, which is pinned; nothing else is under way. */
 static enum forge_status move(struct gpu *g, uint8_t *device, uint8_t *to, const uint8_t *from, uint64_t bytes, struct forge_error *error)
 {
-    TRY(device_current(&g->device, error));
+    TRY(gpu_said(g, device_current(&g->device, error)));
     TRY(gpu_wait_idle(g, error));
     for (uint64_t at = 0, n; at < bytes; at += n) {
         n = bytes - at < g->staging_bytes ? bytes - at : g->staging_bytes;
         if (from) memcpy(g->staging[0], from + at, (size_t)n);
-        TRY(from ? device_upload(&g->device, device + at, g->staging[0], n, error)
-                 : device_download(&g->device, g->staging[0], device + at, n, error));
+        TRY(gpu_said(g, from ? device_upload(&g->device, device + at, g->staging[0], n, error)
+                             : device_download(&g->device, g->staging[0], device + at, n, error)));
         TRY(gpu_wait_idle(g, error));
         if (to) memcpy(to + at, g->staging[0], (size_t)n);
     }
     return FORGE_OK;
 }
 
-enum forge_status gpu_state_read(struct forge_sequence *q, void *to, uint64_t offset, uint64_t bytes, struct forge_error *error)
+enum forge_status gpu_state_read(struct forge_sequence *q, uint32_t rank, void *to, uint64_t offset, uint64_t bytes,
+                                 struct forge_error *error)
 {
-    return move(q->engine->gpu, q->state + offset, to, NULL, bytes, error);
+    struct gpu *r = gpu_rank(q->engine->gpu, rank);
+    return move(r, gpu_state_of(r, q) + offset, to, NULL, bytes, error);
 }
 
-enum forge_status gpu_state_write(struct forge_sequence *q, uint64_t offset, const void *from, uint64_t bytes, struct forge_error *error)
+enum forge_status gpu_state_write(struct forge_sequence *q, uint32_t rank, uint64_t offset, const void *from, uint64_t bytes,
+                                  struct forge_error *error)
 {
-    return move(q->engine->gpu, q->state + offset, NULL, from, bytes, error);
+    struct gpu *r = gpu_rank(q->engine->gpu, rank);
+    return move(r, gpu_state_of(r, q) + offset, NULL, from, bytes, error);
 }
 
 enum forge_status gpu_history_write(struct forge_sequence *q, const int32_t *tokens, uint32_t n, struct forge_error *error)
@@ -212,5 +265,7 @@ enum forge_status gpu_history_write(struct forge_sequence *q, const int32_t *tok
     struct gpu *g = q->engine->gpu;
     if (g->last == q) g->last = NULL;
     if (g->run == q) g->run = NULL;
-    return move(g, (uint8_t *)(void *)q->history, NULL, (const uint8_t *)(const void *)tokens, n * sizeof *tokens, error);
+    for (struct gpu *r = g; r; r = r->next)
+        TRY(move(r, (uint8_t *)(void *)gpu_history_of(r, q), NULL, (const uint8_t *)(const void *)tokens, n * sizeof *tokens, error));
+    return FORGE_OK;
 }

@@ -15,8 +15,9 @@ _Static_assert((int)FORGE_GPU_MAX_APART == (int)FORGE_MAX_COLUMNS, "an entry for
 
 /* ---- numbers ---- */
 
-/* Of the draw of row i of what is begun. */
-static void set_draw(const struct gpu *g, struct forge_gpu_step *s, uint32_t i)
+/* Of the draw of row i of what is begun, as the first GPU gets them.  exchanged: the number of the exchange that comes behind the step;
+ * behind the draw comes such a step again. */
+static void set_draw(const struct gpu *g, struct forge_gpu_step *s, uint32_t i, uint32_t exchanged)
 {
     const struct gpu_row *row = &g->begun.rows[i];
     *s = g->sampling;
@@ -29,44 +30,86 @@ static void set_draw(const struct gpu *g, struct forge_gpu_step *s, uint32_t i)
     s->n_tokens = s->n_logits = 1;
     s->n_draws = g->begun.n;
     s->n_drawn = g->queued + i;
+    s->exchanged = exchanged - g->decode_exchanges;
+    s->exchanges = g->draw_exchanges + (g->begun.n > 1 ? gpu_columns_exchanges(g, g->begun.n, g->begun.n) : g->decode_exchanges);
 }
 
-static enum forge_status upload_draws(struct gpu *g, const struct slot *slot, struct forge_error *error)
+/* exchanged: as of set_draw. */
+static enum forge_status upload_draws(struct gpu *r, const struct slot *slot, uint32_t exchanged, struct forge_error *error)
 {
+    const struct gpu *g = r->first;
     const uint32_t n = g->begun.n;
-    for (uint32_t i = 0; i < n; i++) set_draw(g, &slot->draws[i], i);
-    return device_upload(&g->device, n > 1 ? &g->step[STEP_OF_DRAWS] : g->step, slot->draws, n * sizeof *slot->draws, error);
+    for (uint32_t i = 0; i < n; i++) {
+        set_draw(g, &slot->draws[i], i, exchanged);
+        gpu_own_step(r, &slot->draws[i]);
+    }
+    return device_upload(&r->device, n > 1 ? &r->step[STEP_OF_DRAWS] : r->step, slot->draws, n * sizeof *slot->draws, error);
+}
+
+static enum forge_status changed_on(struct gpu *r, struct forge_error *error)
+{
+    const struct slot *s = &r->slots[r->first->n_steps % SLOTS];
+    TRY(gpu_wait_event(r, s->event, error));
+    TRY(upload_draws(r, s, r->first->exchanged, error));
+    return device_record(&r->device, s->event, error);
 }
 
 /* Options have changed behind a step that runs. */
 static enum forge_status upload_changed(struct gpu *g, struct forge_error *error)
 {
-    const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
-    TRY(gpu_wait_event(g, s->event, error));
-    TRY(upload_draws(g, s, error));
-    return device_record(&g->device, s->event, error);
+    for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, changed_on(r, error)));
+    g->n_steps++;
+    return FORGE_OK;
+}
+
+static enum forge_status several_on(struct gpu *r, const struct forge_column *c, uint32_t n, bool draws, struct forge_error *error)
+{
+    const struct gpu *g = r->first;
+    const struct slot *s = &r->slots[g->n_steps % SLOTS];
+    TRY(gpu_wait_event(r, s->event, error));
+    *s->step = g->sampling;
+    s->step->n_tokens = s->step->n_logits = n;
+    s->step->n_drawn = g->queued;
+    s->step->apart = 1;
+    s->step->exchanged = g->exchanged;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct forge_sequence *q = c[i].sequence;
+        s->step->rows[i].state = (uint64_t)(gpu_state_of(r, q) - r->state);
+        s->step->rows[i].n_past = q->n_past;
+        s->step->rows[i].token = s->tokens[i] = c[i].token;
+    }
+    gpu_own_step(r, s->step);
+    TRY(device_upload(&r->device, r->step, s->step, sizeof *s->step, error));
+    if (draws) TRY(upload_draws(r, s, g->exchanged + gpu_columns_exchanges(g, n, n), error));
+    for (uint32_t i = 0; i < n; i++)
+        TRY(device_upload(&r->device, gpu_history_of(r, c[i].sequence) + c[i].sequence->n_past, &s->tokens[i], sizeof *s->tokens, error));
+    return device_record(&r->device, s->event, error);
 }
 
 /* The numbers of a step of n sequences, and the token of each into its history. */
 static enum forge_status upload_several(struct gpu *g, const struct forge_column *c, uint32_t n, bool draws, struct forge_error *error)
 {
-    const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
-    TRY(gpu_wait_event(g, s->event, error));
-    *s->step = g->sampling;
-    s->step->n_tokens = s->step->n_logits = n;
-    s->step->n_drawn = g->queued;
-    s->step->apart = 1;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct forge_sequence *q = c[i].sequence;
-        s->step->rows[i].state = (uint64_t)(q->state - g->state);
-        s->step->rows[i].n_past = q->n_past;
-        s->step->rows[i].token = s->tokens[i] = c[i].token;
-    }
-    TRY(device_upload(&g->device, g->step, s->step, sizeof *s->step, error));
-    if (draws) TRY(upload_draws(g, s, error));
-    for (uint32_t i = 0; i < n; i++)
-        TRY(device_upload(&g->device, c[i].sequence->history + c[i].sequence->n_past, &s->tokens[i], sizeof *s->tokens, error));
-    return device_record(&g->device, s->event, error);
+    for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, several_on(r, c, n, draws, error)));
+    g->n_steps++;
+    return FORGE_OK;
+}
+
+static enum forge_status exchanged_on(struct gpu *r, struct forge_error *error)
+{
+    const struct slot *s = &r->slots[r->first->n_steps % SLOTS];
+    TRY(gpu_wait_event(r, s->event, error));
+    s->step->exchanged = r->first->exchanged + r->first->draw_exchanges;
+    TRY(device_upload(&r->device, &r->step->exchanged, &s->step->exchanged, sizeof s->step->exchanged, error));
+    return device_record(&r->device, s->event, error);
+}
+
+/* The draws take the rows of the step behind them on, but no exchange, which is all rows'. */
+static enum forge_status upload_exchanged(struct gpu *g, struct forge_error *error)
+{
+    if (!g->next) return FORGE_OK;
+    for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, exchanged_on(r, error)));
+    g->n_steps++;
+    return FORGE_OK;
 }
 
 /* ---- launches ---- */
@@ -74,28 +117,26 @@ static enum forge_status upload_several(struct gpu *g, const struct forge_column
 /* Side by side. */
 static enum forge_status launch_draws(struct gpu *g, uint32_t n, struct forge_error *error)
 {
-    const struct forge_gpu *p = g->program->gpu;
-    return gpu_launch_by(g, STEP_OF_DRAWS, g->state, &p->sample, p->n_decode + 1, n, n, false, error);
+    return gpu_launch_by(g, STEP_OF_DRAWS, NULL, g->program->gpu->n_decode + 1, n, n, false, error);
 }
 
-static enum forge_status put_several(struct gpu *g, uint32_t n, bool draws, struct forge_error *error)
+/* kind 1: behind the draws of the step before. */
+static enum forge_status put_several(struct gpu *g, const struct gpu_work *w, struct forge_error *error)
 {
-    if (draws) TRY(launch_draws(g, n, error));
-    return gpu_launch_columns(g, g->state, n, n, error);
+    if (w->kind) TRY(launch_draws(g, w->n, error));
+    return gpu_launch_columns(g, NULL, w->n, w->n, error);
 }
+
+static void **several_graph(struct gpu *r, const struct gpu_work *w) { return &r->several_graphs[w->kind][w->n]; }
 
 /* draws: those of the step before, ahead of it.  A graph for each n. */
 static enum forge_status launch_several(const struct forge_engine *e, uint32_t n, bool draws, struct forge_error *error)
 {
     struct gpu *g = e->gpu;
-    if (e->plain_launches || !g->program->gpu->graph) return put_several(g, n, draws, error);
-    void **graph = &g->several_graphs[draws][n];
-    if (!*graph) {
-        TRY(device_capture_begin(&g->device, error));
-        TRY(put_several(g, n, draws, error));
-        TRY(device_capture_end(&g->device, graph, error));
-    }
-    return device_graph_launch(&g->device, *graph, error);
+    const struct gpu_work work = { .put = put_several, .graph = several_graph, .kind = draws, .n = n };
+    if (draws) TRY(upload_exchanged(g, error));
+    g->exchanged += gpu_columns_exchanges(g, n, n) + (draws ? g->draw_exchanges : 0);
+    return gpu_put(g, &work, e->plain_launches, error);
 }
 
 /* ---- steps ---- */
@@ -156,8 +197,8 @@ static enum forge_status step_begin(struct forge_engine *e, const struct forge_c
         status = upload_several(g, c, n, true, error);
         if (status == FORGE_OK) status = launch_several(e, n, false, error);
     } else {
-        set_draw(g, &g->sampling, 0);
-        status = gpu_upload_step(c->sequence, c->sequence->n_past, &c->token, 1, 1, error);
+        set_draw(g, &g->sampling, 0, g->exchanged);
+        status = gpu_upload_step(c->sequence, c->sequence->n_past, &c->token, 1, 1, 0, error);
         if (status == FORGE_OK) status = gpu_run_step(c->sequence, STEP_DECODE, 0, error);
         c->sequence->slot = 0;
     }
@@ -198,7 +239,8 @@ static enum forge_status prepare_draws(struct gpu *g, const struct forge_column 
             changed = true;
         }
         if (c[i].guided && c[i].mask)
-            memcpy(g->masks + (size_t)row->mask * g->mask_words, c[i].mask, (g->program->n_vocab + 31) / 32 * sizeof *g->masks);
+            for (struct gpu *o = g; o; o = o->next)
+                memcpy(o->masks + (size_t)row->mask * g->mask_words, c[i].mask, (g->program->n_vocab + 31) / 32 * sizeof *g->masks);
         i++;
     }
     return changed ? upload_changed(g, error) : FORGE_OK;
@@ -223,6 +265,7 @@ static enum forge_status queue_draws(struct forge_engine *e, const struct forge_
     else if (rows > 1) TRY(launch_draws(g, rows, error));
     else if (ahead) TRY(gpu_run_step(c->sequence, STEP_AHEAD, 0, error));
     else TRY(gpu_launch_decode(c->sequence, p->n_decode, p->n_decode + 1, error));
+    if (!ahead) g->exchanged += g->draw_exchanges;
     for (uint32_t i = 0; i < n && ahead; i++)
         if (c[i].sequence->n_written < c[i].sequence->n_past + 2) c[i].sequence->n_written = c[i].sequence->n_past + 2;
     return FORGE_OK;

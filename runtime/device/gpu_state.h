@@ -1,5 +1,11 @@
 /* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_memory.c, gpu_wait.c (waiting, faults), gpu_step.c
- * (steps and draws), gpu_several.c (steps of several sequences, draws with masks), gpu_laps.c (--profile), gpu_check.c (--check). */
+ * (steps and draws), gpu_several.c (steps of several sequences, draws with masks), gpu_laps.c (--profile), gpu_check.c (--check),
+ * gpu_ranks.c (GPUs that share a model).
+ *
+ * Of GPUs that share a model each has such a struct, in a list that begins with the first.  All get the same work: functions that take a
+ * `gpu` without saying more take the first and go through the list.  Kernels of one wait for those of the others, so whatever is put on one
+ * stream is put on all, launch by launch, before the host waits for any: a stream that is full takes no more until its first kernels have
+ * ended, which needs those of the others. */
 #ifndef FORGE_GPU_STATE_H
 #define FORGE_GPU_STATE_H
 
@@ -8,6 +14,7 @@
 #include "runtime/run/sample.h"
 
 enum {
+    SEQUENCE_GRAPHS = sizeof ((struct forge_sequence *)0)->graphs / sizeof ((struct forge_sequence *)0)->graphs[0],
     STAGING_BYTES = 16 << 20,            /* at most; two such buffers take turns, on the way of weights in and of logits out */
     SLOTS = 2,                           /* steps whose numbers are on their way */
     STEPS = 2 + FORGE_MAX_COLUMNS,       /* structs of them on the device: of steps, of passes of the block that drafts, of the draws of */
@@ -37,7 +44,12 @@ struct gpu_row {
 
 struct gpu {
     struct forge_device device;
-    const struct forge_program *program;
+    const struct forge_program *program; /* this one's; of the model's vocabulary, context and chunk the first one's tells */
+    struct gpu *first, *next;            /* of those that share the model: the first, and the one behind this; NULL: none */
+    uint32_t rank;                       /* its number among them */
+    uint8_t *exchange;                   /* device: exchange_bytes that all of them store into; NULL: there is one GPU */
+    uint8_t *exchanges[FORGE_GPU_MAX_RANKS];     /* those of all */
+    void    *(*graphs)[SEQUENCE_GRAPHS]; /* not of the first: of each sequence, its graphs here */
     struct gpu *next_watched;            /* gpu.c: faults */
     void    *module, **functions;        /* [n_kernels] */
     uint8_t *weights, *arena;            /* device */
@@ -81,50 +93,126 @@ struct gpu {
     uint32_t run_back;                   /* tokens that steps may go beyond the token that is read next */
     double   run_start;
 
+    /* of the first: */
+    uint32_t exchanged;                  /* number of the next exchange to be put on the streams, from 1 */
+    uint32_t decode_exchanges, draw_exchanges;   /* that a step of decode makes, and its draw beyond them */
+    const struct gpu *captured;          /* only this one takes launches, into a graph; NULL: all do */
+    const struct gpu *failed;            /* whose driver said so; NULL: none */
+    bool     hangs;
+    double   asked_at;                   /* when all were asked whether they have failed */
+    char    *names;                      /* of several */
+
     uint32_t seen_mark;                  /* for the watch over a hanging launch */
     double   seen_mark_at;
 };
 
+/* Work that is put on the streams again and again, by a graph of it for each GPU where those are wanted. */
+struct gpu_work {
+    enum forge_status (*put)(struct gpu *gpu, const struct gpu_work *work, struct forge_error *error);
+    void  **(*graph)(struct gpu *rank, const struct gpu_work *work);     /* where that of one GPU is; NULL in it: not made yet */
+    struct forge_sequence *sequence;
+    uint32_t kind, n, n_logits, from, to;        /* as put and graph use them */
+    void   **graphs;                             /* [ranks], where the work keeps them itself */
+};
+
+/* The GPU of a rank. */
+static inline struct gpu *gpu_rank(struct gpu *g, uint32_t rank)
+{
+    while (rank-- > 0) g = g->next;
+    return g;
+}
+
+/* Calls of the driver are about this one from now on. */
+static inline enum forge_status gpu_turn_to(struct gpu *rank, struct forge_error *error)
+{
+    return rank->first->next ? device_current(&rank->device, error) : FORGE_OK;
+}
+
+/* A status of its driver: the first that fails is named. */
+static inline enum forge_status gpu_said(struct gpu *rank, enum forge_status status)
+{
+    if (status != FORGE_OK && !rank->first->failed) rank->first->failed = rank;
+    return status;
+}
+
+/* On a rank what `at` is on the first, in memory that all of them have alike. */
+static inline uint8_t *gpu_moved(const void *at, const void *from, uint8_t *to)
+{
+    return at ? to + ((const uint8_t *)at - (const uint8_t *)from) : NULL;
+}
+
 /* gpu_memory.c */
-/* With one sequence. */
-uint64_t gpu_bytes_needed(const struct forge_program *program);
-enum forge_status gpu_check_memory(struct forge_device *device, const struct forge_program *program, struct forge_error *error);
+/* Of one GPU, with one sequence.  model: the program of the first. */
+uint64_t gpu_bytes_needed(const struct forge_program *model, const struct forge_program *program);
+enum forge_status gpu_check_memory(struct forge_device *device, const struct forge_program *model, const struct forge_program *program,
+                                   struct forge_error *error);
+uint64_t gpu_exchange_bytes(const struct forge_program *model);
 /* functions: [n_kernels].  The caller frees the module, also after a failure. */
 enum forge_status gpu_load_code(struct forge_device *device, const struct forge_gpu *gpu, void **module, void **functions,
                                 struct forge_error *error);
-/* All but code and functions, with room for so many sequences; the weights are not in it yet.  After a failure gpu_give_memory, which also
- * gives code and device back. */
-enum forge_status gpu_take_memory(struct gpu *gpu, uint32_t n_sequences, struct forge_error *error);
-void gpu_give_memory(struct gpu *gpu);
+/* All but code and functions, with room for so many sequences, of one GPU; the weights are not in it yet.  After a failure gpu_give_memory,
+ * which also gives code and device back. */
+enum forge_status gpu_take_memory(struct gpu *rank, uint32_t n_sequences, struct forge_error *error);
+void gpu_give_memory(struct gpu *rank);
+/* Where the sequence's states, tokens and graphs are on a rank. */
+uint8_t *gpu_state_of(const struct gpu *rank, const struct forge_sequence *sequence);
+int32_t *gpu_history_of(const struct gpu *rank, const struct forge_sequence *sequence);
+void **gpu_graphs_of(const struct gpu *rank, struct forge_sequence *sequence);
 /* Members of forge_gpu_runtime. */
 void gpu_sequence_open(struct forge_sequence *sequence, uint32_t index);
 void gpu_sequence_close(struct forge_sequence *sequence);
 void gpu_forget_columns(struct gpu *gpu);
-enum forge_status gpu_state_clear(struct forge_sequence *sequence, uint64_t offset, uint64_t bytes, struct forge_error *error);
+enum forge_status gpu_state_clear(struct forge_sequence *sequence, uint32_t rank, uint64_t offset, uint64_t bytes,
+                                  struct forge_error *error);
 enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
-enum forge_status gpu_state_read(struct forge_sequence *sequence, void *to, uint64_t offset, uint64_t bytes, struct forge_error *error);
-enum forge_status gpu_state_write(struct forge_sequence *sequence, uint64_t offset, const void *from, uint64_t bytes,
+enum forge_status gpu_state_read(struct forge_sequence *sequence, uint32_t rank, void *to, uint64_t offset, uint64_t bytes,
+                                 struct forge_error *error);
+enum forge_status gpu_state_write(struct forge_sequence *sequence, uint32_t rank, uint64_t offset, const void *from, uint64_t bytes,
                                   struct forge_error *error);
 enum forge_status gpu_history_write(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, struct forge_error *error);
 
-/* gpu_wait.c: waits until the stream has ended its work, or has come to an event, without burning a core. */
-enum forge_status gpu_wait_idle(struct gpu *gpu, struct forge_error *error);
-enum forge_status gpu_wait_event(struct gpu *gpu, void *event, struct forge_error *error);
-/* Between two looks at something awaited since then: spins, then sleeps.  Fails when one launch takes minutes. */
-enum forge_status gpu_wait_more(struct gpu *gpu, double since, struct forge_error *error);
-/* Every status of a step passes here: a fault's sentence gets the launch that ran last. */
+/* gpu_wait.c: waits until the stream of one GPU has ended its work, or has come to an event, without burning a core.  Meanwhile the others
+ * are asked now and then: one that has failed never gives what this one waits for. */
+enum forge_status gpu_wait_idle(struct gpu *rank, struct forge_error *error);
+enum forge_status gpu_wait_event(struct gpu *rank, void *event, struct forge_error *error);
+/* Until all of them have. */
+enum forge_status gpu_wait_all(struct gpu *gpu, struct forge_error *error);
+/* Between two looks at something of this one awaited since then: spins, then sleeps.  Fails when one launch takes minutes. */
+enum forge_status gpu_wait_more(struct gpu *rank, double since, struct forge_error *error);
+/* Every status of a step passes here: a fault's sentence gets the launch that ran last, and of several GPUs the name of that one. */
 enum forge_status gpu_with_launch(const struct gpu *gpu, enum forge_status status, struct forge_error *error);
-/* "ffn_gate_up of layer 3", the launch that ran last. */
-void gpu_launch_name(const struct gpu *gpu, char *out, size_t bytes);
+/* "ffn_gate_up of layer 3", the launch that ran last on one GPU. */
+void gpu_launch_name(const struct gpu *rank, char *out, size_t bytes);
+/* As cost_launches() numbers them; NULL: there is no such launch. */
+const struct forge_gpu_launch *gpu_launch_numbered(const struct forge_gpu *program, uint32_t number);
 
-/* gpu_step.c: launch `number` of the program (cost_launches).  n_tokens > 0: of a step of so many, for grid_y.  dependent: where the target
- * has that, it may begin before the launch before it has ended. */
-enum forge_status gpu_launch(const struct forge_sequence *sequence, const struct forge_gpu_launch *launch, uint32_t number,
-                             uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error);
-/* By one of the structs of numbers on the device; a launch of several rows takes those behind it, too. */
-enum forge_status gpu_launch_by(struct gpu *gpu, uint32_t step, uint8_t *state, const struct forge_gpu_launch *launch, uint32_t number,
-                                uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error);
-enum forge_status gpu_launch_columns(struct gpu *gpu, uint8_t *state, uint32_t n, uint32_t n_logits, struct forge_error *error);
+/* gpu_ranks.c */
+/* Can this runtime have these GPUs share a model?  FORGE_FAILED says why not. */
+enum forge_status gpu_check_ranks(const struct forge_program *model, struct forge_error *error);
+/* devices: NULL, or those asked for.  FORGE_USAGE: another number of them than the program needs. */
+enum forge_status gpu_check_devices(const struct forge_program *model, const struct forge_devices *devices, struct forge_error *error);
+/* Takes a device for the rank, beside those in *taken. */
+enum forge_status gpu_select(struct forge_device *device, const struct forge_program *model, uint32_t rank,
+                             const struct forge_devices *devices, uint64_t *taken, struct forge_error *error);
+
+/* gpu_step.c: launch `number` of the program (cost_launches), on all GPUs or into the graph of one.  n_tokens > 0: of a step of so many,
+ * for grid_y.  dependent: where the target has that, it may begin before the launch before it has ended. */
+enum forge_status gpu_launch(const struct forge_sequence *sequence, uint32_t number, uint32_t n_tokens, uint32_t n_logits, bool dependent,
+                             struct forge_error *error);
+/* By one of the structs of numbers on the device; a launch of several rows takes those behind it, too.  sequence NULL: of those that the
+ * numbers name. */
+enum forge_status gpu_launch_by(struct gpu *gpu, uint32_t step, const struct forge_sequence *sequence, uint32_t number, uint32_t n_tokens,
+                                uint32_t n_logits, bool dependent, struct forge_error *error);
+enum forge_status gpu_launch_columns(struct gpu *gpu, const struct forge_sequence *sequence, uint32_t n, uint32_t n_logits,
+                                     struct forge_error *error);
+/* plain: without graphs.  gpu_make only makes those that are missing. */
+enum forge_status gpu_make(struct gpu *gpu, const struct gpu_work *work, bool plain, struct forge_error *error);
+enum forge_status gpu_put(struct gpu *gpu, const struct gpu_work *work, bool plain, struct forge_error *error);
+/* Exchanges that launches of the list before `to` make: of those that run in a step of n tokens, n 0: of all. */
+uint32_t gpu_exchanges_of(const struct forge_gpu_launch *list, uint32_t to, uint32_t n, uint32_t n_logits);
+uint32_t gpu_columns_exchanges(const struct gpu *gpu, uint32_t n, uint32_t n_logits);
+/* The numbers of a step of the first GPU become those of a rank: addresses. */
+void gpu_own_step(const struct gpu *rank, struct forge_gpu_step *step);
 enum forge_status gpu_run_step(struct forge_sequence *sequence, enum step_kind kind, uint32_t passes, struct forge_error *error);
 void gpu_set_sampling(struct forge_gpu_step *step, const struct forge_sample_options *options, const struct forge_random *random);
 enum forge_status gpu_download_rows(struct gpu *gpu, uint32_t first, uint32_t n, float *logits, struct forge_error *error);
@@ -133,9 +221,10 @@ enum forge_status gpu_wait_draw(struct gpu *gpu, uint32_t number, uint32_t *entr
 /* Decode's launches from .. to - 1, of which n_decode is the draw. */
 enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
 enum forge_status gpu_draft(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error);
-/* The numbers of a step, and its tokens if there are any, on their way to the device. */
+/* The numbers of a step, and its tokens if there are any, on their way to the device.  before: where the launches behind this are not a
+ * step's from its beginning on, the exchanges that those before them make. */
 enum forge_status gpu_upload_step(const struct forge_sequence *sequence, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
-                                  uint32_t n_logits, struct forge_error *error);
+                                  uint32_t n_logits, uint32_t before, struct forge_error *error);
 
 /* gpu_several.c, gpu_step.c, gpu_laps.c and gpu_check.c: members of forge_gpu_runtime. */
 enum forge_status gpu_several(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
@@ -153,6 +242,6 @@ enum forge_status gpu_draw_next(struct forge_sequence *sequence, int32_t *token,
 enum forge_status gpu_laps(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
                            struct forge_error *error);
 enum forge_status gpu_copy_bandwidth(struct forge_engine *engine, double *gb_s, struct forge_error *error);
-enum forge_status gpu_check(const struct forge_program *program, struct forge_error *error);
+enum forge_status gpu_check(const struct forge_program *program, const struct forge_devices *devices, struct forge_error *error);
 
 #endif

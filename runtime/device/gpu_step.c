@@ -19,92 +19,159 @@ static const double ASK_SECONDS = 1e-3;          /* between two questions to the
 /* The number of the draw of drafts; those behind it are of a pass. */
 static uint32_t drafts_number(const struct forge_gpu *p) { return p->n_decode + 2 + p->n_prefill + p->n_columns; }
 
-enum forge_status gpu_launch_by(struct gpu *g, uint32_t step, uint8_t *state, const struct forge_gpu_launch *l, uint32_t number,
-                                uint32_t n_tokens, uint32_t n_logits, bool dependent, struct forge_error *error)
+static enum forge_status launch_on(struct gpu *r, uint32_t step, const struct forge_sequence *q, uint32_t number, uint32_t n_tokens,
+                                   uint32_t n_logits, bool dependent, struct forge_error *error)
 {
-    const struct forge_gpu *p = g->program->gpu;
+    const struct forge_gpu *p = r->program->gpu;
+    const struct forge_gpu_launch *l = gpu_launch_numbered(p, number);
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
     struct forge_kernel_args args = {
-        .weights = g->weights, .arena = g->arena, .state = state, .step = &g->step[step], .state_at = l->state,
-        .mark_at = g->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0,
+        .weights = r->weights, .arena = r->arena, .state = q ? gpu_state_of(r, q) : r->state, .step = &r->step[step], .state_at = l->state,
+        .mark_at = r->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0, .rank = r->rank, .exchanges = l->exchanges,
     };
     memcpy(args.weight, l->weight, sizeof args.weight);
+    memcpy(args.exchange, r->exchanges, sizeof args.exchange);
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
-    return device_launch(&g->device, g->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
+    TRY(gpu_turn_to(r, error));
+    return device_launch(&r->device, r->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
                          dependent && p->dependent_launch > 0, l->cluster, error);
 }
 
-static enum forge_status launch(struct gpu *g, uint8_t *state, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
+enum forge_status gpu_launch_by(struct gpu *g, uint32_t step, const struct forge_sequence *q, uint32_t number, uint32_t n_tokens,
                                 uint32_t n_logits, bool dependent, struct forge_error *error)
 {
-    return gpu_launch_by(g, number > drafts_number(g->program->gpu), state, l, number, n_tokens, n_logits, dependent, error);
+    for (struct gpu *r = g; r; r = r->next)
+        if (!g->captured || g->captured == r)
+            TRY(gpu_said(r, launch_on(r, step, q, number, n_tokens, n_logits, dependent, error)));
+    return FORGE_OK;
 }
 
-enum forge_status gpu_launch(const struct forge_sequence *q, const struct forge_gpu_launch *l, uint32_t number, uint32_t n_tokens,
-                             uint32_t n_logits, bool dependent, struct forge_error *error)
+enum forge_status gpu_launch(const struct forge_sequence *q, uint32_t number, uint32_t n_tokens, uint32_t n_logits, bool dependent,
+                             struct forge_error *error)
 {
-    return launch(q->engine->gpu, q->state, l, number, n_tokens, n_logits, dependent, error);
+    struct gpu *g = q->engine->gpu;
+    return gpu_launch_by(g, number > drafts_number(g->program->gpu), q, number, n_tokens, n_logits, dependent, error);
 }
 
 /* The first launch of a step waits for all that was before: the others may then read what earlier steps wrote before they wait
  * (load_settled). */
 enum forge_status gpu_launch_decode(const struct forge_sequence *q, uint32_t from, uint32_t to, struct forge_error *error)
 {
-    const struct forge_gpu *p = q->engine->program->gpu;
-    for (uint32_t i = from; i < to; i++) TRY(gpu_launch(q, i < p->n_decode ? &p->decode[i] : &p->sample, i + 1, 0, 1, i != from, error));
+    for (uint32_t i = from; i < to; i++) TRY(gpu_launch(q, i + 1, 0, 1, i != from, error));
     return FORGE_OK;
 }
 
 /* A few tokens at once: the same launches each time, as decode is. */
-enum forge_status gpu_launch_columns(struct gpu *g, uint8_t *state, uint32_t n, uint32_t n_logits, struct forge_error *error)
+enum forge_status gpu_launch_columns(struct gpu *g, const struct forge_sequence *q, uint32_t n, uint32_t n_logits,
+                                     struct forge_error *error)
 {
     const struct cost_launches all = cost_launches(g->program->gpu, n);
     bool dependent = false;
     for (uint32_t i = 0; i < all.n; i++) {
         if (!cost_launch_runs(&all.list[i], n, n_logits)) continue;
-        TRY(launch(g, state, &all.list[i], all.number + i, n, n_logits, dependent, error));
+        TRY(gpu_launch_by(g, 0, q, all.number + i, n, n_logits, dependent, error));
         dependent = true;
     }
     return FORGE_OK;
 }
 
+/* ---- graphs ---- */
+
+static enum forge_status capture(struct gpu *r, const struct gpu_work *w, struct forge_error *error)
+{
+    void **graph = w->graph(r, w);
+    if (*graph) return FORGE_OK;
+    TRY(gpu_turn_to(r, error));
+    TRY(device_capture_begin(&r->device, error));
+    r->first->captured = r;
+    const enum forge_status status = w->put(r->first, w, error);
+    r->first->captured = NULL;
+    return status == FORGE_OK ? device_capture_end(&r->device, graph, error) : status;
+}
+
+static enum forge_status launch_graph(struct gpu *r, const struct gpu_work *w, struct forge_error *error)
+{
+    TRY(gpu_turn_to(r, error));
+    return device_graph_launch(&r->device, *w->graph(r, w), error);
+}
+
+enum forge_status gpu_make(struct gpu *g, const struct gpu_work *w, bool plain, struct forge_error *error)
+{
+    if (plain || !g->program->gpu->graph) return FORGE_OK;
+    for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, capture(r, w, error)));
+    return FORGE_OK;
+}
+
+/* All graphs are made before any runs: making one may wait for a device. */
+enum forge_status gpu_put(struct gpu *g, const struct gpu_work *w, bool plain, struct forge_error *error)
+{
+    if (plain || !g->program->gpu->graph) return w->put(g, w, error);
+    TRY(gpu_make(g, w, plain, error));
+    for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, launch_graph(r, w, error)));
+    return FORGE_OK;
+}
+
+/* ---- exchanges ---- */
+
+/* Their numbers go on without a gap, whatever runs, so that two that follow each other never take the same half of the memory
+ * (templates/gpu/exchange.h).  A step's numbers say what its first launch's exchange has: where only a part of the launches runs, less than
+ * the next one by as many as the launches before it would make. */
+uint32_t gpu_exchanges_of(const struct forge_gpu_launch *list, uint32_t to, uint32_t n, uint32_t n_logits)
+{
+    uint32_t made = 0;
+    for (uint32_t i = 0; i < to; i++)
+        if (list[i].exchanging && list[i].exchanges >= made && (n == 0 || cost_launch_runs(&list[i], n, n_logits)))
+            made = list[i].exchanges + 1;
+    return made;
+}
+
+uint32_t gpu_columns_exchanges(const struct gpu *g, uint32_t n, uint32_t n_logits)
+{
+    const struct cost_launches all = cost_launches(g->program->gpu, n);
+    return g->next ? gpu_exchanges_of(all.list, all.n, n, n_logits) : 0;
+}
+
+/* ---- steps ---- */
+
+static void **columns_graph(struct gpu *r, const struct gpu_work *w) { return &r->columns_graphs[w->n_logits == 1][w->n]; }
+
+static enum forge_status put_columns(struct gpu *g, const struct gpu_work *w, struct forge_error *error)
+{
+    return gpu_launch_columns(g, w->sequence, w->n, w->n_logits, error);
+}
+
 static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t n_logits, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
-    const bool all = n_logits == n, one = n_logits == 1;
-    if (q->engine->plain_launches || !g->program->gpu->graph || (!all && !one)) return gpu_launch_columns(g, q->state, n, n_logits, error);
-    if (g->columns != q) gpu_forget_columns(g);
-    g->columns = q;
-    void **graph = &g->columns_graphs[one][n];
-    if (!*graph) {
-        TRY(device_capture_begin(&g->device, error));
-        TRY(gpu_launch_columns(g, q->state, n, n_logits, error));
-        TRY(device_capture_end(&g->device, graph, error));
-    }
-    return device_graph_launch(&g->device, *graph, error);
+    const struct gpu_work work = { .put = put_columns, .graph = columns_graph, .sequence = q, .n = n, .n_logits = n_logits };
+    const bool plain = q->engine->plain_launches || !g->program->gpu->graph || (n_logits != n && n_logits != 1);
+    if (!plain && g->columns != q) gpu_forget_columns(g);
+    if (!plain) g->columns = q;
+    g->exchanged += gpu_columns_exchanges(g, n, n_logits);
+    return gpu_put(g, &work, plain, error);
 }
 
 /* rows: of a step that computed drafts; 0: of decode, or of what the host ran before.  dependent: as of gpu_launch. */
 static enum forge_status launch_drafts(const struct forge_sequence *q, uint32_t rows, bool dependent, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
-    return gpu_launch(q, &p->drafts, drafts_number(p), rows, rows, dependent, error);
+    return gpu_launch(q, drafts_number(p), rows, rows, dependent, error);
 }
 
 /* A token through the block that drafts, by the second struct of numbers. */
 static enum forge_status launch_pass(const struct forge_sequence *q, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
-    for (uint32_t i = 0; i < p->n_pass; i++) TRY(gpu_launch(q, &p->pass[i], drafts_number(p) + 1 + i, 0, 1, i > 0, error));
+    for (uint32_t i = 0; i < p->n_pass; i++) TRY(gpu_launch(q, drafts_number(p) + 1 + i, 0, 1, i > 0, error));
     return FORGE_OK;
 }
 
 static enum forge_status launch_take(const struct forge_sequence *q, bool dependent, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
-    return gpu_launch(q, &p->take, drafts_number(p) + 1 + p->n_pass, 0, 1, dependent, error);
+    return gpu_launch(q, drafts_number(p) + 1 + p->n_pass, 0, 1, dependent, error);
 }
 
 static enum forge_status launch_passes(const struct forge_sequence *q, uint32_t passes, struct forge_error *error)
@@ -120,7 +187,7 @@ static enum forge_status launch_step(const struct forge_sequence *q, enum step_k
 {
     const struct forge_gpu *p = q->engine->program->gpu;
     const uint32_t rows = kind == STEP_DRAFTS ? p->most_drafts + 1 : 0;
-    if (rows > 0) TRY(gpu_launch_columns(q->engine->gpu, q->state, rows, rows, error));
+    if (rows > 0) TRY(gpu_launch_columns(q->engine->gpu, q, rows, rows, error));
     else {
         if (kind == STEP_AHEAD) TRY(gpu_launch_decode(q, p->n_decode, p->n_decode + 1, error));
         TRY(gpu_launch_decode(q, 0, p->n_decode + (kind == STEP_DRAW), error));
@@ -130,62 +197,100 @@ static enum forge_status launch_step(const struct forge_sequence *q, enum step_k
     return launch_passes(q, passes, error);
 }
 
+static enum forge_status put_step(struct gpu *g, const struct gpu_work *w, struct forge_error *error)
+{
+    (void)g;
+    return launch_step(w->sequence, (enum step_kind)w->kind, w->n, error);
+}
+
+static void **step_graph(struct gpu *r, const struct gpu_work *w)
+{
+    const uint32_t kind = w->kind;
+    return &gpu_graphs_of(r, w->sequence)[kind < STEP_LOOK ? kind : STEP_LOOK + (kind - STEP_LOOK) * FORGE_MAX_COLUMNS + w->n];
+}
+
 /* A step whose launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
  * changed; of those with passes one for each number of them.  Of STEP_DRAFTS they are those of the most drafts: groups for more tokens than
  * the step has end at once. */
 enum forge_status gpu_run_step(struct forge_sequence *q, enum step_kind kind, uint32_t passes, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
-    if (q->engine->plain_launches || !g->program->gpu->graph) return launch_step(q, kind, passes, error);
-    void **graph = &q->graphs[kind < STEP_LOOK ? (uint32_t)kind : STEP_LOOK + (uint32_t)(kind - STEP_LOOK) * FORGE_MAX_COLUMNS + passes];
-    if (!*graph) {
-        TRY(device_capture_begin(&g->device, error));
-        TRY(launch_step(q, kind, passes, error));
-        TRY(device_capture_end(&g->device, graph, error));
-    }
-    return device_graph_launch(&g->device, *graph, error);
+    const struct gpu_work work = { .put = put_step, .graph = step_graph, .sequence = q, .kind = kind, .n = passes };
+    g->exchanged += g->decode_exchanges + (kind == STEP_DRAW || kind == STEP_AHEAD ? g->draw_exchanges : 0);
+    return gpu_put(g, &work, q->engine->plain_launches, error);
 }
 
-/* As gpu_upload_step, to one of the structs on the device; slot: of the states. */
-static enum forge_status upload_step(const struct forge_sequence *q, struct forge_gpu_step *to, uint32_t slot, uint32_t n_past,
-                                     const int32_t *tokens, uint32_t n_tokens, uint32_t n_logits, struct forge_error *error)
+void gpu_own_step(const struct gpu *r, struct forge_gpu_step *s)
+{
+    const struct gpu *first = r->first;
+    if (r == first) return;
+    s->history = (int32_t *)(void *)gpu_moved(s->history, first->history, r->history);
+    s->ring = r->device_ring;
+    s->mask = (const uint32_t *)(const void *)gpu_moved(s->mask, first->device_masks, (uint8_t *)(uintptr_t)r->device_masks);
+    s->row = (struct forge_gpu_row *)(void *)gpu_moved(s->row, first->step, (uint8_t *)r->step);
+}
+
+/* The numbers of a step as they are in the first GPU's slot, and its tokens, on their way to one. */
+static enum forge_status upload_on(struct gpu *r, uint32_t step, const int32_t *tokens, struct forge_error *error)
+{
+    const uint32_t slot = r->first->n_steps % SLOTS;
+    const struct slot *s = &r->slots[slot];
+    if (r != r->first) {
+        TRY(gpu_wait_event(r, s->event, error));
+        *s->step = *r->first->slots[slot].step;
+        gpu_own_step(r, s->step);
+    }
+    const uint32_t n = s->step->n_tokens, n_past = s->step->n_past;
+    TRY(device_upload(&r->device, &r->step[step], s->step, sizeof *s->step, error));
+    if (tokens) {
+        memcpy(s->tokens, tokens, n * sizeof *tokens);
+        TRY(device_upload(&r->device, s->step->history + n_past, s->tokens, n * sizeof *tokens, error));
+    }
+    return device_record(&r->device, s->event, error);
+}
+
+/* As gpu_upload_step, to one of the structs on the device; slot: of the states; before: exchanges that the step's launches would make which
+ * do not run behind this. */
+static enum forge_status upload_step(const struct forge_sequence *q, uint32_t step, uint32_t slot, uint32_t n_past, const int32_t *tokens,
+                                     uint32_t n_tokens, uint32_t n_logits, uint32_t before, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
-    const struct slot *s = &g->slots[g->n_steps++ % SLOTS];
-    TRY(gpu_wait_event(g, s->event, error));
+    struct forge_gpu_step *s = g->slots[g->n_steps % SLOTS].step;
+    TRY(gpu_wait_event(g, g->slots[g->n_steps % SLOTS].event, error));
     g->begun.n = 0;
-    *s->step = g->sampling;
-    s->step->history = q->history;
-    s->step->n_past = n_past;
-    s->step->n_tokens = n_tokens;
-    s->step->n_logits = n_logits;
-    s->step->slot = slot;
-    s->step->n_drawn = g->queued;                /* numbers go on, so that no entry of the ring is taken for a new one */
-    TRY(device_upload(&g->device, to, s->step, sizeof *s->step, error));
-    if (tokens) {
-        memcpy(s->tokens, tokens, n_tokens * sizeof *tokens);
-        TRY(device_upload(&g->device, q->history + n_past, s->tokens, n_tokens * sizeof *tokens, error));
-    }
-    return device_record(&g->device, s->event, error);
+    *s = g->sampling;
+    s->history = q->history;
+    s->n_past = n_past;
+    s->n_tokens = n_tokens;
+    s->n_logits = n_logits;
+    s->slot = slot;
+    s->n_drawn = g->queued;                      /* numbers go on, so that no entry of the ring is taken for a new one */
+    s->exchanged = g->exchanged - before;
+    s->exchanges = g->decode_exchanges + g->draw_exchanges;
+    for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, upload_on(r, step, tokens, error)));
+    g->n_steps++;
+    return FORGE_OK;
 }
 
 enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_past, const int32_t *tokens, uint32_t n_tokens,
-                                  uint32_t n_logits, struct forge_error *error)
+                                  uint32_t n_logits, uint32_t before, struct forge_error *error)
 {
-    return upload_step(q, q->engine->gpu->step, q->slot, n_past, tokens, n_tokens, n_logits, error);
+    return upload_step(q, 0, q->slot, n_past, tokens, n_tokens, n_logits, before, error);
 }
 
-/* Rows first .. first + n - 1 of those in the arena, through the staging buffers; one is emptied while the other is filled. */
+/* Rows first .. first + n - 1 of those in the first GPU's arena (the others have the same), through the staging buffers; one is emptied
+ * while the other is filled. */
 enum forge_status gpu_download_rows(struct gpu *g, uint32_t first, uint32_t n, float *logits, struct forge_error *error)
 {
     const uint64_t row = program_columns(g->program) * sizeof *logits, bytes = n * row, most = g->staging_bytes;
     const uint8_t *from = g->arena + g->program->gpu->logits_offset + first * row;
     uint8_t *to = (uint8_t *)(void *)logits;
+    TRY(gpu_turn_to(g, error));
     for (uint64_t at = 0, done = 0; done < bytes;) {
         while (at < bytes && at - done < 2 * most) {             /* both buffers under way */
             const uint64_t part = bytes - at < most ? bytes - at : most, k = at / most % 2;
-            TRY(device_download(&g->device, g->staging[k], from + at, part, error));
-            TRY(device_record(&g->device, g->staged[k], error));
+            TRY(gpu_said(g, device_download(&g->device, g->staging[k], from + at, part, error)));
+            TRY(gpu_said(g, device_record(&g->device, g->staged[k], error)));
             at += part;
         }
         const uint64_t part = bytes - done < most ? bytes - done : most, k = done / most % 2;
@@ -209,7 +314,7 @@ static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t
     const struct forge_gpu *p = q->engine->program->gpu;
     for (uint32_t i = from; i < to; i++)
         if (cost_launch_runs(&p->prefill[i], n, n_logits))
-            TRY(gpu_launch(q, &p->prefill[i], p->n_decode + 2 + i, n, n_logits, false, error));
+            TRY(gpu_launch(q, p->n_decode + 2 + i, n, n_logits, false, error));
     return FORGE_OK;
 }
 
@@ -221,11 +326,15 @@ static enum forge_status prefill(struct forge_sequence *q, uint32_t n, uint32_t 
     const struct forge_gpu *p = g->program->gpu;
     uint32_t head = 0;
     while (head < p->n_prefill && p->prefill[head].tail != FORGE_TAIL_LOGITS) head++;
+    /* The head's exchanges have the numbers behind those of the launches before it, each time. */
+    const uint32_t before = gpu_exchanges_of(p->prefill, head, n, n_logits), all = gpu_exchanges_of(p->prefill, p->n_prefill, n, n_logits);
     TRY(launch_prefill(q, 0, head, n, n_logits, error));
+    g->exchanged += before;
     for (uint32_t at = 0; at < n_logits; at += p->logits_rows) {
         const uint32_t left = n_logits - at, part = left < p->logits_rows ? left : p->logits_rows, end = n - left + part;
-        if (part < n_logits) TRY(gpu_upload_step(q, q->n_past, NULL, end, part, error));
+        if (part < n_logits) TRY(gpu_upload_step(q, q->n_past, NULL, end, part, before, error));
         TRY(launch_prefill(q, head, p->n_prefill, end, part, error));
+        g->exchanged += all - before;
         TRY(download_logits(g, part, logits + (size_t)at * program_columns(g->program), error));
         g->last_logits = part;
     }
@@ -245,7 +354,7 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     g->last_past = q->n_past;
     g->last_tokens = n;
     g->last_logits = is_decode ? 1 : few ? n_logits : 0;
-    if (status == FORGE_OK) status = gpu_upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, error);
+    if (status == FORGE_OK) status = gpu_upload_step(q, q->n_past, tokens, n, is_decode ? 1 : n_logits, 0, error);
     if (status == FORGE_OK)
         status = is_decode ? gpu_run_step(q, STEP_DECODE, 0, error)
                : few ? columns(q, n, n_logits, error) : prefill(q, n, n_logits, logits, error);
@@ -283,9 +392,9 @@ static enum forge_status draft(const struct forge_sequence *q, const int32_t *to
 {
     struct gpu *g = q->engine->gpu;
     TRY(device_current(&g->device, error));
-    TRY(gpu_upload_step(q, q->n_past, NULL, 1, 1, error));
+    TRY(gpu_upload_step(q, q->n_past, NULL, 1, 1, 0, error));
     for (uint32_t i = 0; i < n; i++) {
-        TRY(upload_step(q, &g->step[1], i > 0 ? g->program->gpu->most_columns : q->slot, q->n_past + i, &tokens[i], 1, 1, error));
+        TRY(upload_step(q, 1, i > 0 ? g->program->gpu->most_columns : q->slot, q->n_past + i, &tokens[i], 1, 1, 0, error));
         TRY(launch_pass(q, error));
         TRY(download_logits(g, 1, logits + (size_t)i * g->program->n_vocab, error));
         TRY(launch_take(q, false, error));
@@ -304,7 +413,7 @@ enum forge_status gpu_wait(struct forge_sequence *q, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     enum forge_status status = device_current(&g->device, error);
-    if (status == FORGE_OK) status = gpu_wait_idle(g, error);
+    if (status == FORGE_OK) status = gpu_wait_all(g, error);
     return gpu_with_launch(g, status, error);
 }
 
@@ -379,15 +488,16 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
     g->run_written = q->n_written;
     g->run = q;
     if (first >= 0) {
-        TRY(gpu_upload_step(q, q->n_past, &first, 1, 1, error));
+        TRY(gpu_upload_step(q, q->n_past, &first, 1, 1, 0, error));
         g->run_past = q->n_past;
     } else {
         if (g->last != q || g->last_logits == 0 || g->last_past + g->last_tokens != q->n_past)
             return error_set(error, FORGE_FAILED, "there are no logits to draw from");
-        TRY(gpu_upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, error));
+        TRY(gpu_upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, g->decode_exchanges, error));
         const uint32_t passes = next_passes(g);
         if (g->run_drafts) TRY(launch_drafts(q, 0, false, error));
         else TRY(gpu_launch_decode(q, g->program->gpu->n_decode, g->program->gpu->n_decode + 1, error));
+        g->exchanged += g->draw_exchanges;
         TRY(launch_passes(q, passes, error));
         g->ready = passes;
         step_queued(q, 1);
@@ -426,7 +536,8 @@ enum forge_status gpu_wait_draw(struct gpu *g, uint32_t number, uint32_t *token,
         const double now = seconds_now();
         if (now - asked > ASK_SECONDS) {
             bool idle;
-            TRY(device_idle(&g->device, &idle, error));
+            TRY(gpu_said(g, gpu_turn_to(g, error)));
+            TRY(gpu_said(g, device_idle(&g->device, &idle, error)));
             if (idle && (uint32_t)(*entry >> 32) != number) return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew no token");
             asked = now;
         }

@@ -1,4 +1,5 @@
 /* gpu_wait.c -- waiting for the GPU, and the name of the kernel after a fault. */
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -6,11 +7,11 @@
 
 static const double SPIN_SECONDS = 20e-6, NAP_LEAST = 5e-6, NAP_MOST = 1e-3;
 static const double HANG_SECONDS = 120;          /* of one launch */
+static const double OTHERS_SECONDS = 1e-3;       /* between two questions to all GPUs that share a model */
 
 /* ---- faults ---- */
 
-/* As cost_launches() numbers them. */
-static const struct forge_gpu_launch *launch_of(const struct forge_gpu *p, uint32_t number)
+const struct forge_gpu_launch *gpu_launch_numbered(const struct forge_gpu *p, uint32_t number)
 {
     if (number == 0) return NULL;
     if (number <= p->n_decode) return &p->decode[number - 1];
@@ -33,7 +34,7 @@ static void append(char *to, size_t bytes, const char *text)
 /* No stdio: the handler of a signal calls it. */
 void gpu_launch_name(const struct gpu *g, char *out, size_t bytes)
 {
-    const struct forge_gpu_launch *l = g->mark ? launch_of(g->program->gpu, *g->mark) : NULL;
+    const struct forge_gpu_launch *l = g->mark ? gpu_launch_numbered(g->program->gpu, *g->mark) : NULL;
     *out = 0;
     if (!l) { append(out, bytes, "none"); return; }
     append(out, bytes, l->name);
@@ -47,17 +48,51 @@ void gpu_launch_name(const struct gpu *g, char *out, size_t bytes)
     append(out, bytes, digits + at);
 }
 
-/* Every status that leaves this file passes here once launches run.  Nothing is tried again: the device's state is unknown. */
+/* Behind `from` characters of a text: "gfx942 (GPU 1): ffn_down of layer 2". */
+static size_t append_launch(const struct gpu *r, char *text, size_t from, size_t bytes)
+{
+    char name[128];
+    gpu_launch_name(r, name, sizeof name);
+    const int n = snprintf(text + from, bytes - from, "%s%.60s: %s", from > 0 ? "; " : "", r->device.label, name);
+    return n > 0 && from + (size_t)n < bytes ? from + (size_t)n : bytes - 1;
+}
+
+/* Nothing is tried again: the device's state is unknown.  Where GPUs share a model, a launch that hangs makes the others wait for it: of
+ * all of them the last launch is told. */
 enum forge_status gpu_with_launch(const struct gpu *g, enum forge_status status, struct forge_error *error)
 {
-    char name[128], text[sizeof error->text];
+    char launches[sizeof error->text] = "", text[sizeof error->text];
+    const struct gpu *failed = g->failed ? g->failed : g;
     if (status != FORGE_DEVICE_FAULT || !error) return status;
-    gpu_launch_name(g, name, sizeof name);
     memcpy(text, error->text, sizeof text);
-    return error_set(error, status, "%.300s; the launch that ran last: %s", text, name);
+    if (!g->next) {
+        gpu_launch_name(g, launches, sizeof launches);
+        return error_set(error, status, "%.300s; the launch that ran last: %s", text, launches);
+    }
+    if (!g->hangs) {
+        gpu_launch_name(failed, launches, sizeof launches);
+        return error_set(error, status, "%s: %.200s; the launch that ran last: %s", failed->device.label, text, launches);
+    }
+    size_t n = 0;
+    for (const struct gpu *r = g; r; r = r->next) n = append_launch(r, launches, n, sizeof launches - 120);
+    return error_set(error, status, "%.80s; the launches that ran last: %s", text, launches);
 }
 
 /* ---- waiting ---- */
+
+/* One that has failed never gives what the others wait for. */
+static enum forge_status ask_all(struct gpu *g, double now, struct forge_error *error)
+{
+    struct gpu *first = g->first;
+    if (!first->next || now - first->asked_at < OTHERS_SECONDS) return FORGE_OK;
+    first->asked_at = now;
+    for (struct gpu *r = first; r; r = r->next) {
+        bool idle;
+        TRY(gpu_said(r, gpu_turn_to(r, error)));
+        TRY(gpu_said(r, device_idle(&r->device, &idle, error)));
+    }
+    return gpu_turn_to(g, error);
+}
 
 /* Called again and again from `since` on: first spins, then sleeps for a part of the time waited so far, so that waiting costs neither a
  * core nor much of the answer's time. */
@@ -65,11 +100,14 @@ enum forge_status gpu_wait_more(struct gpu *g, double since, struct forge_error 
 {
     const double now = seconds_now(), waited = now - since;
     if (waited < SPIN_SECONDS) return FORGE_OK;
+    TRY(ask_all(g, now, error));
     if (*g->mark != g->seen_mark || g->seen_mark_at < since) {
         g->seen_mark = *g->mark;
         g->seen_mark_at = now;
     } else if (now - g->seen_mark_at > HANG_SECONDS) {
-        return error_set(error, FORGE_DEVICE_FAULT, "the GPU has not answered for %.0f seconds", HANG_SECONDS);
+        g->first->hangs = true;
+        return error_set(error, FORGE_DEVICE_FAULT, "the GPU%s not answered for %.0f seconds", g->first->next ? "s have" : " has",
+                         HANG_SECONDS);
     }
     double nap = waited / 32;
     nap = nap < NAP_LEAST ? NAP_LEAST : nap > NAP_MOST ? NAP_MOST : nap;
@@ -81,20 +119,28 @@ enum forge_status gpu_wait_more(struct gpu *g, double since, struct forge_error 
 enum forge_status gpu_wait_idle(struct gpu *g, struct forge_error *error)
 {
     const double since = seconds_now();
+    TRY(gpu_said(g, gpu_turn_to(g, error)));
     for (;;) {
         bool idle;
-        TRY(device_idle(&g->device, &idle, error));
+        TRY(gpu_said(g, device_idle(&g->device, &idle, error)));
         if (idle) return FORGE_OK;
         TRY(gpu_wait_more(g, since, error));
     }
 }
 
+enum forge_status gpu_wait_all(struct gpu *g, struct forge_error *error)
+{
+    for (struct gpu *r = g; r; r = r->next) TRY(gpu_wait_idle(r, error));
+    return FORGE_OK;
+}
+
 enum forge_status gpu_wait_event(struct gpu *g, void *event, struct forge_error *error)
 {
     const double since = seconds_now();
+    TRY(gpu_said(g, gpu_turn_to(g, error)));
     for (;;) {
         bool passed;
-        TRY(device_passed(&g->device, event, &passed, error));
+        TRY(gpu_said(g, device_passed(&g->device, event, &passed, error)));
         if (passed) return FORGE_OK;
         TRY(gpu_wait_more(g, since, error));
     }

@@ -74,10 +74,11 @@ static enum forge_status upload_weights(struct gpu *g, const uint8_t *weights)
 static enum forge_status engine_begin(struct gpu *g, uint32_t n_sequences, const struct model_options *o)
 {
     const struct forge_gpu *p = g->program->gpu;
+    if (p->n_ranks > 1) return FORGE_WRONG_GPU;                  /* an instance has one GPU, whoever opens the driver */
     if (o && o->device_symbol) TRY(device_functions(&g->device, p->api, o->device_symbol, o->device_context, NULL));
     else TRY(device_library(&g->device, p->api, NULL));
     TRY(device_select(&g->device, p->arch, DEVICE_ANY, NULL));
-    TRY(gpu_check_memory(&g->device, g->program, NULL));
+    TRY(gpu_check_memory(&g->device, g->program, g->program, NULL));
     TRY(gpu_load_code(&g->device, p, &g->module, g->functions, NULL));
     return gpu_take_memory(g, n_sequences, NULL);
 }
@@ -114,6 +115,7 @@ int library_engine_open(struct model *m, uint8_t *at, const struct model_options
     memset(g, 0, sizeof *g);
     m->device = g;
     g->gpu.program = m->program;
+    g->gpu.first = &g->gpu;
     g->gpu.functions = (void *)(at + LIBRARY_GPU_BYTES);
     g->engine = (struct forge_engine){ .program = m->program, .gpu = &g->gpu, .n_ctx = m->program->n_ctx, .chunk = m->program->chunk };
     m->first.memory = (void *)&g->first;
@@ -248,7 +250,7 @@ int library_state_write(struct model *m, const struct state_runs *runs, const ui
 
 int library_state_clear(struct model *m, uint64_t offset, uint64_t bytes)
 {
-    return running(m, gpu_state_clear(on_device(m->sequence), offset, bytes, NULL));
+    return running(m, gpu_state_clear(on_device(m->sequence), 0, offset, bytes, NULL));
 }
 
 int library_state_copy(struct model *m, struct library_sequence *to, const struct library_sequence *from)

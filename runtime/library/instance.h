@@ -21,7 +21,7 @@
     (LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_UP(arena_bytes) + LIBRARY_UP(state_bytes))
 
 /* On a GPU: struct model, the tokens of the context, the engine, its kernels' addresses.  All else is on the device. */
-#define LIBRARY_GPU_BYTES 4608u                    /* asserted in gpu.c */
+#define LIBRARY_GPU_BYTES 4864u                    /* asserted in gpu.c */
 #define LIBRARY_GPU_WORKSPACE_BYTES(n_ctx, n_kernels) \
     (LIBRARY_INSTANCE_BYTES + LIBRARY_UP(4 * (uint64_t)(n_ctx)) + LIBRARY_GPU_ENGINE_BYTES(n_kernels))
 #define LIBRARY_GPU_ENGINE_BYTES(n_kernels) (LIBRARY_GPU_BYTES + LIBRARY_UP(8 * (uint64_t)(n_kernels)))

@@ -66,22 +66,24 @@ static enum forge_status check_weights(const struct forge_program *p, const stru
     TRY(pool_open(&pool, threads_default(FORGE_MAX_THREADS), error));
     const enum forge_status status = weights_verify(p, source, pool, error);
     pool_close(pool);
-    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors are what forgec wrote, by their hashes: finite numbers",
-                                       p->n_tensors);
+    uint32_t n_tensors = 0;
+    for (uint32_t rank = 0; rank < program_ranks(p); rank++) n_tensors += program_of_rank(p, rank)->n_tensors;
+    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors are what forgec wrote, by their hashes: finite numbers", n_tensors);
     else check_line(CHECK_FAIL, "weights", "%s", error->text);
     return status;
 }
 
 /* Everything about one program is told, but the first failure counts. */
-static enum forge_status check_program(const struct forge_program *p, const struct forge_weights_source *source, struct forge_error *error)
+static enum forge_status check_program(const struct forge_program *p, const struct forge_weights_source *source,
+                                       const struct forge_devices *devices, struct forge_error *error)
 {
     struct forge_error second = { "" };
-    const enum forge_status machine = p->gpu ? p->gpu->runtime->check(p, error) : check_cpu(p, error);
+    const enum forge_status machine = p->gpu ? p->gpu->runtime->check(p, devices, error) : check_cpu(p, error);
     const enum forge_status weights = check_weights(p, source, machine == FORGE_OK ? error : &second);
     return machine != FORGE_OK ? machine : weights;
 }
 
-enum forge_status check_run(const char *target, const char *weights_path, struct forge_error *error)
+enum forge_status check_run(const char *target, const char *weights_path, const struct forge_devices *devices, struct forge_error *error)
 {
     const struct forge_weights_source source = { .path = weights_path };
     enum forge_status status = FORGE_USAGE;
@@ -90,7 +92,7 @@ enum forge_status check_run(const char *target, const char *weights_path, struct
         const struct forge_program *p = forge_programs[i];
         if (target && strcmp(target, p->target) != 0) continue;
         printf("%s\n", p->target);
-        const enum forge_status found = check_program(p, &source, error);
+        const enum forge_status found = check_program(p, &source, devices, error);
         if (found == FORGE_OK && !runs) runs = p->target;
         status = runs ? FORGE_OK : found;
     }

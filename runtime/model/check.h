@@ -14,8 +14,8 @@ void check_line(enum check_level level, const char *subject, const char *format,
 /* Has the machine the memory that a program for a CPU needs?  text [size]: both, and where not what to do. */
 bool check_memory(const struct forge_program *program, char *text, size_t size);
 
-/* Checks the programs of the executable, or the one called target, in their order.  weights_path: -m or NULL.  FORGE_OK when one can run,
- * else why the last one cannot. */
-enum forge_status check_run(const char *target, const char *weights_path, struct forge_error *error);
+/* Checks the programs of the executable, or the one called target, in their order.  weights_path: -m or NULL.  devices: NULL, or the GPUs
+ * to look at.  FORGE_OK when one can run, else why the last one cannot. */
+enum forge_status check_run(const char *target, const char *weights_path, const struct forge_devices *devices, struct forge_error *error);
 
 #endif

@@ -13,9 +13,12 @@ struct state_runs state_runs(const struct forge_state *s, uint32_t n_past)
 uint64_t state_used_bytes(const struct forge_program *p, uint32_t n_past)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < p->n_states; i++) {
-        const struct state_runs r = state_runs(&p->states[i], n_past);
-        bytes += r.n * r.bytes;
+    for (uint32_t rank = 0; rank < program_ranks(p); rank++) {
+        const struct forge_program *part = program_of_rank(p, rank);
+        for (uint32_t i = 0; i < part->n_states; i++) {
+            const struct state_runs r = state_runs(&part->states[i], n_past);
+            bytes += r.n * r.bytes;
+        }
     }
     return bytes;
 }
@@ -29,16 +32,22 @@ static bool rewinds(const struct forge_state *s, uint32_t n_written, uint32_t to
 bool state_rewinds(const struct forge_program *p, uint32_t n_written, uint32_t n_past, uint32_t to)
 {
     if (to == 0 || to > n_past) return to <= n_past;
-    for (uint32_t i = 0; i < p->n_states; i++)
-        if (!rewinds(&p->states[i], n_written, to)) return false;
+    for (uint32_t rank = 0; rank < program_ranks(p); rank++) {
+        const struct forge_program *part = program_of_rank(p, rank);
+        for (uint32_t i = 0; i < part->n_states; i++)
+            if (!rewinds(&part->states[i], n_written, to)) return false;
+    }
     return true;
 }
 
 uint32_t state_back(const struct forge_program *p)
 {
     uint32_t back = UINT32_MAX;
-    for (uint32_t i = 0; i < p->n_states; i++)
-        if (p->states[i].back < back) back = p->states[i].back;
+    for (uint32_t rank = 0; rank < program_ranks(p); rank++) {
+        const struct forge_program *part = program_of_rank(p, rank);
+        for (uint32_t i = 0; i < part->n_states; i++)
+            if (part->states[i].back < back) back = part->states[i].back;
+    }
     return back;
 }
 

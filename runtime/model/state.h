@@ -1,5 +1,6 @@
 /* state.h -- questions to the states of a program: which bytes a number of positions needs, and whether tokens can be forgotten.
- * Everything that saves, copies, clears or rewinds a sequence asks here. */
+ * Everything that saves, copies, clears or rewinds a sequence asks here.  Where several GPUs share a model, each has a part of the states,
+ * by the table of its own program; all of them together are the sequence's. */
 #ifndef FORGE_STATE_H
 #define FORGE_STATE_H
 
@@ -8,11 +9,26 @@
 #include "abi.h"
 #include "xxh3.h"
 
+/* GPUs that share the model, and the program of each. */
+static inline uint32_t program_ranks(const struct forge_program *p) { return p->gpu && p->gpu->n_ranks > 1 ? p->gpu->n_ranks : 1; }
+static inline const struct forge_program *program_of_rank(const struct forge_program *p, uint32_t rank)
+{
+    return program_ranks(p) > 1 ? p->gpu->ranks[rank] : p;
+}
+
+/* Bytes of weights, of all of them together. */
+static inline uint64_t program_weights_bytes(const struct forge_program *p)
+{
+    uint64_t bytes = 0;
+    for (uint32_t rank = 0; rank < program_ranks(p); rank++) bytes += program_of_rank(p, rank)->weights_bytes;
+    return bytes;
+}
+
 /* What n_past positions have written of a state: n pieces of so many bytes, stride apart, the first at offset of the sequence's memory. */
 struct state_runs { uint64_t offset, n, stride, bytes; };
 struct state_runs state_runs(const struct forge_state *state, uint32_t n_past);
 
-/* The bytes of all these pieces of all states. */
+/* The bytes of all these pieces of all states, of all ranks. */
 uint64_t state_used_bytes(const struct forge_program *program, uint32_t n_past);
 
 /* Can a sequence of n_past tokens go on as one of its first `to`?  n_written >= n_past: the most tokens it ever had since it was empty,

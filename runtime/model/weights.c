@@ -15,6 +15,7 @@
 #include "runtime/app/ending.h"
 #include "hashes.h"
 #include "runtime/run/sample.h"
+#include "state.h"
 
 enum { IMAGE_OFFSET = 4096, PATH_BYTES = 4096 + 16 };
 
@@ -22,10 +23,12 @@ enum { IMAGE_OFFSET = 4096, PATH_BYTES = 4096 + 16 };
 static uint64_t whole_image_bytes(void)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < forge_n_programs; i++) {
-        const uint64_t end = forge_programs[i]->weights_offset + forge_programs[i]->weights_bytes;
-        if (end > bytes) bytes = end;
-    }
+    for (uint32_t i = 0; i < forge_n_programs; i++)
+        for (uint32_t rank = 0; rank < program_ranks(forge_programs[i]); rank++) {
+            const struct forge_program *part = program_of_rank(forge_programs[i], rank);
+            const uint64_t end = part->weights_offset + part->weights_bytes;
+            if (end > bytes) bytes = end;
+        }
     return bytes;
 }
 
@@ -289,9 +292,14 @@ void weights_unmap(struct forge_engine *e)
 enum forge_status weights_verify(const struct forge_program *p, const struct forge_weights_source *source, struct forge_pool *pool,
                                  struct forge_error *error)
 {
-    struct forge_engine e = { .program = p, .pool = pool };
     const struct forge_weights_source files = { .path = source->path, .verify = true };
-    const enum forge_status status = weights_open(&e, &files, error);
-    weights_unmap(&e);
+    enum forge_status status = FORGE_OK;
+    for (uint32_t rank = 0; rank < program_ranks(p) && status == FORGE_OK; rank++) {
+        struct forge_program part = *program_of_rank(p, rank);
+        part.weights_hash = p->weights_hash;     /* of all images of the file */
+        struct forge_engine e = { .program = &part, .pool = pool };
+        status = weights_open(&e, &files, error);
+        weights_unmap(&e);
+    }
     return status;
 }

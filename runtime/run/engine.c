@@ -29,15 +29,17 @@ double seconds_now(void)
 }
 
 /* Why a program cannot run here, or FORGE_OK. */
-static enum forge_status program_try(const struct forge_program *program, struct gpu **gpu, struct forge_error *error)
+static enum forge_status program_try(const struct forge_program *program, struct gpu **gpu, const struct forge_devices *devices,
+                                     struct forge_error *error)
 {
     char missing[256] = "";
     if (!cpu_has_all(program->features, missing, sizeof missing))
         return error_set(error, FORGE_WRONG_CPU, "target %s needs instructions this CPU lacks: %s", program->target, missing);
-    return program->gpu && gpu ? program->gpu->runtime->open(gpu, program, DEVICE_ANY, error) : FORGE_OK;
+    return program->gpu && gpu ? program->gpu->runtime->open(gpu, program, devices, error) : FORGE_OK;
 }
 
-enum forge_status program_choose(const struct forge_program **out, struct gpu **gpu, const char *target, struct forge_error *error)
+enum forge_status program_choose(const struct forge_program **out, struct gpu **gpu, const char *target,
+                                 const struct forge_devices *devices, struct forge_error *error)
 {
     char names[256] = "";
     size_t used = 0;
@@ -54,7 +56,8 @@ enum forge_status program_choose(const struct forge_program **out, struct gpu **
         const int n = used < sizeof names ? snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", program->target) : 0;
         if (n > 0) used += (size_t)n;
         if (target && strcmp(target, program->target) != 0) continue;
-        status = program_try(program, gpu, error);
+        status = program_try(program, gpu, devices, error);
+        if (status == FORGE_USAGE) return status;        /* of the command line: no other program takes its place */
         if (status == FORGE_OK) {
             /* A slower target in the place of a GPU is never silent. */
             *out = program;
@@ -202,7 +205,7 @@ static enum forge_status open_cpu(struct forge_engine *e, const struct forge_wei
 static enum forge_status open_gpu(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
     const struct forge_gpu_runtime *runtime = e->program->gpu->runtime;
-    if (!e->gpu) TRY(runtime->open(&e->gpu, e->program, DEVICE_ANY, error));
+    if (!e->gpu) TRY(runtime->open(&e->gpu, e->program, NULL, error));
     return runtime->load(e, source, error);
 }
 
@@ -249,10 +252,11 @@ void engine_close(struct forge_engine *e)
 
 /* ---- sequences ---- */
 
-static enum forge_status clear_state(struct forge_sequence *q, uint64_t offset, uint64_t bytes, struct forge_error *error)
+/* rank: of the GPUs that share the model. */
+static enum forge_status clear_state(struct forge_sequence *q, uint32_t rank, uint64_t offset, uint64_t bytes, struct forge_error *error)
 {
     const struct forge_program *p = q->engine->program;
-    if (p->gpu) return p->gpu->runtime->state_clear(q, offset, bytes, error);
+    if (p->gpu) return p->gpu->runtime->state_clear(q, rank, offset, bytes, error);
     memset(q->state + offset, 0, (size_t)bytes);
     return FORGE_OK;
 }
@@ -261,8 +265,11 @@ enum forge_status sequence_reset(struct forge_sequence *q, struct forge_error *e
 {
     const struct forge_program *p = q->engine->program;
     q->n_past = q->n_written = q->slot = 0;
-    for (uint32_t i = 0; i < p->n_states; i++)
-        if (state_begins_zero(&p->states[i])) TRY(clear_state(q, p->states[i].offset, p->states[i].bytes, error));
+    for (uint32_t rank = 0; rank < program_ranks(p); rank++) {
+        const struct forge_program *part = program_of_rank(p, rank);
+        for (uint32_t i = 0; i < part->n_states; i++)
+            if (state_begins_zero(&part->states[i])) TRY(clear_state(q, rank, part->states[i].offset, part->states[i].bytes, error));
+    }
     return FORGE_OK;
 }
 
@@ -327,30 +334,40 @@ enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_se
 enum { PIECE_BYTES = 1 << 20 };
 
 /* buffer: [PIECE_BYTES] for what lies on a GPU; on a CPU a piece is the state's own memory. */
-static enum forge_status move_piece(struct forge_sequence *q, bool in, uint64_t at, size_t n, uint8_t *buffer, sequence_piece *move,
-                                    void *context, struct forge_error *error)
+static enum forge_status move_piece(struct forge_sequence *q, uint32_t rank, bool in, uint64_t at, size_t n, uint8_t *buffer,
+                                    sequence_piece *move, void *context, struct forge_error *error)
 {
     const struct forge_gpu *gpu = q->engine->program->gpu;
     if (!gpu) return move(context, q->state + at, n, error);
-    if (!in) TRY(gpu->runtime->state_read(q, buffer, at, n, error));
+    if (!in) TRY(gpu->runtime->state_read(q, rank, buffer, at, n, error));
     TRY(move(context, buffer, n, error));
-    return in ? gpu->runtime->state_write(q, at, buffer, n, error) : FORGE_OK;
+    return in ? gpu->runtime->state_write(q, rank, at, buffer, n, error) : FORGE_OK;
 }
 
+static enum forge_status move_part(struct forge_sequence *q, uint32_t rank, uint32_t n_past, bool in, uint8_t *buffer, sequence_piece *move,
+                                   void *context, struct forge_error *error)
+{
+    const struct forge_program *p = program_of_rank(q->engine->program, rank);
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        const struct state_runs r = state_runs(&p->states[i], n_past);
+        for (uint64_t k = 0; k < r.n; k++)
+            for (uint64_t at = 0; at < r.bytes; at += PIECE_BYTES) {
+                const uint64_t n = r.bytes - at < PIECE_BYTES ? r.bytes - at : PIECE_BYTES;
+                TRY(move_piece(q, rank, in, r.offset + k * r.stride + at, (size_t)n, buffer, move, context, error));
+            }
+    }
+    return FORGE_OK;
+}
+
+/* Of several GPUs one part behind the other, each as large as its own program says. */
 static enum forge_status move_states(struct forge_sequence *q, uint32_t n_past, bool in, sequence_piece *move, void *context,
                                      struct forge_error *error)
 {
     const struct forge_program *p = q->engine->program;
     uint8_t *buffer = p->gpu ? malloc(PIECE_BYTES) : NULL;
     enum forge_status status = p->gpu && !buffer ? error_set(error, FORGE_NO_MEMORY, "out of memory for a part of the state") : FORGE_OK;
-    for (uint32_t i = 0; i < p->n_states; i++) {
-        const struct state_runs r = state_runs(&p->states[i], n_past);
-        for (uint64_t k = 0; k < r.n; k++)
-            for (uint64_t at = 0; at < r.bytes && status == FORGE_OK; at += PIECE_BYTES) {
-                const uint64_t n = r.bytes - at < PIECE_BYTES ? r.bytes - at : PIECE_BYTES;
-                status = move_piece(q, in, r.offset + k * r.stride + at, (size_t)n, buffer, move, context, error);
-            }
-    }
+    for (uint32_t rank = 0; rank < program_ranks(p) && status == FORGE_OK; rank++)
+        status = move_part(q, rank, n_past, in, buffer, move, context, error);
     free(buffer);
     return status;
 }

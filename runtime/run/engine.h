@@ -34,8 +34,8 @@ struct places {
 
 struct forge_engine {
     const struct forge_program *program;
-    const char *device_name;     /* of the GPU it runs on; NULL: on the CPU, and all down to mapped_bytes is for the CPU only */
-    struct gpu *gpu;             /* that GPU, the engine's own (gpu_state.h) */
+    const char *device_name;     /* of the GPU or GPUs it runs on; NULL: on the CPU, and all down to mapped_bytes is for the CPU only */
+    struct gpu *gpu;             /* that GPU, or the first of them, the engine's own (gpu_state.h) */
     struct forge_pool *pool;
     const uint8_t *weights;      /* [program->weights_bytes] */
     struct places *places;       /* NULL: the same of the weights, which are in the file's pages */
@@ -59,19 +59,22 @@ struct forge_engine {
  * other: none knows of the others. */
 struct forge_sequence {
     struct forge_engine *engine; /* NULL: not open */
-    uint8_t *state;              /* [program->state_bytes], on the device of the engine */
+    uint8_t *state;              /* [program->state_bytes], on the device of the engine; of several GPUs the first */
     uint32_t n_past;             /* tokens it has */
     uint32_t n_written;          /* the most it ever had since it was empty, with those of steps that went ahead of draws (state_rewinds) */
     uint32_t slot;               /* GPU, all from here on: of states with several, the one of n_past (templates/gpu/sequence.h) */
-    int32_t *history;            /* [n_ctx + 1] on the device */
+    int32_t *history;            /* [n_ctx + 1] on the device, the first */
     void    *graphs[3 + 2 * FORGE_MAX_COLUMNS];      /* of its steps (gpu_step.c); NULL: not made yet */
 };
 
 /* The first program this machine can run, or the one called target.  A GPU program is tried by opening a GPU for it, *gpu, which goes to
  * engine_open; when that fails and a later program can run, FORGE_OK comes with a sentence in error that says which and why, to be shown.
- * gpu NULL: GPU programs count as runnable and nothing is opened; *gpu NULL: the program is for the CPU.
+ * gpu NULL: GPU programs count as runnable and nothing is opened; *gpu NULL: the program is for the CPU.  devices: NULL, or the GPUs for
+ * it; FORGE_USAGE where the program needs another number of them.
  * No such target: FORGE_USAGE.  None that runs: the last reason, FORGE_WRONG_CPU when it is missing instructions. */
-enum forge_status program_choose(const struct forge_program **out, struct gpu **gpu, const char *target, struct forge_error *error);
+struct forge_devices;
+enum forge_status program_choose(const struct forge_program **out, struct gpu **gpu, const char *target,
+                                 const struct forge_devices *devices, struct forge_error *error);
 
 /* Takes all memory and starts the threads (n_threads is for the CPU only).  gpu: opened for this program, the engine's from now on whatever
  * becomes of it; NULL: a CPU, or the first GPU that fits.  n_ctx 0: the program's own.  n_sequences: how many can be open at once. */

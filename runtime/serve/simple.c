@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/model/state.h"
 #include "runtime/text/tokenize.h"
 #include "server.h"
 
@@ -39,7 +40,7 @@ void models_get(struct server *s, struct evhttp_request *r)
                ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"forgec\",\"meta\":{\"n_vocab\":%u,\"n_ctx_train\":%u,\"n_ctx\":%u,"
                "\"n_embd\":%u,\"n_params\":%llu,\"size\":%llu}}]}",
                (long long)s->began, s->program->n_vocab, s->program->n_ctx, s->engine->n_ctx, s->program->n_embd,
-               (unsigned long long)s->program->n_parameters, (unsigned long long)s->program->weights_bytes);
+               (unsigned long long)s->program->n_parameters, (unsigned long long)program_weights_bytes(s->program));
     reply_json(s, r, 200, &o);
 }
 

@@ -43,6 +43,7 @@ struct sample_step {
     struct sample_chances chances;
     float     min_p;
     uint64_t  random[4];
+    uint32_t  exchanged;                         /* behind it */
 };
 
 /* Tokens before the one that is drawn first: drafts are drawn again. */
@@ -869,6 +870,7 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     step->n_logits = 1;
     step->slot = 0;
     step->n_drawn = was->n_drawn + was->n_draws;
+    step->exchanged = was->exchanged;
     if (was->row) {
         ((GLOBAL struct forge_gpu_row *)was->row)->n_past = at;
         ((GLOBAL struct forge_gpu_row *)was->row)->token = token == FORGE_GPU_NOT_FINITE ? 0 : (int32_t)token;
@@ -884,7 +886,8 @@ DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
 {
     const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->n_draws, step->history, step->ring, step->row,
                                      { step->temp, step->top_p, step->top_k }, step->min_p,
-                                     { step->random[0], step->random[1], step->random[2], step->random[3] } };
+                                     { step->random[0], step->random[1], step->random[2], step->random[3] },
+                                     step->exchanged + step->exchanges };
     return was;
 }
 

@@ -456,7 +456,7 @@ static void open_engine(struct forge_engine *e, uint32_t n_threads, const char *
     const struct forge_program *program;
     const struct forge_weights_source source = { .path = weights };
     struct gpu *gpu;
-    must(program_choose(&program, &gpu, NULL, &error), FORGE_OK, "choosing a program");
+    must(program_choose(&program, &gpu, NULL, NULL, &error), FORGE_OK, "choosing a program");
     must(engine_open(e, program, gpu, &source, n_threads, 0, N + 1, &error), FORGE_OK, "opening an engine");
     e->speculates = program->gpu && program->gpu->most_drafts > 0;
 }
