@@ -31,6 +31,7 @@ static enum forge_status launch_on(struct gpu *r, uint32_t step, const struct fo
     };
     memcpy(args.weight, l->weight, sizeof args.weight);
     memcpy(args.exchange, r->exchanges, sizeof args.exchange);
+    args.given = r->exchanges[r->rank];
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
