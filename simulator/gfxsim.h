@@ -293,6 +293,7 @@ struct launch {
 /* Runs to the end.  0, or the HIP error (LAUNCH_FAILURE) after a finding. */
 int launch_run(struct launch *l);
 /* The same in turns, for launches of several chips that wait for each other; queue.c finds out when none of them gets on. */
+struct run;
 struct run *launch_begin(struct launch *l);
 bool launch_turn(struct run *r);                 /* a slice of each resident group; false: there is nothing more to do */
 int  launch_end(struct run *r);
@@ -302,6 +303,9 @@ uint32_t launch_slice(const struct run *r);      /* instructions of its last sli
 enum { LAUNCH_PATIENCE = 2000000 };              /* instructions of every wave without progress */
 bool launch_repeats(struct run *r);              /* all its waves come back to where they were with the same registers */
 void launch_stuck(struct run *r, const char *why);         /* a finding: deadlock */
+
+uint64_t draw(uint64_t *state);                  /* a random number */
+uint32_t chips_count(void);                      /* queue.c; 0, and a line on stderr: the settings are wrong */
 
 /* ---- wave.c: registers ---- */
 static inline uint64_t wave_exec(const struct wave *w) { return w->lanes == 32 ? w->s[EXEC] : (uint64_t)w->s[EXEC + 1] << 32 | w->s[EXEC]; }
@@ -403,7 +407,7 @@ void order_invalidate(struct wave *w, enum scope scope);       /* buffer_inv, bu
 void order_barrier(struct group *g);             /* all its waves have arrived */
 
 /* ---- peers.c: what one chip may see of another ---- */
-#define PEER_CLOSED "; it is another chip's, which hipDeviceEnablePeerAccess has not opened to this one"
+#define PEER_CLOSED ", which hipDeviceEnablePeerAccess has not opened to this one"
 enum peer_access { PEER_LOAD = 1, PEER_STORE = 2 /* atomics are both */ };
 void peers_launch_begin(const struct launch *l);
 /* An access of the lanes of mask, all of it in [first, end): after the bounds check.  system: of system scope. */

@@ -65,7 +65,7 @@ static void reach(uint32_t *to, uint32_t n)
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014) */
-static uint64_t draw(uint64_t *state)
+uint64_t draw(uint64_t *state)
 {
     uint64_t x = *state += 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;

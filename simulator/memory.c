@@ -257,8 +257,10 @@ void memory_describe(char *out, size_t bytes, uint64_t address)
     const uint32_t number = (uint32_t)(a - memory.list);
     const char *what = a->freed ? "freed " : a->host ? "pinned " : "";
     const unsigned long long offset = address - a->begin;
-    if (offset < a->bytes) snprintf(out, bytes, "at byte %llu of %sallocation %u of %zu bytes", offset, what, number, a->bytes);
-    else snprintf(out, bytes, "%llu bytes behind %sallocation %u of %zu bytes", offset - a->bytes, what, number, a->bytes);
+    char whose[20] = "";
+    if (!a->host && chips_count() > 1) snprintf(whose, sizeof whose, " of chip %u", a->chip);
+    if (offset < a->bytes) snprintf(out, bytes, "at byte %llu of %sallocation %u of %zu bytes%s", offset, what, number, a->bytes, whose);
+    else snprintf(out, bytes, "%llu bytes behind %sallocation %u of %zu bytes%s", offset - a->bytes, what, number, a->bytes, whose);
 }
 
 /* ---- what is defined ---- */

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue.h"
+#include "gfxsim.h"
 
 enum { PLAIN_LOAD, SYSTEM_LOAD, PLAIN_STORE, SYSTEM_STORE, N_WAYS };
 enum { MOST_SHARED = 1 << 22 /* as many as allocations */, TEXT_BYTES = 512 };
@@ -146,9 +146,8 @@ static void touch_coarse(struct wave *w, const struct inst *i, int lane, uint64_
     pthread_mutex_lock(&lock);
     const char *name = name_of(chip, last);
     pthread_mutex_unlock(&lock);
-    report(w, i, FINDING_PEERS, lane, "0x%llx, %s, is coarse-grained memory of chip %u that chip %u is at, too (%s): only between launches "
-           "that the host has ordered can chips share it, others need hipExtMallocWithFlags", (unsigned long long)address, where, s->chip,
-           chip, name);
+    report(w, i, FINDING_PEERS, lane, "0x%llx, %s, is coarse-grained memory that chip %u is at, too (%s): only launches that the host has "
+           "ordered can share it, others need hipExtMallocWithFlags", (unsigned long long)address, where, chip, name);
 }
 
 /* ---- fine-grained memory: dword by dword ---- */

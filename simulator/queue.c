@@ -377,19 +377,10 @@ static bool turn(uint32_t device, uint32_t rounds)
     return true;
 }
 
-/* xorshift64* (Vigna 2016), of a state that is not 0 */
-static uint32_t draw(uint64_t *state, uint32_t n)
-{
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return (uint32_t)(*state * 0x2545f4914f6cdd1du >> 33) % n;
-}
-
-/* A turn of each device that has something to do; how many these were. */
+/* A turn of each device that has something to do; how many these were.  random: NULL, always the same order. */
 static uint32_t turn_all(uint64_t *random)
 {
-    const uint32_t n = chips_count(), from = *random != 0 ? draw(random, n) : 0;
+    const uint32_t n = chips_count(), from = random != NULL ? (uint32_t)(draw(random) % n) : 0;
     uint32_t busy = 0;
     for (uint32_t k = 0; k < n; k++) {
         const uint32_t device = (from + k) % n;
@@ -399,7 +390,7 @@ static uint32_t turn_all(uint64_t *random)
         pthread_mutex_unlock(&lock);
         if (!d->busy) continue;
         busy++;
-        if (!turn(device, *random != 0 ? 1 + draw(random, MOST_ROUNDS) : 1)) continue;
+        if (!turn(device, random != NULL ? 1 + (uint32_t)(draw(random) % MOST_ROUNDS) : 1)) continue;
         pthread_mutex_lock(&lock);
         if (d->op.kind == RECORD) run_op(&d->op);
         op_done(d);
@@ -480,12 +471,12 @@ static bool is_idle(void)
 static void *work_main(void *argument)
 {
     struct stuck stuck = { 0, 0, false };
-    uint64_t random = setting("FORGE_GFXSIM_SEED", 0);
+    uint64_t seed = setting("FORGE_GFXSIM_SEED", 0), *random = seed != 0 ? &seed : NULL;
     for (;;) {
         pthread_mutex_lock(&lock);
         while (is_idle()) pthread_cond_wait(&more, &lock);
         pthread_mutex_unlock(&lock);
-        look_for_deadlock(&stuck, turn_all(&random));
+        look_for_deadlock(&stuck, turn_all(random));
     }
     return argument;
 }

@@ -30,7 +30,6 @@ struct stream {
 };
 
 /* ---- which chips there are ---- */
-uint32_t chips_count(void);                      /* 0, and a line on stderr: the settings are wrong */
 const struct chip *chips_wanted(uint32_t device);          /* NULL: any that there is code for */
 bool     chips_peers(void);                      /* can reach each other's memory */
 /* 0, or the error of HIP. */

@@ -6,6 +6,7 @@
  * Each case runs in a process of its own: a finding is the end of it.  Kinds of findings are told apart as in test_bugs.c: with all others
  * ignored the same must be found. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,6 +67,7 @@ struct plan {
     const char *settings[4];                     /* NAME=VALUE */
     uint32_t rounds, flags;
     bool closed, graph, unseen_fill, late;       /* no peer access; one graph; fills not awaited; chip 1 is given work long after chip 0 */
+    bool threads;                                /* of the host, one for each chip */
     bool cdna_only;                              /* on RDNA these instructions are right */
 };
 struct chip { void *module, *stream, *exchange, *state, *step; };
@@ -200,6 +202,29 @@ static int count_wrong(const struct hip *h, const struct plan *p, const struct c
     return 0;
 }
 
+struct rank { const struct hip *hip; const struct plan *plan; const struct chip *chips; uint32_t number; int code; };
+
+static void *drive(void *argument)
+{
+    struct rank *r = argument;
+    need(r->hip->set_device((int)r->number), "hipSetDevice");
+    r->code = put(r->hip, r->plan, r->chips, r->number);
+    if (r->code == 0) r->code = await(r->hip, r->chips[r->number].stream);
+    return NULL;
+}
+
+static int drive_both(const struct hip *h, const struct plan *p, const struct chip *chips)
+{
+    pthread_t thread[2];
+    struct rank rank[2];
+    for (uint32_t k = 0; k < 2; k++) {
+        rank[k] = (struct rank){ h, p, chips, k, 0 };
+        if (pthread_create(&thread[k], NULL, drive, &rank[k]) != 0) stop("pthread_create", "failed");
+    }
+    for (uint32_t k = 0; k < 2; k++) pthread_join(thread[k], NULL);
+    return rank[0].code != 0 ? rank[0].code : rank[1].code;
+}
+
 static void run(struct test *t, const struct plan *p, struct result *r)
 {
     struct chip chips[2];
@@ -210,14 +235,14 @@ static void run(struct test *t, const struct plan *p, struct result *r)
     set_up(t, p, chips);
     for (int k = 0; k < 2; k++) need(h->event(&event[k], 0), "hipEventCreateWithFlags");
     need(h->record(event[0], chips[0].stream), "hipEventRecord");
-    r->code = put(h, p, chips, 0);
+    r->code = p->threads ? drive_both(h, p, chips) : put(h, p, chips, 0);
     if (r->code == 0) r->code = h->record(event[1], chips[0].stream);
     if (p->late && r->code == 0) {               /* nobody has given what chip 0 takes: it cannot be done */
         nap(200);
         const int stream = h->query(chips[0].stream), passed = h->passed(event[1]);
         r->asked_early = stream == NOT_READY && passed == NOT_READY;
     }
-    if (r->code == 0) r->code = put(h, p, chips, 1);
+    if (r->code == 0 && !p->threads) r->code = put(h, p, chips, 1);
     for (int d = 0; d < 2 && r->code == 0; d++) r->code = await(h, chips[d].stream);
     if (r->code == 0) r->code = h->elapsed(&ms, event[0], event[1]);
     r->in_time = ms > 0;
@@ -385,6 +410,7 @@ static const struct plan plans[] = {
     { .name = "exchange", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1 },
     { .name = "uncached", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 3 },
     { .name = "graphs", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .graph = true },
+    { .name = "a host thread each", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .threads = true },
     { .name = "no pause", .give = GIVE, .take = { "take_at_once", "take" }, .rounds = ROUNDS, .flags = 1,
       .settings = { "FORGE_GFXSIM_SLICE=500" } },
     { .name = "both in one", .give = { "both", "both" }, .rounds = ROUNDS, .flags = 1 },
