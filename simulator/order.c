@@ -17,7 +17,8 @@
  * A plain load out of order is told only when its value is used: kernels load ahead what they then throw away.  Until then the lanes count
  * as undefined ("suspects"), and whoever reports a use of undefined lanes asks order_explain.
  *
- * A value and its tag that go to fine-grained memory as one (peers.c) are no flag for other data: their setter need not have waited.
+ * Of several chips: a value and its tag that one store puts into fine-grained memory (peers.c) are no flag for other data, so that their
+ * setter need not have waited.
  *
  * Not looked at: a store over what another group still wants to read; waves of one group on RDNA in WGP mode, whose L0 caches are two.
  *
@@ -621,6 +622,15 @@ static bool check_overwrite(struct wave *w, const struct inst *i, int lane, uint
 
 /* ---- accesses ---- */
 
+/* Two dwords of memory that chips share, stored by one instruction. */
+static bool is_pair(uint64_t address)
+{
+    const struct page *p = page_at(address);
+    if (address % 8 != 0 || p->launch != all->number || p->unit != DWORDS || !memory_is_fine(address)) return false;
+    const uint32_t *event = &p->event[(address & (PAGE_BYTES - 1)) >> DWORDS];
+    return event[0] == event[1];
+}
+
 uint64_t order_load(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope)
 {
     const uint32_t me = wave_number(w);
@@ -634,6 +644,7 @@ uint64_t order_load(struct wave *w, const struct inst *i, const uint64_t *addres
         if (!stored_to(at) && !stored_to(end - 1)) continue;
         if (!locked) order_lock();
         locked = true;
+        const bool pair = pairs && is_pair(at);
         uint32_t last = 0;
         for (uint64_t step; at < end; at += step) {
             const struct page *p = page_at(at);
@@ -643,7 +654,7 @@ uint64_t order_load(struct wave *w, const struct inst *i, const uint64_t *addres
             const struct event *e = event_at(last = number);
             if (e->wave == me) continue;
             if (scope >= SCOPE_DEVICE) {
-                if (!pairs || !memory_is_fine(at)) check_device(w, i, lane, at, e);
+                if (!pair) check_device(w, i, lane, at, e);
                 acquire(w, e);
             } else if (!check_plain(w, i, lane, at, e, false)) {
                 suspects |= 1ull << lane;

@@ -12,9 +12,9 @@
  * launches that loaded from an allocation and stored to it are known; there, any two such accesses are a finding.  Copies and fills of a
  * device are accesses of all that an allocation holds.
  *
- * A value and its tag in one access of 8 bytes need no more than that.  Not looked at: whether other data that a tag stands for was waited
- * for and written back, as order.c does within a chip; a plain access that chips have ordered by values they gave each other is a finding
- * here, too. */
+ * A value and its tag that are stored and loaded by one access of 8 bytes need no more than that.  Stored one after the other there has to
+ * be a wait between.  Not looked at: whether other data that a tag stands for was waited for and written back, as order.c does within a
+ * chip; a plain access that chips have ordered by values they gave each other is a finding here, too. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,10 @@ enum { PLAIN_LOAD, SYSTEM_LOAD, PLAIN_STORE, SYSTEM_STORE, N_WAYS };
 enum { MOST_SHARED = 1 << 22 /* as many as allocations */, TEXT_BYTES = 512 };
 
 /* The last accesses of a dword by a chip: number of the launch on its device, 0: none; and where in the code. */
-struct touch { uint32_t seq[N_WAYS], pc[N_WAYS]; };
+struct touch {
+    uint32_t seq[N_WAYS], pc[N_WAYS];
+    uint32_t wave, number, done;                 /* of SYSTEM_STORE: which of the wave's stores it was, those up to `done` were complete */
+};
 /* Of an allocation. */
 struct shared {
     uint32_t chip, n_chips;                      /* whose; entries of a dword */
@@ -196,12 +199,40 @@ static bool check_dword(char *text, const struct launch *l, const struct shared 
     return true;
 }
 
+/* Under the lock.  False, and text says why: a value and its tag are loaded as one, but were stored one after the other with no wait
+ * between, so that the tag may have come first. */
+static bool check_pair(char *text, const struct launch *l, const struct shared *s, uint64_t offset, uint64_t address)
+{
+    char where[128];
+    for (uint32_t e = 0; e < s->n_chips; e++) {
+        const struct touch *a = &s->touch[offset / 4 * s->n_chips + e], *b = a + s->n_chips;
+        const uint32_t seq = a->seq[SYSTEM_STORE];
+        if (e == l->device || seq <= l->known[e] || seq != b->seq[SYSTEM_STORE] || a->wave != b->wave || a->number == b->number) continue;
+        const struct touch *first = a->number < b->number ? a : b, *then = first == a ? b : a;
+        if (then->done >= first->number) continue;
+        memory_describe(where, sizeof where, address);
+        snprintf(text, TEXT_BYTES, "0x%llx, %s, was stored by chip %u in two parts (%s, 0x%x and 0x%x) with no wait between",
+                 (unsigned long long)address, where, e, name_of(e, seq), first->pc[SYSTEM_STORE], then->pc[SYSTEM_STORE]);
+        return false;
+    }
+    return true;
+}
+
+static void note_store(struct touch *t, const struct wave *w)
+{
+    const bool cdna = w->group->launch->chip->cdna;
+    t->wave = w->id;
+    t->number = cdna ? w->vm_started : w->vs_started;
+    t->done = cdna ? w->vm_done : w->vs_done;
+}
+
 static void touch_fine(struct wave *w, const struct inst *i, int lane, const struct memory_place *p, struct shared *s, uint64_t address,
                        uint32_t bytes, uint32_t access, bool system)
 {
     struct launch *l = w->group->launch;
+    const bool pair = access == PEER_LOAD && system && bytes == 8 && address % 8 == 0;
     char text[TEXT_BYTES];
-    bool good = true;
+    bool good = true, whole = true;
     pthread_mutex_lock(&lock);
     if (access & PEER_LOAD)  reach(&s->loaded[l->device], l->seq);
     if (access & PEER_STORE) reach(&s->stored[l->device], l->seq);
@@ -210,9 +241,11 @@ static void touch_fine(struct wave *w, const struct inst *i, int lane, const str
         if (good) good = check_dword(text, l, s, at - p->begin, at, access, system);
         if (access & PEER_LOAD)  note(t, system ? SYSTEM_LOAD : PLAIN_LOAD, l->seq, i->pc);
         if (access & PEER_STORE) note(t, system ? SYSTEM_STORE : PLAIN_STORE, l->seq, i->pc);
+        if ((access & PEER_STORE) && system) note_store(t, w);
     }
+    if (good && pair) whole = check_pair(text, l, s, address - p->begin, address);
     pthread_mutex_unlock(&lock);
-    if (!good) report(w, i, FINDING_PEERS, lane, "%s", text);
+    if (!good || !whole) report(w, i, good ? FINDING_FLAG : FINDING_PEERS, lane, "%s", text);
 }
 
 /* ---- what is asked ---- */

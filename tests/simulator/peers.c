@@ -49,7 +49,22 @@ PEERS(both)
     ((float *)a.state)[other] = one == 2.0f ? (float)((uint32_t)sum % 1024) : -1.0f;
 }
 
+/* Value and tag one after the other. */
+DEVICE void give_parts(const struct forge_kernel_args a, const uint32_t waits)
+{
+    const uint32_t tag = exchange_tag(a);
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        GLOBAL uint32_t *p = (GLOBAL uint32_t *)(a.exchange[rank] + exchange_at(tag, HALF, 1, COLS, a.rank, 0, column()));
+        __hip_atomic_store(p, bits_of_f32(value(a)), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+        if (waits) __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
+        __hip_atomic_store(p + 1, tag, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+    }
+}
+PEERS(give_in_turn) { give_parts(a, 1); }
+
 /* ---- wrong ones ---- */
+
+PEERS(give_torn) { give_parts(a, 0); }           /* the tag may come first */
 
 DEVICE void give_by(const struct forge_kernel_args a, const uint32_t agent)
 {

@@ -163,7 +163,8 @@ static int launch(const struct hip *h, const struct chip *chips, uint32_t rank, 
     size_t bytes = sizeof a;
     void *extra[] = { (void *)1, &a, (void *)2, &bytes, (void *)3 };
     for (int d = 0; d < 2; d++) a.exchange[d] = chips[d].exchange;
-    need(h->function(&function, chips[rank].module, kernel), kernel);
+    const int code = h->function(&function, chips[rank].module, kernel);
+    if (code != 0) return code;                  /* a finding of what runs already */
     return h->launch(function, GROUPS, 1, 1, THREADS, 1, 1, 0, chips[rank].stream, NULL, extra);
 }
 
@@ -413,6 +414,7 @@ static const struct plan plans[] = {
     { .name = "a host thread each", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .threads = true },
     { .name = "no pause", .give = GIVE, .take = { "take_at_once", "take" }, .rounds = ROUNDS, .flags = 1,
       .settings = { "FORGE_GFXSIM_SLICE=500" } },
+    { .name = "in turn", .give = { "give_in_turn", "give_in_turn" }, .take = TAKE, .rounds = ROUNDS, .flags = 1 },
     { .name = "both in one", .give = { "both", "both" }, .rounds = ROUNDS, .flags = 1 },
     { .name = "seed 1", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .settings = { "FORGE_GFXSIM_SEED=1" } },
     { .name = "seed 2, slices", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1,
@@ -434,6 +436,7 @@ static const struct plan plans[] = {
       .said = "without system scope" },
     { .name = "plain load, seed", .give = GIVE, .take = { "take_plain", "take" }, .rounds = 2, .flags = 1, .found = "peers",
       .said = "without system scope", .settings = { "FORGE_GFXSIM_SEED=7" } },
+    { .name = "torn", .give = { "give", "give_torn" }, .take = TAKE, .rounds = 2, .flags = 1, .found = "flag", .said = "in two parts" },
     { .name = "coarse-grained", .give = GIVE, .take = TAKE, .rounds = 2, .flags = 0, .found = "peers", .said = "coarse-grained memory" },
     { .name = "fill not awaited", .give = GIVE, .take = TAKE, .rounds = 2, .flags = 1, .unseen_fill = true, .found = "peers" },
     { .name = "no peer access", .give = GIVE, .take = TAKE, .rounds = 2, .flags = 1, .closed = true, .found = "bounds",
