@@ -599,9 +599,9 @@ void queue_put_now(struct stream *s, const struct op *op)
 
 bool queue_done(struct stream *s)
 {
-    const bool waited = s->waiting.n > 0;
+    const bool waited = !several() && s->waiting.n > 0;
     run_waiting(s);
-    if (!several()) return !waited;
+    if (!several()) return !waited;              /* a device would still be at it */
     pthread_mutex_lock(&lock);
     const bool all = s->left == 0;
     if (all) see(s->device, s->seq);

@@ -295,11 +295,17 @@ static uint32_t form_bytes(enum form f, uint32_t words)
     }
 }
 
+/* A value and its tag (templates/gpu/exchange.h) are one access for the threads that run other groups, too. */
+typedef volatile uint64_t __attribute__((aligned(4), may_alias)) whole64;
+
 static ALWAYS_INLINE void gather_words(uint32_t *restrict rows, const uint64_t *restrict address, const uint32_t words, const uint32_t n)
 {
     for (uint32_t l = 0; l < n; l++) {
         uint32_t at[4];
-        memcpy(at, (const void *)(uintptr_t)address[l], words * 4);
+        if (words == 2) {
+            const uint64_t x = *(const whole64 *)(uintptr_t)address[l];
+            at[0] = (uint32_t)x, at[1] = (uint32_t)(x >> 32);
+        } else memcpy(at, (const void *)(uintptr_t)address[l], words * 4);
         for (uint32_t k = 0; k < words; k++) rows[k * n + l] = at[k];
     }
 }
@@ -454,7 +460,8 @@ static ALWAYS_INLINE void scatter_words(const uint32_t *rows, const uint64_t *ad
         const uint32_t l = (uint32_t)__builtin_ctzll(left);
         uint32_t at[4];
         for (uint32_t k = 0; k < words; k++) at[k] = rows[k * n + l];
-        memcpy((void *)(uintptr_t)address[l], at, words * 4);
+        if (words == 2) *(whole64 *)(uintptr_t)address[l] = (uint64_t)at[1] << 32 | at[0];
+        else memcpy((void *)(uintptr_t)address[l], at, words * 4);
     }
 }
 
