@@ -1,13 +1,14 @@
 /* gfxsim.h -- a machine that executes AMD code objects on the host: what its parts share.
  *
  *   hip.c      the functions of libamdhip64 that runtime/device/hip.def names (FORGE_HIP_LIBRARY=libgfxsim.so)
+ *   queue.c    what is put on streams: done at once, or by several chips in turns
  *   loader.c   ELF code object -> struct module;  decode.c  the text of LLVM's disassembler (compiler/base/disasm.c) -> struct inst
  *   grid.c     a launch: resident groups, time slices, threads, deadlock
  *   wave.c     a wave: initial state, the loop over instructions, registers that were never written or are still awaited
  *   valu.c valu_cmp.c valu_convert.c   vector ALU;  lanes.c  DPP, SDWA, permutations;  mma.c  WMMA, MFMA
  *   salu.c     scalar ALU, branches, waits, barriers;  smem.c  scalar loads
  *   vmem.c     global, flat, scratch and buffer accesses;  lds.c  DS instructions, races
- *   memory.c   device memory and what is known of each byte;  order.c  which group's stores another may see
+ *   memory.c   device memory and what is known of each byte;  order.c  which group's stores another may see;  peers.c  which chip's
  *   report.c   findings;  stats.c  counters;  channels.c  loads by the channels of memory
  *
  * Sources, cited by section in the files: AMD "RDNA3 Instruction Set Architecture" (2023), "RDNA3.5 ISA" (2024), "AMD Instinct MI300 ISA"
@@ -23,7 +24,7 @@
 #include <stdint.h>
 
 enum { MAX_LANES = 64, MAX_WAVES = 32, MAX_VGPRS = 512, ACC = 256 /* AccVGPR a0 is register 256 */, LINE_BYTES = 128,
-       MAX_CHANNELS = 64 };
+       MAX_CHANNELS = 64, MAX_CHIPS = 8 };
 
 /* ---- scalar registers, numbered as operands encode them (RDNA3 ISA 3.4 table of SGPR operands; CDNA3 3.x) ---- */
 enum {
@@ -202,7 +203,7 @@ struct wave {
     uint32_t       index;                        /* in the group */
     uint32_t       lanes;                        /* 32 or 64 */
     uint32_t       next;                         /* index of the next instruction */
-    bool           scc, scc_undefined, ended, at_barrier;
+    bool           scc, scc_undefined, ended, at_barrier, sleeps;     /* sleeps: of several chips, gives the rest of its slice up */
     uint32_t       s[N_SCALARS];                 /* s[EXEC], s[EXEC + 1] is exec; s[S_NULL] stays 0 */
     uint32_t       s_undefined[N_SCALARS];       /* bits never written */
     uint8_t        s_state[N_SCALARS];           /* enum register_state */
@@ -251,6 +252,7 @@ struct counters {                                /* summed over waves */
     uint64_t matrix_flop[N_MATRIX_FORMATS];      /* of WMMA and MFMA, multiplications and additions */
     uint64_t lanes_idle[N_CLASSES];              /* lanes not in exec, summed over vector instructions */
     uint64_t loaded_bytes, stored_bytes;         /* global and buffer, active lanes */
+    uint64_t peer_bytes;                         /* of stored_bytes: into memory of other chips */
     uint64_t scalar_bytes;
     uint64_t load_accesses[5], store_accesses[5];/* wave accesses by width of a lane: 1, 2, 4, 8, 16 bytes (12 counts as 16) */
     uint64_t load_lines, store_lines;            /* distinct LINE_BYTES lines, summed over wave accesses */
@@ -271,6 +273,12 @@ struct launch {
     const struct kernel *kernel;
     const struct chip   *chip;
     uint32_t  number;                            /* from 1, of the process */
+    uint32_t  device;                            /* which chip of several */
+    bool      several;                           /* there are several, and their launches take turns */
+    uint32_t  reach;                             /* chips whose memory it may touch, a bit each */
+    uint32_t  seq;                               /* number on its device, from 1 */
+    const uint32_t *known;                       /* [MAX_CHIPS] several: work of each up to this number was seen done by the host before */
+    struct launch_order *order;                  /* order.c */
     uint32_t  grid[3], threads[3];               /* in groups; of a group */
     uint32_t  dynamic_lds;
     uint8_t  *kernarg;                           /* device memory */
@@ -284,6 +292,20 @@ struct launch {
 };
 /* Runs to the end.  0, or the HIP error (LAUNCH_FAILURE) after a finding. */
 int launch_run(struct launch *l);
+/* The same in turns, for launches of several chips that wait for each other; queue.c finds out when none of them gets on. */
+struct run;
+struct run *launch_begin(struct launch *l);
+bool launch_turn(struct run *r);                 /* a slice of each resident group; false: there is nothing more to do */
+int  launch_end(struct run *r);
+void launch_stop(struct run *r);                 /* it fails without a finding of its own: that of another one */
+uint64_t launch_progress(const struct run *r);   /* the same as before: nothing began, ended, was stored or opened since */
+uint32_t launch_slice(const struct run *r);      /* instructions of its last slice */
+enum { LAUNCH_PATIENCE = 2000000 };              /* instructions of every wave without progress */
+bool launch_repeats(struct run *r);              /* all its waves come back to where they were with the same registers */
+void launch_stuck(struct run *r, const char *why);         /* a finding: deadlock */
+
+uint64_t draw(uint64_t *state);                  /* a random number */
+uint32_t chips_count(void);                      /* queue.c; 0, and a line on stderr: the settings are wrong */
 
 /* ---- wave.c: registers ---- */
 static inline uint64_t wave_exec(const struct wave *w) { return w->lanes == 32 ? w->s[EXEC] : (uint64_t)w->s[EXEC + 1] << 32 | w->s[EXEC]; }
@@ -330,7 +352,9 @@ void sdwa_insert(uint32_t *rows, const uint32_t *old, uint32_t lanes, uint32_t s
 
 /* ---- memory.c ---- */
 void  memory_init(void);
-void *memory_alloc(size_t bytes, bool host);     /* poisoned, undefined; NULL: none left (FORGE_GFXSIM_MEMORY) */
+enum memory_kind { MEMORY_COARSE, MEMORY_FINE, MEMORY_UNCACHED, MEMORY_HOST };
+extern _Thread_local uint32_t memory_chip;       /* whose memory the next three are about: the calling thread's current device */
+void *memory_alloc(size_t bytes, enum memory_kind kind);       /* poisoned, undefined; NULL: none left (FORGE_GFXSIM_MEMORY) */
 bool  memory_free(void *address);                /* false: no allocation begins there */
 size_t memory_in_use(void);
 size_t memory_size(void);
@@ -341,8 +365,14 @@ bool  memory_defined(uint64_t address, size_t bytes);  /* all bytes, which lie i
 /* The lanes of mask some of whose bytes at address[lane] are undefined; all of them lie in [first, end).  Then: they have been stored. */
 uint64_t memory_undefined_lanes(const uint64_t *address, uint64_t mask, uint32_t bytes, uint64_t first, uint64_t end);
 void  memory_define_lanes(const uint64_t *address, uint64_t mask, uint32_t bytes, uint64_t first, uint64_t end);
-bool  memory_reachable(uint64_t address, size_t bytes);            /* all in one allocation, device or host: a kernel may touch it */
-void *memory_side_table(size_t bytes);           /* zeros that cost memory only where they are written; never given back */
+/* All in one allocation, of the host or of one of these chips (bits). */
+bool  memory_reachable(uint64_t address, size_t bytes, uint32_t reach);
+bool  memory_is_fine(uint64_t address);          /* MEMORY_FINE or MEMORY_UNCACHED */
+/* The allocation of a device that the address lies in; false: in none. */
+struct memory_place { uint32_t number, chip, kind /* enum memory_kind */; uint64_t begin; size_t bytes; };
+bool  memory_find(uint64_t address, struct memory_place *out);
+void *memory_side_table(size_t bytes);           /* zeros that cost memory only where they are written */
+void  memory_side_table_free(void *table, size_t bytes);
 extern uint64_t memory_base;                     /* all allocations lie in [memory_base, memory_base + MEMORY_RANGE) */
 #define MEMORY_RANGE ((size_t)256 << 30)
 /* "240 bytes behind allocation 7 of 4096 bytes" */
@@ -352,6 +382,7 @@ void  memory_describe(char *out, size_t bytes, uint64_t address);
 enum scope { SCOPE_WAVE, SCOPE_GROUP, SCOPE_DEVICE, SCOPE_SYSTEM };    /* from sc0, sc1; RDNA: glc is DEVICE for loads, all stores are
                                                                         * DEVICE */
 void order_launch_begin(struct launch *l);
+void order_launch_enter(const struct launch *l); /* its groups run from now on; around it no other's */
 void order_launch_end(struct launch *l);
 void order_group_begin(struct group *g);
 void order_group_end(struct group *g);
@@ -375,6 +406,17 @@ void order_write_back(struct wave *w, enum scope scope);       /* buffer_wbl2 */
 void order_invalidate(struct wave *w, enum scope scope);       /* buffer_inv, buffer_gl0_inv, buffer_gl1_inv */
 void order_barrier(struct group *g);             /* all its waves have arrived */
 
+/* ---- peers.c: what one chip may see of another ---- */
+#define PEER_CLOSED ", which hipDeviceEnablePeerAccess has not opened to this one"
+enum peer_access { PEER_LOAD = 1, PEER_STORE = 2 /* atomics are both */ };
+void peers_launch_begin(const struct launch *l);
+/* An access of the lanes of mask, all of it in [first, end): after the bounds check.  system: of system scope. */
+void peers_access(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, uint64_t first,
+                  uint64_t end, uint32_t access, bool system);
+/* A copy that the device makes: false and a message when another chip's launch may be at the same bytes. */
+bool peers_copy(uint32_t device, uint32_t seq, const uint32_t *known, uint64_t address, size_t bytes, enum peer_access access);
+void peers_forget(uint32_t number);              /* the allocation was freed */
+
 /* ---- lds.c ---- */
 void lds_group_begin(struct group *g);           /* poison, nothing written, no readers */
 void lds_group_end(struct group *g);
@@ -387,7 +429,7 @@ void lds_store_direct(struct wave *w, const struct inst *i, const uint32_t *addr
 
 /* ---- report.c ---- */
 enum finding { FINDING_UNKNOWN, FINDING_BOUNDS, FINDING_ALIGNMENT, FINDING_UNDEFINED, FINDING_WAIT, FINDING_LDS_RACE, FINDING_RACE,
-               FINDING_SCALAR_CACHE, FINDING_DIES, FINDING_FLAG, FINDING_DEADLOCK, FINDING_OTHER, N_FINDINGS };
+               FINDING_SCALAR_CACHE, FINDING_DIES, FINDING_FLAG, FINDING_PEERS, FINDING_DEADLOCK, FINDING_OTHER, N_FINDINGS };
 extern const char *const finding_names[N_FINDINGS];
 /* Says what is wrong on stderr: kernel, group, wave, lane (-1: none), instruction and its address, then the text; once for each instruction
  * and kind.  The launch fails.  FORGE_GFXSIM_IGNORE=race,undefined: kinds that are not findings; returns false for those. */
@@ -407,4 +449,7 @@ enum inst_kind inst_kind(const char *name);      /* as op_info has it */
 void stats_launch(const struct launch *l);       /* adds to what FORGE_GFXSIM_STATS=FILE gets at the end of the process */
 uint32_t lines_touched(const uint64_t *address, uint64_t mask, uint32_t bytes, uint32_t line_bytes);
 uint64_t setting(const char *name, uint64_t otherwise);        /* an environment variable as a number */
+/* Of one that may be a list with commas the k-th, or its last; text: with its length, NULL when it is not set or empty. */
+uint64_t setting_of(const char *name, uint32_t k, uint64_t otherwise);
+const char *setting_text(const char *name, uint32_t k, size_t *n);
 #endif

@@ -19,7 +19,7 @@
 #include "gfxsim.h"
 
 enum { LAUNCH_FAILURE = 719 };
-enum { SLICE = 20000, PATIENCE = 2000000 /* instructions of every wave without progress */, LONGEST_LOOP = 20000, MOST_THREADS = 64,
+enum { SLICE = 20000, LONGEST_LOOP = 20000, MOST_THREADS = 64,
        WAVES_SHOWN = 8 };
 enum { ENDED = UINT32_MAX };
 
@@ -42,6 +42,9 @@ struct run {
     struct channel_steps steps;                  /* of all workers, once they have stopped */
     pthread_barrier_t gate;                      /* of workers: a round begins, a round ends */
     bool     stop;
+    struct worker *workers; uint32_t n_workers;
+    struct watch { uint64_t seen, idle, looked; } watch;         /* idle: instructions of every live wave since progress was seen; looked:
+                                                                  * idle at the last look at waves */
 };
 struct worker {
     struct run     *run;
@@ -62,7 +65,7 @@ static void reach(uint32_t *to, uint32_t n)
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014) */
-static uint64_t draw(uint64_t *state)
+uint64_t draw(uint64_t *state)
 {
     uint64_t x = *state += 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -223,7 +226,7 @@ static void run_slice(struct run *r, struct group *g)
             if (w->ended || w->at_barrier || left[order[i]] == 0) continue;
             const uint32_t n = wave_run(w, left[order[i]]);
             total += n;
-            left[order[i]] -= n > 0 ? least(n, left[order[i]]) : left[order[i]];
+            left[order[i]] -= n > 0 && !w->sleeps ? least(n, left[order[i]]) : left[order[i]];
         }
     } while (!has_failed(r->launch) && open_barrier(r, g));
     add(&r->instructions, total);
@@ -332,12 +335,13 @@ static bool repeats(struct wave *w, struct wave *copy, size_t bytes)
     return false;
 }
 
-static bool all_repeat(struct worker *k)
+bool launch_repeats(struct run *r)
 {
-    struct run *r = k->run;
+    struct worker *k = r->workers;
     const size_t bytes = r->rows * r->launch->kernel->wave * sizeof(uint32_t);
     struct wave *copy = need(malloc(sizeof *copy));
     bool all = true;
+    order_launch_enter(r->launch);
     copy->v = take(bytes);
     for (uint32_t i = 0; i < r->n_slots && all; i++) {
         struct group *g = r->slots[i].group;
@@ -379,22 +383,20 @@ static void report_stuck(struct run *r, enum finding kind, const char *why)
     __atomic_store_n(&r->launch->failed, LAUNCH_FAILURE, __ATOMIC_RELAXED);        /* it would never end, even where this is no finding */
 }
 
-struct watch { uint64_t seen, idle, looked; };   /* idle: instructions of every live wave since progress was seen; looked: idle at the last
-                                                  * look at waves */
-
-static void check_progress(struct worker *k, struct watch *w)
+static void check_progress(struct run *r)
 {
-    struct run *r = k->run;
-    const uint64_t now = r->progress + r->launch->stores;
+    struct watch *w = &r->watch;
+    const uint64_t now = launch_progress(r);
     if (has_failed(r->launch)) return;
     if (r->limit > 0 && r->instructions > r->limit) { report_stuck(r, FINDING_OTHER, "more instructions than FORGE_GFXSIM_LIMIT"); return; }
+    if (r->launch->several) return;              /* another chip may store what it waits for */
     if (now != w->seen) { *w = (struct watch){ now, 0, 0 }; return; }
     w->idle += r->slice;
     if (w->idle - w->looked < SLICE) return;
     w->looked = w->idle;
     /* A loop with a clock or a count of its own never repeats: it gets longer. */
-    if (w->idle < PATIENCE && !all_repeat(k)) return;
-    report_stuck(r, FINDING_DEADLOCK, "deadlock: no group ends, no barrier opens and nothing is stored any more");
+    if (w->idle < LAUNCH_PATIENCE && !launch_repeats(r)) return;
+    launch_stuck(r, "deadlock: no group ends, no barrier opens and nothing is stored any more");
 }
 
 /* ---- the launch ---- */
@@ -405,21 +407,6 @@ static uint32_t thread_count(uint32_t n_groups)
     const uint32_t cores = sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
     const uint32_t n = least((uint32_t)setting("FORGE_GFXSIM_THREADS", least(2, cores)), MOST_THREADS);
     return least(n > 0 ? n : 1, n_groups);
-}
-
-static void run_rounds(struct worker *workers, uint32_t n_workers)
-{
-    struct run *r = workers->run;
-    struct watch watch = { 0, 0, 0 };
-    for (;;) {
-        fill_slots(r);
-        r->stop = r->n_slots == 0 || has_failed(r->launch);
-        if (n_workers > 1) pthread_barrier_wait(&r->gate);
-        if (r->stop) return;
-        run_round(workers);
-        if (n_workers > 1) pthread_barrier_wait(&r->gate);
-        check_progress(workers, &watch);
-    }
 }
 
 static void start_workers(struct worker *workers, uint32_t n)
@@ -461,33 +448,68 @@ static bool can_be_sampled(const struct kernel *k)
     return matrix > 0 && atomic == 0;
 }
 
-int launch_run(struct launch *l)
+struct run *launch_begin(struct launch *l)
 {
     const struct kernel *k = l->kernel;
     const uint32_t grid_groups = l->grid[0] * l->grid[1] * l->grid[2], sample = (uint32_t)setting("FORGE_GFXSIM_SAMPLE", 0);
     const uint32_t n_groups = sample > 0 && sample < grid_groups && can_be_sampled(k) ? sample : grid_groups,
         n_waves = divide_up(l->threads[0] * l->threads[1] * l->threads[2], k->wave);
-    const uint32_t lds_bytes = k->lds_bytes + l->dynamic_lds, n_threads = thread_count(n_groups);
-    struct run r = { .launch = l, .n_groups = n_groups, .grid_groups = grid_groups, .n_waves = n_waves, .lds_bytes = lds_bytes,
-                     .rows = l->chip->cdna ? MAX_VGPRS : ACC, .resident = least(resident_groups(l, n_waves, lds_bytes), n_groups),
-                     .limit = setting("FORGE_GFXSIM_LIMIT", 0), .full_slice = (uint32_t)setting("FORGE_GFXSIM_SLICE", SLICE),
-                     .seed = setting("FORGE_GFXSIM_SEED", 0) };
-    if (r.full_slice == 0) r.full_slice = 1;
+    const uint32_t lds_bytes = k->lds_bytes + l->dynamic_lds;
+    struct run *r = need(calloc(1, sizeof *r));
+    *r = (struct run){ .launch = l, .n_groups = n_groups, .grid_groups = grid_groups, .n_waves = n_waves, .lds_bytes = lds_bytes,
+                       .rows = l->chip->cdna ? MAX_VGPRS : ACC, .resident = least(resident_groups(l, n_waves, lds_bytes), n_groups),
+                       .limit = setting("FORGE_GFXSIM_LIMIT", 0), .full_slice = (uint32_t)setting("FORGE_GFXSIM_SLICE", SLICE),
+                       .seed = setting("FORGE_GFXSIM_SEED", 0), .n_workers = thread_count(n_groups) };
+    if (r->full_slice == 0) r->full_slice = 1;
     if (n_groups < grid_groups) l->channels.count = 0;           /* of a sample few loads are under way at a time */
-    r.slots = need(calloc(r.resident, sizeof *r.slots));
-    struct worker *workers = take(n_threads * sizeof *workers);
-    memset(workers, 0, n_threads * sizeof *workers);
-    for (uint32_t i = 0; i < n_threads; i++) workers[i].run = &r;
+    r->slots = need(calloc(r->resident, sizeof *r->slots));
+    r->workers = take(r->n_workers * sizeof *r->workers);
+    memset(r->workers, 0, r->n_workers * sizeof *r->workers);
+    for (uint32_t i = 0; i < r->n_workers; i++) r->workers[i].run = r;
     order_launch_begin(l);
-    start_workers(workers, n_threads);
-    run_rounds(workers, n_threads);
-    stop_workers(workers, n_threads);
+    if (l->several) peers_launch_begin(l);
+    start_workers(r->workers, r->n_workers);
+    return r;
+}
+
+bool launch_turn(struct run *r)
+{
+    order_launch_enter(r->launch);
+    fill_slots(r);
+    r->stop = r->n_slots == 0 || has_failed(r->launch);
+    if (r->n_workers > 1) pthread_barrier_wait(&r->gate);
+    if (r->stop) return false;
+    run_round(r->workers);
+    if (r->n_workers > 1) pthread_barrier_wait(&r->gate);
+    check_progress(r);
+    return true;
+}
+
+uint64_t launch_progress(const struct run *r) { return r->progress + r->launch->stores; }
+uint32_t launch_slice(const struct run *r) { return r->slice; }
+void launch_stop(struct run *r) { __atomic_store_n(&r->launch->failed, LAUNCH_FAILURE, __ATOMIC_RELAXED); }
+void launch_stuck(struct run *r, const char *why) { report_stuck(r, FINDING_DEADLOCK, why); }
+
+/* After launch_turn was false. */
+int launch_end(struct run *r)
+{
+    struct launch *l = r->launch;
+    order_launch_enter(l);
+    stop_workers(r->workers, r->n_workers);
     order_launch_end(l);
-    l->ran = n_groups;
-    if (l->channels.count > 0) channels_count(&l->counters, &r.steps, &l->channels);
-    if (n_groups < grid_groups) counters_scale(&l->counters, grid_groups, n_groups);
+    l->ran = r->n_groups;
+    if (l->channels.count > 0) channels_count(&l->counters, &r->steps, &l->channels);
+    if (r->n_groups < r->grid_groups) counters_scale(&l->counters, r->grid_groups, r->n_groups);
     if (l->stats) stats_launch(l);
-    free(workers);
-    free(r.slots);
+    free(r->workers);
+    free(r->slots);
+    free(r);
     return has_failed(l) ? LAUNCH_FAILURE : 0;
+}
+
+int launch_run(struct launch *l)
+{
+    struct run *r = launch_begin(l);
+    while (launch_turn(r)) { }
+    return launch_end(r);
 }

@@ -137,7 +137,7 @@ static bool read_segments(struct object *o)
 /* One allocation for all segments, so that their distances stay; what lies between them stays undefined. */
 static bool load_segments(struct object *o)
 {
-    o->image = memory_alloc(o->image_bytes, false);
+    o->image = memory_alloc(o->image_bytes, MEMORY_COARSE);
     if (!o->image) return refuse("no device memory for %llu bytes", (unsigned long long)o->image_bytes);
     for (uint32_t i = 0; i < o->n_segments; i++) {
         const Elf64_Phdr *p = &o->segments[i];

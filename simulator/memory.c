@@ -24,12 +24,14 @@ struct allocation {
     uint64_t begin;
     size_t   bytes;
     _Atomic uint64_t defined_to;                 /* [begin, defined_to) is defined, whatever the shadow says */
+    uint32_t chips;                              /* a bit for each that reaches it without being given access: its own; the host's: all */
+    uint8_t  kind, chip;                         /* enum memory_kind; whose it is */
     bool     host, freed;
 };
 
 static struct {
     uint64_t base;
-    size_t   limit, in_use;                      /* of device memory */
+    size_t   limit[MAX_CHIPS], in_use[MAX_CHIPS];/* of device memory */
     uint8_t *shadow;                             /* [MEMORY_RANGE / 8] */
     uint32_t *at;                                /* [MEMORY_RANGE / GRANULE] number of the allocation there or the last one that was; 0:
                                                   * none yet */
@@ -40,6 +42,7 @@ static struct {
 } memory;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 uint64_t memory_base;
+_Thread_local uint32_t memory_chip;
 
 /* ---- the range ---- */
 
@@ -55,6 +58,8 @@ static void *reserve(size_t bytes, int protection)
 
 void *memory_side_table(size_t bytes) { return reserve(bytes, PROT_READ | PROT_WRITE); }
 
+void memory_side_table_free(void *table, size_t bytes) { munmap(table, bytes); }
+
 static void init(void)
 {
     const int rw = PROT_READ | PROT_WRITE;
@@ -63,7 +68,7 @@ static void init(void)
     memory.shadow = reserve(MEMORY_RANGE / 8, rw);
     memory.at = reserve(MEMORY_RANGE / GRANULE * sizeof *memory.at, rw);
     memory.list = reserve((size_t)MAX_ALLOCATIONS * sizeof *memory.list, rw);
-    memory.limit = setting("FORGE_GFXSIM_MEMORY", (uint64_t)16 << 30);
+    for (uint32_t k = 0; k < MAX_CHIPS; k++) memory.limit[k] = setting_of("FORGE_GFXSIM_MEMORY", k, (uint64_t)16 << 30);
     memory.next = memory.base + GRANULE;
     memory_base = memory.base;
 }
@@ -136,10 +141,12 @@ static bool live_insert(uint32_t index, uint32_t number)
     return true;
 }
 
-static void *take(size_t bytes, bool host)
+static void *take(size_t bytes, enum memory_kind kind)
 {
+    const bool host = kind == MEMORY_HOST;
+    const size_t limit = memory.limit[memory_chip], in_use = memory.in_use[memory_chip];
     if (bytes > MEMORY_RANGE / 2 || memory.n + 1 >= MAX_ALLOCATIONS) return NULL;
-    if (!host && (memory.in_use > memory.limit || bytes > memory.limit - memory.in_use)) return NULL;
+    if (!host && (in_use > limit || bytes > limit - in_use)) return NULL;
     uint32_t index;
     uint64_t begin = find_room(memory.next, bytes, &index);
     if (begin == 0) begin = find_room(memory.base + GRANULE, bytes, &index);
@@ -149,19 +156,22 @@ static void *take(size_t bytes, bool host)
     a->begin = begin;
     a->bytes = bytes;
     a->host = host;
+    a->kind = (uint8_t)kind;
+    a->chip = (uint8_t)memory_chip;
+    a->chips = host ? ~0u : 1u << memory_chip;
     a->defined_to = host ? begin + bytes : begin;
     for (size_t i = 0; i < granules(bytes); i += GRANULE) memory.at[(begin - memory.base + i) / GRANULE] = memory.n;
     memory.next = begin + granules(bytes) + GRANULE;
-    if (!host) memory.in_use += bytes;
+    if (!host) memory.in_use[memory_chip] += bytes;
     return (void *)(uintptr_t)begin;
 }
 
-void *memory_alloc(size_t bytes, bool host)
+void *memory_alloc(size_t bytes, enum memory_kind kind)
 {
     memory_init();
     if (bytes == 0) return NULL;
     pthread_mutex_lock(&lock);
-    void *p = take(bytes, host);
+    void *p = take(bytes, kind);
     pthread_mutex_unlock(&lock);
     /* What a sample of groups leaves out is read nevertheless: as zeros, which no kernel makes NaN of. */
     if (p != NULL && bytes <= FILL_BYTES) memset(p, setting("FORGE_GFXSIM_SAMPLE", 0) > 0 ? 0 : POISON, bytes);
@@ -181,7 +191,8 @@ bool memory_free(void *address)
         memmove(memory.live + index, memory.live + index + 1, (memory.n_live - index - 1) * sizeof *memory.live);
         memory.n_live--;
         a->freed = true;
-        if (!a->host) memory.in_use -= a->bytes;
+        if (!a->host) memory.in_use[a->chip] -= a->bytes;
+        peers_forget((uint32_t)(a - memory.list));
         /* a new mapping gives the pages back; the shadow of a granule is two whole pages */
         mmap(address, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         madvise(memory.shadow + (begin - memory.base) / 8, room / 8, MADV_DONTNEED);
@@ -190,12 +201,12 @@ bool memory_free(void *address)
     return found;
 }
 
-size_t memory_in_use(void) { return memory.in_use; }
+size_t memory_in_use(void) { return memory.in_use[memory_chip]; }
 
 size_t memory_size(void)
 {
     memory_init();
-    return memory.limit;
+    return memory.limit[memory_chip];
 }
 
 /* ---- asking ---- */
@@ -206,7 +217,26 @@ bool memory_inside(uint64_t address, size_t bytes, bool host)
     return a != NULL && a->host == host;
 }
 
-bool memory_reachable(uint64_t address, size_t bytes) { return live_at(address, bytes) != NULL; }
+bool memory_reachable(uint64_t address, size_t bytes, uint32_t reach)
+{
+    const struct allocation *a = live_at(address, bytes);
+    return a != NULL && (a->chips & reach) != 0;
+}
+
+bool memory_is_fine(uint64_t address)
+{
+    const struct allocation *a = live_at(address, 1);
+    return a != NULL && (a->kind == MEMORY_FINE || a->kind == MEMORY_UNCACHED);
+}
+
+bool memory_find(uint64_t address, struct memory_place *out)
+{
+    const struct allocation *a = live_at(address, 1);
+    if (a == NULL || a->host) return false;
+    *out = (struct memory_place){ .number = (uint32_t)(a - memory.list), .chip = a->chip, .kind = a->kind, .begin = a->begin,
+                                  .bytes = a->bytes };
+    return true;
+}
 
 void memory_describe(char *out, size_t bytes, uint64_t address)
 {
@@ -227,8 +257,10 @@ void memory_describe(char *out, size_t bytes, uint64_t address)
     const uint32_t number = (uint32_t)(a - memory.list);
     const char *what = a->freed ? "freed " : a->host ? "pinned " : "";
     const unsigned long long offset = address - a->begin;
-    if (offset < a->bytes) snprintf(out, bytes, "at byte %llu of %sallocation %u of %zu bytes", offset, what, number, a->bytes);
-    else snprintf(out, bytes, "%llu bytes behind %sallocation %u of %zu bytes", offset - a->bytes, what, number, a->bytes);
+    char whose[20] = "";
+    if (!a->host && chips_count() > 1) snprintf(whose, sizeof whose, " of chip %u", a->chip);
+    if (offset < a->bytes) snprintf(out, bytes, "at byte %llu of %sallocation %u of %zu bytes%s", offset, what, number, a->bytes, whose);
+    else snprintf(out, bytes, "%llu bytes behind %sallocation %u of %zu bytes%s", offset - a->bytes, what, number, a->bytes, whose);
 }
 
 /* ---- what is defined ---- */

@@ -17,6 +17,9 @@
  * A plain load out of order is told only when its value is used: kernels load ahead what they then throw away.  Until then the lanes count
  * as undefined ("suspects"), and whoever reports a use of undefined lanes asks order_explain.
  *
+ * Of several chips: a value and its tag that one store puts into fine-grained memory (peers.c) are no flag for other data, so that their
+ * setter need not have waited.
+ *
  * Not looked at: a store over what another group still wants to read; waves of one group on RDNA in WGP mode, whose L0 caches are two.
  *
  * Events are counted by reference; one lock guards all of it.  Loads from pages without stores in this launch do not come here
@@ -78,14 +81,17 @@ struct group_order {
     struct suspect suspect[MOST_SUSPECTS]; uint32_t n_suspects;       /* loads whose values must not be used */
 };
 
-static struct {
+/* Of a launch. */
+struct launch_order {
     const struct launch *launch;
     uint32_t number, n_waves, n_chunks;          /* waves of a group; chunks of a clock */
     uint64_t time;
     uint64_t first, end;                         /* all that was stored in this launch lies in it */
-    struct page *page;                           /* [MEMORY_RANGE >> PAGE_BITS] */
+    struct page *page;                           /* [MEMORY_RANGE >> PAGE_BITS] of its chip: one of its launches runs at a time */
     struct event **pool; uint32_t n_pools, n_events, free_event;       /* pool[k][1 << POOL_BITS]; number 0 is none */
-} all;
+};
+static struct launch_order *all;                 /* of the launch whose groups run now: those of several chips take turns */
+static struct page *pages[MAX_CHIPS];
 static pthread_mutex_t lock;
 
 void order_lock(void)   { pthread_mutex_lock(&lock); }
@@ -111,7 +117,7 @@ static void own_drop(struct own *o)     { if (o != NULL && --o->refs == 0) free(
 static void clock_drop(struct clock *c)
 {
     if (c == NULL || --c->refs > 0) return;
-    for (uint32_t k = 0; k < all.n_chunks; k++) chunk_drop(c->chunk[k]);
+    for (uint32_t k = 0; k < all->n_chunks; k++) chunk_drop(c->chunk[k]);
     free(c);
 }
 
@@ -123,9 +129,9 @@ static void clock_put(struct clock **at, struct clock *held)
 
 static struct clock *clock_new(const struct clock *from)
 {
-    struct clock *c = need(malloc(sizeof *c + all.n_chunks * sizeof *c->chunk));
+    struct clock *c = need(malloc(sizeof *c + all->n_chunks * sizeof *c->chunk));
     c->refs = 1;
-    for (uint32_t k = 0; k < all.n_chunks; k++) c->chunk[k] = from != NULL ? hold(from->chunk[k]) : NULL;
+    for (uint32_t k = 0; k < all->n_chunks; k++) c->chunk[k] = from != NULL ? hold(from->chunk[k]) : NULL;
     return c;
 }
 
@@ -197,34 +203,34 @@ static void clock_merge(struct clock **at, struct clock *b)
     struct clock *a = *at;
     if (a == b || b == NULL) return;
     uint32_t how = a == NULL ? 2 : 0;
-    for (uint32_t k = 0; a != NULL && k < all.n_chunks && how != 3; k++) how |= chunk_compare(a->chunk[k], b->chunk[k]);
+    for (uint32_t k = 0; a != NULL && k < all->n_chunks && how != 3; k++) how |= chunk_compare(a->chunk[k], b->chunk[k]);
     if (how < 2) return;
     if (how == 2) {
         clock_put(at, hold(b));
         return;
     }
     struct clock *c = clock_new(NULL);
-    for (uint32_t k = 0; k < all.n_chunks; k++) c->chunk[k] = chunk_merge(a->chunk[k], b->chunk[k]);
+    for (uint32_t k = 0; k < all->n_chunks; k++) c->chunk[k] = chunk_merge(a->chunk[k], b->chunk[k]);
     clock_put(at, c);
 }
 
 /* ---- events ---- */
 
-static struct event *event_at(uint32_t number) { return &all.pool[number >> POOL_BITS][number & ((1u << POOL_BITS) - 1)]; }
+static struct event *event_at(uint32_t number) { return &all->pool[number >> POOL_BITS][number & ((1u << POOL_BITS) - 1)]; }
 
 static uint32_t event_new(void)
 {
-    uint32_t number = all.free_event;
+    uint32_t number = all->free_event;
     if (number != 0) {
-        all.free_event = event_at(number)->refs;
+        all->free_event = event_at(number)->refs;
     } else {
-        number = ++all.n_events;
-        if (number >> POOL_BITS >= all.n_pools) {
-            all.pool = need(realloc(all.pool, (all.n_pools + 1) * sizeof *all.pool));
-            all.pool[all.n_pools++] = need(malloc(sizeof(struct event) << POOL_BITS));
+        number = ++all->n_events;
+        if (number >> POOL_BITS >= all->n_pools) {
+            all->pool = need(realloc(all->pool, (all->n_pools + 1) * sizeof *all->pool));
+            all->pool[all->n_pools++] = need(malloc(sizeof(struct event) << POOL_BITS));
         }
     }
-    *event_at(number) = (struct event){ .refs = 1, .time = ++all.time };
+    *event_at(number) = (struct event){ .refs = 1, .time = ++all->time };
     return number;
 }
 
@@ -237,19 +243,19 @@ static void event_drop(uint32_t number)
     e->own = NULL;
     e->learned = NULL;
     e->i = NULL;
-    e->refs = all.free_event;
-    all.free_event = number;
+    e->refs = all->free_event;
+    all->free_event = number;
 }
 
 /* ---- pages ---- */
 
-static struct page *page_at(uint64_t address) { return &all.page[(address - memory_base) >> PAGE_BITS]; }
+static struct page *page_at(uint64_t address) { return &all->page[(address - memory_base) >> PAGE_BITS]; }
 
-static bool stored_to(uint64_t address) { return __atomic_load_n(&page_at(address)->launch, __ATOMIC_ACQUIRE) == all.number; }
+static bool stored_to(uint64_t address) { return __atomic_load_n(&page_at(address)->launch, __ATOMIC_ACQUIRE) == all->number; }
 
 bool order_quiet(uint64_t first, uint64_t end)
 {
-    if (end <= __atomic_load_n(&all.first, __ATOMIC_RELAXED) || first >= __atomic_load_n(&all.end, __ATOMIC_RELAXED)) return true;
+    if (end <= __atomic_load_n(&all->first, __ATOMIC_RELAXED) || first >= __atomic_load_n(&all->end, __ATOMIC_RELAXED)) return true;
     const uint64_t n = ((end - 1 - memory_base) >> PAGE_BITS) - ((first - memory_base) >> PAGE_BITS) + 1;
     if (n > MOST_QUIET_PAGES) return false;
     for (uint64_t k = 0; k < n; k++) if (stored_to(first + (k << PAGE_BITS))) return false;
@@ -275,7 +281,7 @@ static void page_refine(struct page *p, uint32_t unit)
 static struct page *page_open(uint64_t address, uint32_t bytes)
 {
     struct page *p = page_at(address);
-    if (p->launch != all.number) {
+    if (p->launch != all->number) {
         if (p->event == NULL) {
             p->room = PAGE_BITS - DWORDS;
             p->event = need(malloc((PAGE_BYTES >> DWORDS) * sizeof *p->event));
@@ -283,9 +289,9 @@ static struct page *page_open(uint64_t address, uint32_t bytes)
         p->unit = DWORDS;
         memset(p->event, 0, (PAGE_BYTES >> DWORDS) * sizeof *p->event);
         const uint64_t begin = address & ~(uint64_t)(PAGE_BYTES - 1);
-        if (begin < all.first) __atomic_store_n(&all.first, begin, __ATOMIC_RELAXED);
-        if (begin + PAGE_BYTES > all.end) __atomic_store_n(&all.end, begin + PAGE_BYTES, __ATOMIC_RELAXED);
-        __atomic_store_n(&p->launch, all.number, __ATOMIC_SEQ_CST);     /* before the value: order_quiet asks after the value was read */
+        if (begin < all->first) __atomic_store_n(&all->first, begin, __ATOMIC_RELAXED);
+        if (begin + PAGE_BYTES > all->end) __atomic_store_n(&all->end, begin + PAGE_BYTES, __ATOMIC_RELAXED);
+        __atomic_store_n(&p->launch, all->number, __ATOMIC_SEQ_CST);     /* before the value: order_quiet asks after the value was read */
     }
     if (p->unit == DWORDS && (address | bytes) % 4 != 0) page_refine(p, BYTES);
     return p;
@@ -301,7 +307,6 @@ static void init(void)
     pthread_mutex_init(&lock, &nested);
     pthread_mutexattr_destroy(&nested);
     memory_init();
-    all.page = memory_side_table((MEMORY_RANGE >> PAGE_BITS) * sizeof *all.page);
 }
 
 void order_launch_begin(struct launch *l)
@@ -310,28 +315,30 @@ void order_launch_begin(struct launch *l)
     pthread_once(&once, init);
     const uint64_t threads = (uint64_t)l->threads[0] * l->threads[1] * l->threads[2],
         groups = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    all.launch = l;
-    all.number = l->number;
-    all.n_waves = (uint32_t)((threads + l->kernel->wave - 1) / l->kernel->wave);
-    all.n_chunks = (uint32_t)((groups * all.n_waves + CHUNK_WAVES - 1) / CHUNK_WAVES);
-    all.time = 0;
-    all.first = UINT64_MAX, all.end = 0;
+    if (pages[l->device] == NULL) pages[l->device] = memory_side_table((MEMORY_RANGE >> PAGE_BITS) * sizeof **pages);
+    l->order = all = need(calloc(1, sizeof *all));
+    all->page = pages[l->device];
+    all->launch = l;
+    all->number = l->number;
+    all->n_waves = (uint32_t)((threads + l->kernel->wave - 1) / l->kernel->wave);
+    all->n_chunks = (uint32_t)((groups * all->n_waves + CHUNK_WAVES - 1) / CHUNK_WAVES);
+    all->first = UINT64_MAX;
 }
+
+void order_launch_enter(const struct launch *l) { all = l->order; }
 
 void order_launch_end(struct launch *l)
 {
-    (void)l;
-    for (uint32_t number = 1; number <= all.n_events; number++) {       /* events still in pages; these are not looked at again */
+    all = l->order;
+    for (uint32_t number = 1; number <= all->n_events; number++) {       /* events still in pages; these are not looked at again */
         struct event *e = event_at(number);
         own_drop(e->own);
         clock_drop(e->learned);
     }
-    for (uint32_t k = 0; k < all.n_pools; k++) free(all.pool[k]);
-    free(all.pool);
-    all.pool = NULL;
-    all.n_pools = all.n_events = all.free_event = 0;
-    all.number = 0;
-    all.launch = NULL;
+    for (uint32_t k = 0; k < all->n_pools; k++) free(all->pool[k]);
+    free(all->pool);
+    free(all);
+    l->order = all = NULL;
 }
 
 void order_group_begin(struct group *g)
@@ -366,10 +373,10 @@ void order_group_end(struct group *g)
 }
 
 static struct knower *knower(const struct wave *w) { return &((struct group_order *)w->group->order)->wave[w->index]; }
-static uint32_t wave_number(const struct wave *w)  { return w->group->id * all.n_waves + w->index; }
-static uint32_t die_of(uint32_t wave)              { return wave / all.n_waves % all.launch->chip->dies; }
-static bool     is_cdna(void)                      { return all.launch->chip->cdna; }
-static bool     has_dies(void)                     { return all.launch->chip->cdna && all.launch->chip->dies > 1; }
+static uint32_t wave_number(const struct wave *w)  { return w->group->id * all->n_waves + w->index; }
+static uint32_t die_of(uint32_t wave)              { return wave / all->n_waves % all->launch->chip->dies; }
+static bool     is_cdna(void)                      { return all->launch->chip->cdna; }
+static bool     has_dies(void)                     { return all->launch->chip->cdna && all->launch->chip->dies > 1; }
 static uint32_t stores_begun(const struct wave *w) { return is_cdna() ? w->vm_started : w->vs_started; }
 static uint32_t stores_done(const struct wave *w)  { return is_cdna() ? w->vm_done : w->vs_done; }
 
@@ -385,7 +392,7 @@ static void finish_write_back(struct wave *w)
     for (uint32_t u = 0; u < o->n; u++) o->published[u].flushed = greater(o->published[u].flushed, k->back_done[u]);
     own_drop(o->snapshot);
     o->snapshot = NULL;
-    for (uint32_t c = 0; k->back_learned != NULL && c < all.n_chunks; c++) {
+    for (uint32_t c = 0; k->back_learned != NULL && c < all->n_chunks; c++) {
         const struct chunk *part = k->back_learned->chunk[c];
         for (uint32_t u = 0; part != NULL && u < CHUNK_WAVES; u++)
             if (part->of[u].done > part->of[u].flushed && die_of(c * CHUNK_WAVES + u) == w->group->die)
@@ -418,7 +425,7 @@ static struct own *snapshot(const struct wave *w)
     struct group_order *o = w->group->order;
     if (o->snapshot == NULL) {
         o->snapshot = need(malloc(sizeof *o->snapshot + o->n * sizeof *o->snapshot->of));
-        *o->snapshot = (struct own){ .refs = 1, .first = w->group->id * all.n_waves, .n = o->n };
+        *o->snapshot = (struct own){ .refs = 1, .first = w->group->id * all->n_waves, .n = o->n };
         memcpy(o->snapshot->of, o->published, o->n * sizeof *o->published);
     }
     return o->snapshot;
@@ -464,7 +471,7 @@ void order_invalidate(struct wave *w, enum scope scope)
 void order_scalar_invalidate(struct wave *w)
 {
     order_lock();
-    knower(w)->scalar_time = all.time;
+    knower(w)->scalar_time = all->time;
     order_unlock();
 }
 
@@ -520,7 +527,7 @@ static void tell(char *out, size_t bytes, uint64_t address, const struct event *
     char where[128];
     memory_describe(where, sizeof where, address);
     snprintf(out, bytes, "0x%llx, %s, was stored by group %u, wave %u (0x%x: %s) %s", (unsigned long long)address, where,
-             e->wave / all.n_waves, e->wave % all.n_waves, e->i->pc, e->i->text, why);
+             e->wave / all->n_waves, e->wave % all->n_waves, e->i->pc, e->i->text, why);
 }
 
 static bool accuse(struct wave *w, const struct inst *i, enum finding kind, int lane, uint64_t address, const struct event *e,
@@ -572,7 +579,7 @@ static bool check_plain(struct wave *w, const struct inst *i, int lane, uint64_t
     const struct knower *k = knower(w);
     const struct seen seen = clock_of(k->learned, e->wave);
     const uint32_t number = e->number;
-    if (e->wave / all.n_waves == w->group->id) {
+    if (e->wave / all->n_waves == w->group->id) {
         if (e->interval != ((struct group_order *)w->group->order)->interval || seen.done >= number) return true;
         return !found(w, i, FINDING_RACE, lane, address, e, "of this group, with no barrier between");
     }
@@ -591,7 +598,7 @@ static bool check_plain(struct wave *w, const struct inst *i, int lane, uint64_t
 /* A load at device scope, or an atomic, sees an event of another wave. */
 static bool check_device(struct wave *w, const struct inst *i, int lane, uint64_t address, const struct event *e)
 {
-    if (e->wave / all.n_waves == w->group->id || e->atomic) return true;
+    if (e->wave / all->n_waves == w->group->id || e->atomic) return true;
     const struct seen seen = clock_of(knower(w)->learned, e->wave);
     const uint32_t number = e->number;
     if (seen.done < number && seen.issued > 2 * number)
@@ -606,7 +613,7 @@ static bool check_overwrite(struct wave *w, const struct inst *i, int lane, uint
 {
     const struct seen seen = clock_of(knower(w)->learned, e->wave);
     if (e->atomic ? seen.issued >= e->seen.issued : seen.done >= e->number) return true;
-    if (e->wave / all.n_waves == w->group->id) {
+    if (e->wave / all->n_waves == w->group->id) {
         if (e->interval != ((struct group_order *)w->group->order)->interval) return true;
         return !accuse(w, i, FINDING_RACE, lane, address, e, "of this group with another value, and no barrier between");
     }
@@ -615,9 +622,19 @@ static bool check_overwrite(struct wave *w, const struct inst *i, int lane, uint
 
 /* ---- accesses ---- */
 
+/* Two dwords of memory that chips share, stored by one instruction. */
+static bool is_pair(uint64_t address)
+{
+    const struct page *p = page_at(address);
+    if (address % 8 != 0 || p->launch != all->number || p->unit != DWORDS || !memory_is_fine(address)) return false;
+    const uint32_t *event = &p->event[(address & (PAGE_BYTES - 1)) >> DWORDS];
+    return event[0] == event[1];
+}
+
 uint64_t order_load(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope)
 {
     const uint32_t me = wave_number(w);
+    const bool pairs = bytes == 8 && scope >= SCOPE_DEVICE && w->group->launch->several;
     uint64_t suspects = 0;
     bool locked = false;
     for (uint64_t left = mask; left != 0; left &= left - 1) {
@@ -627,16 +644,17 @@ uint64_t order_load(struct wave *w, const struct inst *i, const uint64_t *addres
         if (!stored_to(at) && !stored_to(end - 1)) continue;
         if (!locked) order_lock();
         locked = true;
+        const bool pair = pairs && is_pair(at);
         uint32_t last = 0;
         for (uint64_t step; at < end; at += step) {
             const struct page *p = page_at(at);
-            step = p->launch == all.number && p->unit == BYTES ? 1 : 4;
-            const uint32_t number = p->launch == all.number ? p->event[(at & (PAGE_BYTES - 1)) >> p->unit] : 0;
+            step = p->launch == all->number && p->unit == BYTES ? 1 : 4;
+            const uint32_t number = p->launch == all->number ? p->event[(at & (PAGE_BYTES - 1)) >> p->unit] : 0;
             if (number == 0 || number == last) continue;
             const struct event *e = event_at(last = number);
             if (e->wave == me) continue;
             if (scope >= SCOPE_DEVICE) {
-                check_device(w, i, lane, at, e);
+                if (!pair) check_device(w, i, lane, at, e);
                 acquire(w, e);
             } else if (!check_plain(w, i, lane, at, e, false)) {
                 suspects |= 1ull << lane;
@@ -654,8 +672,8 @@ void order_scalar_load(struct wave *w, const struct inst *i, uint64_t address, u
     order_lock();
     for (uint64_t at = address, step; at < address + bytes; at += step) {
         const struct page *p = page_at(at);
-        step = p->launch == all.number && p->unit == BYTES ? 1 : 4;
-        const uint32_t number = p->launch == all.number ? p->event[(at & (PAGE_BYTES - 1)) >> p->unit] : 0;
+        step = p->launch == all->number && p->unit == BYTES ? 1 : 4;
+        const uint32_t number = p->launch == all->number ? p->event[(at & (PAGE_BYTES - 1)) >> p->unit] : 0;
         if (number == 0) continue;
         const struct event *e = event_at(number);
         if (e->time > knower(w)->scalar_time) {

@@ -15,7 +15,8 @@ enum { MOST_LINES = 20, LAUNCH_FAILURE = 719 /* hipErrorLaunchFailure */, LINE_C
 const char *const finding_names[N_FINDINGS] = {
     [FINDING_UNKNOWN] = "unknown", [FINDING_BOUNDS] = "bounds", [FINDING_ALIGNMENT] = "alignment", [FINDING_UNDEFINED] = "undefined",
     [FINDING_WAIT] = "wait", [FINDING_LDS_RACE] = "lds-race", [FINDING_RACE] = "race", [FINDING_SCALAR_CACHE] = "scalar-cache",
-    [FINDING_DIES] = "dies", [FINDING_FLAG] = "flag", [FINDING_DEADLOCK] = "deadlock", [FINDING_OTHER] = "other",
+    [FINDING_DIES] = "dies", [FINDING_FLAG] = "flag", [FINDING_PEERS] = "peers",
+    [FINDING_DEADLOCK] = "deadlock", [FINDING_OTHER] = "other",
 };
 
 /* ---- FORGE_GFXSIM_IGNORE ---- */
@@ -55,24 +56,27 @@ bool ignored(enum finding kind)
 /* ---- one line for each instruction and kind ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct { const struct kernel *kernel; uint32_t pc, kind; } told[MOST_LINES];
-static uint32_t n_told, told_launch;             /* of the launch of this number */
-static bool     told_more;
+static struct told {
+    uint32_t n, launch;                          /* of the launch of this number, one a chip */
+    bool     more;
+    struct { const struct kernel *kernel; uint32_t pc, kind; } line[MOST_LINES];
+} told_of[MAX_CHIPS];
 
 /* Under the lock: is this to be printed? */
 static bool first_time(const struct launch *l, uint32_t pc, enum finding kind)
 {
-    if (l->number != told_launch) { told_launch = l->number; n_told = 0; told_more = false; }
-    for (uint32_t k = 0; k < n_told; k++)
-        if (told[k].kernel == l->kernel && told[k].pc == pc && told[k].kind == (uint32_t)kind) return false;
-    if (n_told == MOST_LINES) {
-        if (!told_more) fprintf(stderr, "gfxsim: %s: more findings in this launch are not printed\n", l->kernel->name);
-        told_more = true;
+    struct told *t = &told_of[l->device];
+    if (l->number != t->launch) { t->launch = l->number; t->n = 0; t->more = false; }
+    for (uint32_t k = 0; k < t->n; k++)
+        if (t->line[k].kernel == l->kernel && t->line[k].pc == pc && t->line[k].kind == (uint32_t)kind) return false;
+    if (t->n == MOST_LINES) {
+        if (!t->more) fprintf(stderr, "gfxsim: %s: more findings in this launch are not printed\n", l->kernel->name);
+        t->more = true;
         return false;
     }
-    told[n_told].kernel = l->kernel;
-    told[n_told].pc = pc;
-    told[n_told++].kind = (uint32_t)kind;
+    t->line[t->n].kernel = l->kernel;
+    t->line[t->n].pc = pc;
+    t->line[t->n++].kind = (uint32_t)kind;
     return true;
 }
 
@@ -103,7 +107,9 @@ bool report(struct wave *w, const struct inst *i, enum finding kind, int lane, c
     char line[LINE_CHARS];
     pthread_mutex_lock(&lock);
     if (first_time(l, i != NULL ? i->pc : UINT32_MAX, kind)) {
-        size_t at = append(line, 0, "gfxsim: %s, group %u,%u", l->kernel->name, g->x, g->y);
+        size_t at = append(line, 0, "gfxsim: ");
+        if (l->several) at = append(line, at, "chip %u: ", l->device);
+        at = append(line, at, "%s, group %u,%u", l->kernel->name, g->x, g->y);
         if (l->grid[2] > 1) at = append(line, at, ",%u", g->z);
         at = append(line, at, ", wave %u", w->index);
         if (lane >= 0) at = append(line, at, ", lane %d", lane);

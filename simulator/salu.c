@@ -286,6 +286,13 @@ static void run_s_sendmsg(struct wave *w, const struct inst *i)
 
 static void run_nothing(struct wave *w, const struct inst *i) { (void)w; (void)i; }
 
+/* Who waits for another chip lets it go on. */
+static void run_sleep(struct wave *w, const struct inst *i)
+{
+    (void)i;
+    w->sleeps = w->group->launch->several;
+}
+
 /* ---- hardware registers (RDNA3 ISA 3.4 and 16.4, CDNA3 ISA 3.3; numbers as LLVM's SIDefines.h) ---- */
 
 enum { HW_MODE = 1, HW_ID = 4 /* GFX9 */, HW_XCC_ID = 20 /* gfx940 */, HW_ID1 = 23, HW_SHADER_CYCLES = 29 /* GFX11 */ };
@@ -394,7 +401,7 @@ const struct op_info salu_ops[] = {
 
     /* scheduling and tracing: no effect on what is computed */
     OTHER(s_nop, run_nothing)
-    OTHER(s_sleep, run_nothing)
+    OTHER(s_sleep, run_sleep)
     OTHER(s_setprio, run_nothing)
     OTHER(s_clause, run_nothing)
     OTHER(s_delay_alu, run_nothing)

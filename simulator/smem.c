@@ -38,9 +38,11 @@ static bool allowed(struct wave *w, const struct inst *i, uint64_t address, uint
         report(w, i, FINDING_ALIGNMENT, -1, "a scalar load from 0x%llx, which is no multiple of 4", (unsigned long long)address);
         return false;
     }
-    if (memory_inside(address, bytes, false) || memory_inside(address, bytes, true)) return true;
+    const struct launch *l = w->group->launch;
+    if (memory_reachable(address, bytes, l->reach)) return true;
     memory_describe(where, sizeof where, address);
-    report(w, i, FINDING_BOUNDS, -1, "a scalar load of %u bytes at 0x%llx: %s", bytes, (unsigned long long)address, where);
+    report(w, i, FINDING_BOUNDS, -1, "a scalar load of %u bytes at 0x%llx: %s%s", bytes, (unsigned long long)address, where,
+           memory_reachable(address, bytes, ~0u) ? PEER_CLOSED : "");
     return false;
 }
 
@@ -51,6 +53,7 @@ static void load(struct wave *w, const struct inst *i, uint64_t address, uint32_
     const bool ok = n > 0 && allowed(w, i, address, 4 * n);
     const bool defined = ok && memory_defined(address, 4 * n);
     if (ok) {
+        if (w->group->launch->several) peers_access(w, i, &address, 1, 4 * n, address, address + 4 * n, PEER_LOAD, false);
         order_scalar_load(w, i, address, 4 * n);
         memcpy(data, (const void *)(uintptr_t)address, 4 * n);
         w->group->counters->scalar_bytes += 4 * n;

@@ -22,6 +22,22 @@ uint64_t setting(const char *name, uint64_t otherwise)
     return text != NULL && *text != 0 ? strtoull(text, NULL, 0) : otherwise;
 }
 
+const char *setting_text(const char *name, uint32_t k, size_t *n)
+{
+    const char *at = getenv(name);
+    if (at == NULL || *at == 0) return NULL;
+    for (; k > 0 && strchr(at, ',') != NULL; k--) at = strchr(at, ',') + 1;
+    *n = strcspn(at, ",");
+    return at;
+}
+
+uint64_t setting_of(const char *name, uint32_t k, uint64_t otherwise)
+{
+    size_t n;
+    const char *text = setting_text(name, k, &n);
+    return text != NULL && n > 0 ? strtoull(text, NULL, 0) : otherwise;
+}
+
 /* Lines that the accesses of the lanes of mask touch, each counted once. */
 uint32_t lines_touched(const uint64_t *address, uint64_t mask, uint32_t bytes, uint32_t line_bytes)
 {
@@ -137,7 +153,8 @@ static void print_row(FILE *f, const struct row *r)
     print_numbers(f, "load_accesses", width_names, c->load_accesses, 5);
     print_numbers(f, "store_accesses", width_names, c->store_accesses, 5);
     const struct { const char *name; uint64_t value; } single[] = {
-        { "loaded_bytes", c->loaded_bytes }, { "stored_bytes", c->stored_bytes }, { "scalar_bytes", c->scalar_bytes },
+        { "loaded_bytes", c->loaded_bytes }, { "stored_bytes", c->stored_bytes }, { "peer_bytes", c->peer_bytes },
+        { "scalar_bytes", c->scalar_bytes },
         { "load_lines", c->load_lines },
         { "store_lines", c->store_lines }, { "unique_bytes", c->unique_bytes }, { "lds_loads", c->lds_loads },
         { "lds_stores", c->lds_stores },
@@ -155,11 +172,10 @@ static void print_row(FILE *f, const struct row *r)
             "%" PRIu64 ", \"scratch\": %" PRIu64 "}}", l->instructions, l->matrix, l->nops, l->acc_moves, l->scratch);
 }
 
-static void write_file(void)
+static void write_rows(const char *path)
 {
-    const char *path = getenv("FORGE_GFXSIM_STATS");
     char part[4096];
-    if (path == NULL || *path == 0 || snprintf(part, sizeof part, "%s.%d.part", path, (int)getpid()) >= (int)sizeof part) return;
+    if (snprintf(part, sizeof part, "%s.%d.part", path, (int)getpid()) >= (int)sizeof part) return;
     FILE *f = fopen(part, "w");
     if (f == NULL) { perror(part); return; }
     fputs("{\"kernels\": [\n", f);
@@ -172,6 +188,15 @@ static void write_file(void)
     if (fclose(f) == 0 && !bad && rename(part, path) == 0) return;
     perror(path);
     unlink(part);
+}
+
+static void write_file(void)
+{
+    const char *path = getenv("FORGE_GFXSIM_STATS");
+    if (path == NULL || *path == 0) return;
+    pthread_mutex_lock(&lock);                   /* another chip may still be at work */
+    write_rows(path);
+    pthread_mutex_unlock(&lock);
 }
 
 static struct row *row_of(const struct launch *l)

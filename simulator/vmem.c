@@ -120,9 +120,10 @@ static void check_bounds(struct wave *w, const struct inst *i, struct access *a)
     char where[128];
     for (uint64_t left = a->mask; left != 0; left &= left - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctzll(left);
-        if (memory_reachable(a->address[lane], a->bytes)) continue;
+        if (memory_reachable(a->address[lane], a->bytes, w->group->launch->reach)) continue;
         memory_describe(where, sizeof where, a->address[lane]);
-        report(w, i, FINDING_BOUNDS, (int)lane, "%u bytes at 0x%llx, %s", a->bytes, (unsigned long long)a->address[lane], where);
+        report(w, i, FINDING_BOUNDS, (int)lane, "%u bytes at 0x%llx, %s%s", a->bytes, (unsigned long long)a->address[lane], where,
+               memory_reachable(a->address[lane], a->bytes, ~0u) ? PEER_CLOSED : "");
         drop(a, lane);
     }
 }
@@ -160,8 +161,8 @@ static bool check_access(struct wave *w, const struct inst *i, struct access *a,
     else span_n(a->address, 32, &low, &high, &bits);
     a->first = (uint64_t)low;
     a->end = (uint64_t)high + a->bytes;
-    if (__builtin_expect(bits % alignment == 0 && high - low <= (int64_t)MEMORY_RANGE && memory_reachable(a->first, a->end - a->first),
-                         true))
+    if (__builtin_expect(bits % alignment == 0 && high - low <= (int64_t)MEMORY_RANGE &&
+                         memory_reachable(a->first, a->end - a->first, w->group->launch->reach), true))
         return true;
     check_bounds(w, i, a);
     if (bits % alignment != 0) check_alignment(w, i, a, alignment);
@@ -181,10 +182,10 @@ enum { UNIQUE_BYTES = 64 };
 /* Lines of the launch's own that no access touched before. */
 static uint64_t first_touches(struct wave *w, const struct access *a)
 {
-    static uint32_t *touched;                    /* [MEMORY_RANGE / UNIQUE_BYTES] number of the launch that read it last; only its used
+    static uint32_t *touched[MAX_CHIPS];         /* [MEMORY_RANGE / UNIQUE_BYTES] number of the launch that read it last; only its used
                                                   * pages cost memory */
-    uint32_t *table = __atomic_load_n(&touched, __ATOMIC_ACQUIRE);
     const struct launch *l = w->group->launch;
+    uint32_t *table = __atomic_load_n(&touched[l->device], __ATOMIC_ACQUIRE);
     struct channel_steps *steps = w->group->steps;
     const uint32_t together = steps != NULL ? l->channels.interleave / a->bytes : MAX_LANES;        /* lanes of a piece */
     uint64_t n = 0;
@@ -192,7 +193,7 @@ static uint64_t first_touches(struct wave *w, const struct access *a)
     if (table == NULL) {
         table = memory_side_table(MEMORY_RANGE / UNIQUE_BYTES * sizeof *table);
         uint32_t *expect = NULL;
-        if (!__atomic_compare_exchange_n(&touched, &expect, table, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) table = expect;
+        if (!__atomic_compare_exchange_n(&touched[l->device], &expect, table, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) table = expect;
     }
     for (uint64_t left = a->mask; left != 0; left &= left - 1, lane++) {
         const uint64_t at = a->address[__builtin_ctzll(left)] - memory_base;
@@ -218,11 +219,22 @@ static void count_load(struct wave *w, const struct access *a)
     c->unique_bytes += first_touches(w, a);
 }
 
+/* Bytes that go to other chips.  A wave's lanes are nearly always in one allocation. */
+static uint64_t to_peers(const struct wave *w, const struct access *a)
+{
+    struct memory_place p;
+    uint32_t lanes = 0;
+    for (uint64_t left = a->mask; left != 0; left &= left - 1)
+        lanes += memory_find(a->address[__builtin_ctzll(left)], &p) && p.chip != w->group->launch->device;
+    return (uint64_t)a->bytes * lanes;
+}
+
 static void count_store(const struct wave *w, const struct access *a)
 {
     struct counters *c = w->group->counters;
     c->stored_bytes += (uint64_t)a->bytes * (uint32_t)__builtin_popcountll(a->mask);
     c->store_accesses[width_index(a->bytes)]++;
+    if (w->group->launch->several) c->peer_bytes += to_peers(w, a);
     if (w->group->launch->stats && a->mask != 0) c->store_lines += lines_touched(a->address, a->mask, a->bytes, LINE_BYTES);
 }
 
@@ -262,6 +274,14 @@ static enum scope atomic_scope(const struct wave *w, const struct inst *i)
     return w->group->launch->chip->cdna && (i->flags & FLAG_SC1) != 0 ? SCOPE_SYSTEM : SCOPE_DEVICE;
 }
 
+/* What other chips may be at, too.  RDNA's instructions are the same for the scopes of the device and of the system. */
+static void tell_peers(struct wave *w, const struct inst *i, const struct access *a, uint32_t access, enum scope scope)
+{
+    const struct launch *l = w->group->launch;
+    if (l->several)
+        peers_access(w, i, a->address, a->mask, a->bytes, a->first, a->end, access, scope >= (l->chip->cdna ? SCOPE_SYSTEM : SCOPE_DEVICE));
+}
+
 /* ---- loads ---- */
 
 /* How the loaded bytes become registers.  D16: half of a register, the other stays (RDNA3 ISA 11.x, GLOBAL_LOAD_D16_*). */
@@ -275,11 +295,17 @@ static uint32_t form_bytes(enum form f, uint32_t words)
     }
 }
 
+/* A value and its tag (templates/gpu/exchange.h) are one access for the threads that run other groups, too. */
+typedef volatile uint64_t __attribute__((aligned(4), may_alias)) whole64;
+
 static ALWAYS_INLINE void gather_words(uint32_t *restrict rows, const uint64_t *restrict address, const uint32_t words, const uint32_t n)
 {
     for (uint32_t l = 0; l < n; l++) {
         uint32_t at[4];
-        memcpy(at, (const void *)(uintptr_t)address[l], words * 4);
+        if (words == 2) {
+            const uint64_t x = *(const whole64 *)(uintptr_t)address[l];
+            at[0] = (uint32_t)x, at[1] = (uint32_t)(x >> 32);
+        } else memcpy(at, (const void *)(uintptr_t)address[l], words * 4);
         for (uint32_t k = 0; k < words; k++) rows[k * n + l] = at[k];
     }
 }
@@ -340,6 +366,7 @@ static void load_piece(struct wave *w, const struct inst *i, struct access *a, e
         memset(rows, 0xff, words * w->lanes * sizeof *rows);
         return;
     }
+    tell_peers(w, i, a, PEER_LOAD, load_scope(w, i));
     if (f == WORDS) gather_any(rows, a->address, words, w->lanes);
     else gather_small(rows, a->address, f, w->lanes);
     const uint64_t some = memory_undefined_lanes(a->address, a->mask, a->bytes, a->first, a->end);
@@ -433,7 +460,8 @@ static ALWAYS_INLINE void scatter_words(const uint32_t *rows, const uint64_t *ad
         const uint32_t l = (uint32_t)__builtin_ctzll(left);
         uint32_t at[4];
         for (uint32_t k = 0; k < words; k++) at[k] = rows[k * n + l];
-        memcpy((void *)(uintptr_t)address[l], at, words * 4);
+        if (words == 2) *(whole64 *)(uintptr_t)address[l] = (uint64_t)at[1] << 32 | at[0];
+        else memcpy((void *)(uintptr_t)address[l], at, words * 4);
     }
 }
 
@@ -455,6 +483,7 @@ static void scatter(const uint32_t *rows, const uint64_t *address, uint64_t mask
 static void store_piece(struct wave *w, const struct inst *i, struct access *a, const uint32_t *rows)
 {
     if (!check_access(w, i, a, a->bytes < 4 ? a->bytes : 4)) return;
+    tell_peers(w, i, a, PEER_STORE, store_scope(w, i));
     order_store_rows(w, i, a->address, a->mask, a->bytes, store_scope(w, i), rows);
     scatter(rows, a->address, a->mask, a->bytes, w->lanes);
     memory_define_lanes(a->address, a->mask & ~w->source_undefined, a->bytes, a->first, a->end);
@@ -486,6 +515,7 @@ static void store_buffer(struct wave *w, const struct inst *i, uint32_t bytes, b
         if (!buffer_addresses(w, i, &i->src[1], &i->src[2], &i->src[3], 4 * k, false, &a)) return;
         store_piece(w, i, &a, rows + k * w->lanes);
         w->group->counters->stored_bytes += (uint64_t)a.bytes * (uint32_t)__builtin_popcountll(a.mask);
+        if (w->group->launch->several) w->group->counters->peer_bytes += to_peers(w, &a);
     }
 }
 
@@ -555,6 +585,7 @@ static void atomic(struct wave *w, const struct inst *i, uint32_t bytes, apply_f
         undefined = memory_undefined_lanes(a.address, a.mask, bytes, a.first, a.end);
         if (undefined != 0 && !swaps)
             report(w, i, FINDING_UNDEFINED, __builtin_ctzll(undefined), "an atomic on memory that was never written");
+        tell_peers(w, i, &a, PEER_LOAD | PEER_STORE, atomic_scope(w, i));
         order_lock();
         order_atomic(w, i, a.address, a.mask, bytes, atomic_scope(w, i), returns);
         atomic_lanes(w, &a, vgpr(w, data->reg), apply, compares, rows);

@@ -332,7 +332,8 @@ uint32_t wave_run(struct wave *w, uint32_t n)
     uint64_t *count = w->group->counters->instructions;
     const uint32_t host = _mm_getcsr(), end = m->n_inst;
     uint32_t mode = ~w->mode, done = 0;
-    while (done < n && !w->ended && !w->at_barrier && __atomic_load_n(&l->failed, __ATOMIC_RELAXED) == 0) {
+    w->sleeps = false;
+    while (done < n && !w->ended && !w->at_barrier && !w->sleeps && __atomic_load_n(&l->failed, __ATOMIC_RELAXED) == 0) {
         if (w->next >= end) { report_end_of_code(w, m); break; }
         const struct inst *i = &code[w->next++];
         if (w->mode != mode && !enter_mode(w, i)) break;
@@ -368,16 +369,17 @@ struct packet {
 };
 _Static_assert(sizeof(struct packet) == 64, "an AQL packet has 64 bytes");
 
-/* The packet of the launch that runs; as packets are, it is in memory of the host.  Launches run one after another, so that one packet
- * serves all. */
+/* The packet of the launch that runs; as packets are, it is in memory of the host.  Launches of a chip run one after another, so that one
+ * packet serves all. */
 static struct packet *dispatch_packet(const struct launch *l)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct packet *packet;
-    static uint32_t of_launch;
+    static struct packet *packets[MAX_CHIPS];
+    static uint32_t of_launch[MAX_CHIPS];
     pthread_mutex_lock(&lock);
-    const bool made = packet == NULL && (packet = memory_alloc(sizeof *packet, true)) != NULL;
-    if (packet != NULL && (made || of_launch != l->number)) {
+    if (packets[l->device] == NULL) packets[l->device] = memory_alloc(sizeof **packets, MEMORY_HOST);
+    struct packet *packet = packets[l->device];
+    if (packet != NULL && of_launch[l->device] != l->number) {
         const struct kernel *k = l->kernel;
         *packet = (struct packet){ .header = 2 /* kernel dispatch */,
                                    .setup = l->grid[2] * l->threads[2] > 1 ? 3 : l->grid[1] * l->threads[1] > 1 ? 2 : 1,
@@ -387,7 +389,7 @@ static struct packet *dispatch_packet(const struct launch *l)
             packet->threads[d] = (uint16_t)l->threads[d];
             packet->grid[d] = l->grid[d] * l->threads[d];
         }
-        of_launch = l->number;
+        of_launch[l->device] = l->number;
     }
     pthread_mutex_unlock(&lock);
     return packet;

@@ -29,7 +29,7 @@ else()
 endif()
 gfxsim_test(gfxsim_decode test_decode)
 
-foreach(name IN ITEMS test_bugs test_instructions)
+foreach(name IN ITEMS test_bugs test_instructions test_peers)
   add_executable(${name} "${GFXSIM}/${name}.c")
   gfxsim_flags(${name})
   target_link_libraries(${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
@@ -44,6 +44,15 @@ foreach(chip IN LISTS GFXSIM_CHIPS)
   gfxsim_test(gfxsim_instructions_${chip} test_instructions $<TARGET_FILE:gfxsim> ${chip} -o "${GFXSIM}/opcodes.txt")
 endforeach()
 add_custom_target(gfxsim_bugs ALL DEPENDS ${GFXSIM_BUGS})
+# two chips at once
+foreach(chip IN ITEMS gfx942 gfx1100)
+  set(code "${CMAKE_CURRENT_BINARY_DIR}/peers.${chip}.co")
+  add_custom_command(OUTPUT "${code}" COMMAND "${CMAKE_COMMAND}" -E env "FORGEC_CLANG=${FORGEC_SIMT_CLANG}" sh compile.sh ${chip} peers.c "${code}"
+    DEPENDS "${GFXSIM}/peers.c" "${GFXSIM}/compile.sh" ${GFXSIM_TEMPLATES} WORKING_DIRECTORY "${GFXSIM}" VERBATIM COMMENT "Compiling kernels of two chips for ${chip}")
+  list(APPEND GFXSIM_PEERS "${code}")
+  gfxsim_test(gfxsim_peers_${chip} test_peers $<TARGET_FILE:gfxsim> ${chip} "${code}")
+endforeach()
+add_custom_target(gfxsim_peers ALL DEPENDS ${GFXSIM_PEERS})
 
 # ---- whole programs: stored logits and tokens, one model a format, prefill and decode ----
 if(NOT TARGET forgec)

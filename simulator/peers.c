@@ -1,0 +1,295 @@
+/* peers.c -- what one chip may see of another, of several chips in one machine.
+ *
+ * Launches of two chips are ordered when the host saw the one done before it put the other on a stream; work of one device is in order.
+ * What else runs, runs side by side, and then (LLVM AMDGPUUsage, memory models GFX942 and GFX11; HIP, "Coherence control"):
+ *   a value goes from chip to chip only when it is stored and loaded at system scope.  CDNA3: sc0 sc1, atomics sc1, as other stores stay in
+ *   the L2 of their chip and other loads are served by it.  RDNA: loads with glc; clang makes the same instructions for the scopes of the
+ *   device and of the system, and plain stores are no others, so that only loads can be told apart;
+ *   the memory has to be fine-grained or uncached (hipExtMallocWithFlags): what is coarse-grained may stay in the caches of whoever has
+ *   touched it until a launch begins or ends.
+ * So two accesses by launches of two chips that are not ordered, one of them a store, are a finding unless both are at system scope.  That
+ * is asked for each dword of fine-grained memory, whose last accesses by each chip are kept.  Of coarse-grained memory only the last
+ * launches that loaded from an allocation and stored to it are known; there, any two such accesses are a finding.  Copies and fills of a
+ * device are accesses of all that an allocation holds.
+ *
+ * A value and its tag that are stored and loaded by one access of 8 bytes need no more than that.  Stored one after the other there has to
+ * be a wait between.  Not looked at: whether other data that a tag stands for was waited for and written back, as order.c does within a
+ * chip; a plain access that chips have ordered by values they gave each other is a finding here, too. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gfxsim.h"
+
+enum { PLAIN_LOAD, SYSTEM_LOAD, PLAIN_STORE, SYSTEM_STORE, N_WAYS };
+enum { MOST_SHARED = 1 << 22 /* as many as allocations */, TEXT_BYTES = 512 };
+
+/* The last accesses of a dword by a chip: number of the launch on its device, 0: none; and where in the code. */
+struct touch {
+    uint32_t seq[N_WAYS], pc[N_WAYS];
+    uint32_t wave, number, done;                 /* of SYSTEM_STORE: which of the wave's stores it was, those up to `done` were complete */
+};
+/* Of an allocation. */
+struct shared {
+    uint32_t chip, n_chips;                      /* whose; entries of a dword */
+    bool     foreign;                            /* another chip has been at it */
+    uint32_t loaded[MAX_CHIPS], stored[MAX_CHIPS];         /* by the last launch or copy of each */
+    struct { uint32_t seq; uint64_t begin, end; } copied[MAX_CHIPS];       /* the last copy of each that stored to it */
+    struct touch *touch;                         /* [dwords][n_chips]; coarse-grained: NULL */
+    size_t   touch_bytes;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shared **table;                    /* [MOST_SHARED] by number of the allocation */
+static struct { const char **kernel; uint32_t n; } names[MAX_CHIPS];      /* [n] by number of the launch on its device; NULL: a copy */
+
+static void *need(void *p)
+{
+    if (p == NULL) abort();
+    return p;
+}
+
+/* ---- names: a module may be gone when its launch is spoken of ---- */
+
+static const char *intern(const char *name)
+{
+    static char **known;
+    static uint32_t n;
+    for (uint32_t k = 0; k < n; k++) if (strcmp(known[k], name) == 0) return known[k];
+    known = need(realloc(known, (n + 1) * sizeof *known));
+    return known[n++] = need(strdup(name));
+}
+
+void peers_launch_begin(const struct launch *l)
+{
+    pthread_mutex_lock(&lock);
+    if (l->seq >= names[l->device].n) {
+        const uint32_t was = names[l->device].n, n = 2 * l->seq + 64;
+        names[l->device].kernel = need(realloc(names[l->device].kernel, n * sizeof *names->kernel));
+        memset(names[l->device].kernel + was, 0, (n - was) * sizeof *names->kernel);
+        names[l->device].n = n;
+    }
+    names[l->device].kernel[l->seq] = intern(l->kernel->name);
+    pthread_mutex_unlock(&lock);
+}
+
+static const char *name_of(uint32_t chip, uint32_t seq)
+{
+    const char *name = seq < names[chip].n ? names[chip].kernel[seq] : NULL;
+    return name != NULL ? name : "a copy";
+}
+
+/* ---- allocations ---- */
+
+static struct shared *shared_of(const struct memory_place *p)
+{
+    if (__atomic_load_n(&table, __ATOMIC_ACQUIRE) != NULL) {
+        struct shared *s = __atomic_load_n(&table[p->number], __ATOMIC_ACQUIRE);
+        if (s != NULL) return s;
+    }
+    pthread_mutex_lock(&lock);
+    if (table == NULL) __atomic_store_n(&table, memory_side_table(MOST_SHARED * sizeof *table), __ATOMIC_RELEASE);
+    struct shared *s = table[p->number];
+    if (s == NULL) {
+        s = need(calloc(1, sizeof *s));
+        s->chip = p->chip;
+        s->n_chips = chips_count();
+        if (p->kind != MEMORY_COARSE) {
+            s->touch_bytes = (p->bytes + 3) / 4 * s->n_chips * sizeof *s->touch;
+            s->touch = memory_side_table(s->touch_bytes);
+        }
+        __atomic_store_n(&table[p->number], s, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+void peers_forget(uint32_t number)
+{
+    pthread_mutex_lock(&lock);
+    struct shared *s = table != NULL ? table[number] : NULL;
+    if (s != NULL) {
+        if (s->touch != NULL) memory_side_table_free(s->touch, s->touch_bytes);
+        free(s);
+        table[number] = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Those of one device come in order. */
+static void reach(uint32_t *at, uint32_t seq) { __atomic_store_n(at, seq, __ATOMIC_RELAXED); }
+
+/* The last launch or copy of another chip that this access must not meet; *chip: whose.  0: none. */
+static uint32_t other_of(const struct shared *s, uint32_t device, const uint32_t *known, bool store, uint32_t *chip)
+{
+    for (uint32_t e = 0; e < MAX_CHIPS; e++) {
+        const uint32_t stored = s->stored[e], loaded = store ? s->loaded[e] : 0, last = stored > loaded ? stored : loaded;
+        if (e == device || last <= known[e]) continue;
+        *chip = e;
+        return last;
+    }
+    return 0;
+}
+
+/* ---- coarse-grained memory ---- */
+
+static void touch_coarse(struct wave *w, const struct inst *i, int lane, uint64_t address, struct shared *s, uint32_t access)
+{
+    const struct launch *l = w->group->launch;
+    char where[128];
+    uint32_t chip = 0;
+    if (access & PEER_LOAD)  reach(&s->loaded[l->device], l->seq);
+    if (access & PEER_STORE) reach(&s->stored[l->device], l->seq);
+    if (l->device != s->chip) __atomic_store_n(&s->foreign, true, __ATOMIC_RELAXED);
+    else if (!__atomic_load_n(&s->foreign, __ATOMIC_RELAXED)) return;
+    const uint32_t last = other_of(s, l->device, l->known, (access & PEER_STORE) != 0, &chip);
+    if (last == 0) return;
+    memory_describe(where, sizeof where, address);
+    pthread_mutex_lock(&lock);
+    const char *name = name_of(chip, last);
+    pthread_mutex_unlock(&lock);
+    report(w, i, FINDING_PEERS, lane, "0x%llx, %s, is coarse-grained memory that chip %u is at, too (%s): only launches that the host has "
+           "ordered can share it, others need hipExtMallocWithFlags", (unsigned long long)address, where, chip, name);
+}
+
+/* ---- fine-grained memory: dword by dword ---- */
+
+static const char *const way_text[N_WAYS] = { "loaded without system scope", "loaded", "stored to without system scope", "stored to" };
+
+/* Under the lock.  The way that chip e touched the dword last which this access must not meet; N_WAYS: none. */
+static uint32_t way_met(const struct touch *t, uint32_t known, uint32_t access, bool system)
+{
+    const bool store = (access & PEER_STORE) != 0;
+    if (t->seq[PLAIN_STORE] > known) return PLAIN_STORE;
+    if (store && t->seq[PLAIN_LOAD] > known) return PLAIN_LOAD;
+    if (!system && t->seq[SYSTEM_STORE] > known) return SYSTEM_STORE;
+    if (!system && store && t->seq[SYSTEM_LOAD] > known) return SYSTEM_LOAD;
+    return N_WAYS;
+}
+
+static void note(struct touch *t, uint32_t way, uint32_t seq, uint32_t pc)
+{
+    t->seq[way] = seq;
+    t->pc[way] = pc;
+}
+
+/* Under the lock.  False, and text says why: chip e is at the dword in a way that this access must not meet. */
+static bool check_dword(char *text, const struct launch *l, const struct shared *s, uint64_t offset, uint64_t address, uint32_t access,
+                        bool system)
+{
+    const struct touch *t = &s->touch[offset / 4 * s->n_chips];
+    char where[128];
+    for (uint32_t e = 0; e < s->n_chips; e++) {
+        if (e == l->device) continue;
+        const bool copied = s->copied[e].seq > l->known[e] && address < s->copied[e].end && address + 4 > s->copied[e].begin;
+        const uint32_t way = copied ? N_WAYS : way_met(&t[e], l->known[e], access, system);
+        if (!copied && way == N_WAYS) continue;
+        memory_describe(where, sizeof where, address);
+        if (copied)
+            snprintf(text, TEXT_BYTES, "0x%llx, %s, may still be copied to by chip %u: the host has not seen that done before this launch",
+                     (unsigned long long)address, where, e);
+        else
+            snprintf(text, TEXT_BYTES,
+                     "0x%llx, %s, is %s%s here and was %s by chip %u (%s, 0x%x), in launches that nothing of the host orders",
+                     (unsigned long long)address, where, access == PEER_LOAD ? "loaded" : "stored to",
+                     system ? "" : " without system scope", way_text[way], e, name_of(e, t[e].seq[way]), t[e].pc[way]);
+        return false;
+    }
+    return true;
+}
+
+/* Under the lock.  False, and text says why: a value and its tag are loaded as one, but were stored one after the other with no wait
+ * between, so that the tag may have come first. */
+static bool check_pair(char *text, const struct launch *l, const struct shared *s, uint64_t offset, uint64_t address)
+{
+    char where[128];
+    for (uint32_t e = 0; e < s->n_chips; e++) {
+        const struct touch *a = &s->touch[offset / 4 * s->n_chips + e], *b = a + s->n_chips;
+        const uint32_t seq = a->seq[SYSTEM_STORE];
+        if (e == l->device || seq <= l->known[e] || seq != b->seq[SYSTEM_STORE] || a->wave != b->wave || a->number == b->number) continue;
+        const struct touch *first = a->number < b->number ? a : b, *then = first == a ? b : a;
+        if (then->done >= first->number) continue;
+        memory_describe(where, sizeof where, address);
+        snprintf(text, TEXT_BYTES, "0x%llx, %s, was stored by chip %u in two parts (%s, 0x%x and 0x%x) with no wait between",
+                 (unsigned long long)address, where, e, name_of(e, seq), first->pc[SYSTEM_STORE], then->pc[SYSTEM_STORE]);
+        return false;
+    }
+    return true;
+}
+
+static void note_store(struct touch *t, const struct wave *w)
+{
+    const bool cdna = w->group->launch->chip->cdna;
+    t->wave = w->id;
+    t->number = cdna ? w->vm_started : w->vs_started;
+    t->done = cdna ? w->vm_done : w->vs_done;
+}
+
+static void touch_fine(struct wave *w, const struct inst *i, int lane, const struct memory_place *p, struct shared *s, uint64_t address,
+                       uint32_t bytes, uint32_t access, bool system)
+{
+    struct launch *l = w->group->launch;
+    const bool pair = access == PEER_LOAD && system && bytes == 8 && address % 8 == 0;
+    char text[TEXT_BYTES];
+    bool good = true, whole = true;
+    pthread_mutex_lock(&lock);
+    if (access & PEER_LOAD)  reach(&s->loaded[l->device], l->seq);
+    if (access & PEER_STORE) reach(&s->stored[l->device], l->seq);
+    for (uint64_t at = address & ~(uint64_t)3; at < address + bytes; at += 4) {
+        struct touch *t = &s->touch[(at - p->begin) / 4 * s->n_chips + l->device];
+        if (good) good = check_dword(text, l, s, at - p->begin, at, access, system);
+        if (access & PEER_LOAD)  note(t, system ? SYSTEM_LOAD : PLAIN_LOAD, l->seq, i->pc);
+        if (access & PEER_STORE) note(t, system ? SYSTEM_STORE : PLAIN_STORE, l->seq, i->pc);
+        if ((access & PEER_STORE) && system) note_store(t, w);
+    }
+    if (good && pair) whole = check_pair(text, l, s, address - p->begin, address);
+    pthread_mutex_unlock(&lock);
+    if (!good || !whole) report(w, i, good ? FINDING_FLAG : FINDING_PEERS, lane, "%s", text);
+}
+
+/* ---- what is asked ---- */
+
+void peers_access(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, uint64_t first,
+                  uint64_t end, uint32_t access, bool system)
+{
+    struct memory_place p;
+    const bool one = memory_find(first, &p) && end <= p.begin + p.bytes;
+    struct shared *s = one ? shared_of(&p) : NULL;
+    if (one && p.kind == MEMORY_COARSE) {
+        touch_coarse(w, i, __builtin_ctzll(mask), address[__builtin_ctzll(mask)], s, access);
+        return;
+    }
+    for (uint64_t left = mask; left != 0; left &= left - 1) {
+        const int lane = __builtin_ctzll(left);
+        if (!one && !memory_find(address[lane], &p)) continue;
+        if (!one) s = shared_of(&p);
+        if (p.kind == MEMORY_COARSE) touch_coarse(w, i, lane, address[lane], s, access);
+        else touch_fine(w, i, lane, &p, s, address[lane], bytes, access, system);
+    }
+}
+
+bool peers_copy(uint32_t device, uint32_t seq, const uint32_t *known, uint64_t address, size_t bytes, enum peer_access access)
+{
+    struct memory_place p;
+    char where[128];
+    uint32_t chip = 0;
+    if (bytes == 0 || !memory_find(address, &p)) return true;   /* the host's */
+    struct shared *s = shared_of(&p);
+    pthread_mutex_lock(&lock);
+    const uint32_t last = ignored(FINDING_PEERS) ? 0 : other_of(s, device, known, access == PEER_STORE, &chip);
+    reach(access == PEER_STORE ? &s->stored[device] : &s->loaded[device], seq);
+    if (access == PEER_STORE) {
+        s->copied[device].seq = seq;
+        s->copied[device].begin = address;
+        s->copied[device].end = address + bytes;
+    }
+    if (device != s->chip) __atomic_store_n(&s->foreign, true, __ATOMIC_RELAXED);
+    if (last != 0) {
+        memory_describe(where, sizeof where, address);
+        fprintf(stderr, "gfxsim: peers: chip %u copies %s %zu bytes, %s, which chip %u may be at, too (%s): nothing of the host orders the "
+                "two\n", device, access == PEER_STORE ? "to" : "from", bytes, where, chip, name_of(chip, last));
+    }
+    pthread_mutex_unlock(&lock);
+    return last == 0;
+}
