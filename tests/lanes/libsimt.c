@@ -9,7 +9,8 @@
  * One device runs what is put on a stream at once, in the thread that puts it there.  Several have a thread each, which runs what is put on
  * the device's streams in that order, beside the host and the other devices; so kernels of two devices can wait for each other.  Those of
  * two streams of one device cannot, nor one group for what a later one of its launch does.  A device that waits for what never comes stays
- * so, and functions that free its memory or code wait with it.
+ * so, and functions that free its memory or code wait with it.  Kernels are launched by a thread whose current device is the stream's, and
+ * graphs on the device they were captured on; copies and queries come from any thread.
  *   FORGE_SIMT_DEVICES=N      how many there are (default 1, at most 8)
  *   FORGE_SIMT_MEMORY=BYTES   size of the device (default 256 MiB: a measurement copies a quarter of it).  Of several devices a list,
  *                             50000000,60000000: those that it has no number for are as the last

@@ -268,6 +268,30 @@ static void within_a_kernel(uint32_t api)
     close_both();
 }
 
+/* FORGE_SIMT_DEVICES=9: as many as there can be, each at work while the others are. */
+static void eight(uint32_t api)
+{
+    enum { MOST = 8, BYTES = 100000 };
+    static struct forge_device d[MOST];
+    uint8_t *bytes[MOST], *host[MOST], *seen;
+    for (int i = 0; i < MOST; i++) {
+        WORKS(device_library(&d[i], api, &error));
+        CHECK(d[i].n_devices == MOST);
+        WORKS(device_select(&d[i], api == FORGE_GPU_HIP ? "simt" : "sm_90", i, &error));
+        WORKS(device_alloc(&d[i], &bytes[i], BYTES, "bytes", &error));
+        WORKS(device_host_alloc(&d[i], &host[i], &seen, BYTES, "bytes", &error));
+    }
+    for (int k = 0; k < 20; k++)
+        for (int i = 0; i < MOST; i++) {
+            IS(0, d[i].call.clear(bytes[i], (unsigned char)(10 * i + k), BYTES, d[i].stream));
+            WORKS(device_download(&d[i], host[i], bytes[i], BYTES, &error));
+        }
+    for (int i = 0; i < MOST; i++) {
+        for (bool is = false; !is;) WORKS(device_idle(&d[i], &is, &error));
+        CHECK(host[i][0] == 10 * i + 19 && memcmp(host[i], host[i] + 1, BYTES - 1) == 0);
+    }
+}
+
 /* Each device has the module's variables for itself. */
 static void modules(uint32_t api)
 {
@@ -334,13 +358,14 @@ static void memory(uint32_t api)
 {
     struct forge_error error = { "" };
     uint64_t free_before[N], free_after, total;
-    void *large;
+    void *large = NULL;
     for (int i = 0; i < N; i++) {
         open_rank(api, i);
         WORKS(device_memory(&ranks[i].d, &free_before[i], &total, &error));
         CHECK(total == (uint64_t)MEMORY * (uint64_t)(i + 1));
     }
-    CHECK(device_select(&(struct forge_device){ .call = ranks[0].d.call, .api = api, .n_devices = N + 1 }, "simt", N, &error) != FORGE_OK);
+    const struct forge_device *d = &ranks[0].d;
+    IS(INVALID_DEVICE, api == FORGE_GPU_HIP ? d->call.set_device(N) : d->call.context_retain(&large, N));
     WORKS(device_current(&ranks[0].d, &error));
     CHECK(device_alloc(&ranks[0].d, &large, MEMORY * 3 / 2, "large thing", &error) == FORGE_NO_MEMORY);
     WORKS(device_current(&ranks[1].d, &error));
@@ -501,6 +526,7 @@ int main(int argc, char **argv)
         { "graphs", graphs, "" },
         { "graphs", graphs, " FORGE_SIMT_DEFER=1" },
         { "within a kernel", within_a_kernel, "" },
+        { "eight", eight, " FORGE_SIMT_DEVICES=9" },
         { "modules", modules, "" },
         { "waits", waits, "" },
         { "memory", memory, " FORGE_SIMT_MEMORY=20000000,40000000" },
