@@ -433,6 +433,7 @@ static const struct plan plans[] = {
     { .name = "seed 2, slices", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1,
       .settings = { "FORGE_GFXSIM_SEED=2", "FORGE_GFXSIM_SLICE=50" } },
     { .name = "seed 3, both in one", .give = { "both", "both" }, .rounds = ROUNDS, .flags = 1, .settings = { "FORGE_GFXSIM_SEED=3" } },
+    { .name = "two of four", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .settings = { "FORGE_GFXSIM_DEVICES=4" } },
     { .name = "one thread", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .settings = { "FORGE_GFXSIM_THREADS=1" } },
     { .name = "deferred", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .settings = { "FORGE_GFXSIM_DEFER=1" } },
     { .name = "host late", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .late = true },
