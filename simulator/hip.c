@@ -130,7 +130,7 @@ static int release(void *address, bool host)
 {
     if (host) queue_finish_all();
     else queue_finish_device();
-    if (address != NULL && !memory_free(address)) {
+    if (address != NULL && !queue_free(address)) {
         fprintf(stderr, "gfxsim: no allocation begins at %p: it cannot be freed\n", address);
         return INVALID;
     }

@@ -280,6 +280,7 @@ static void run_op(const struct op *op)
         memory_set_defined(at(op->to), op->n, true);
         break;
     case LAUNCH: fail(run_launch(op)); break;
+    case FREE:   *op->found = memory_free(op->to); break;
     case RECORD:
         op->event->time = now();
         if (op->event->pending > 0) op->event->pending--;
@@ -646,6 +647,15 @@ static void finish(uint32_t first, uint32_t end)
         see(k, devices[k].n_done);
     }
     pthread_mutex_unlock(&lock);
+}
+
+/* Of several chips no other one's launch is in the middle of an instruction then, which may use what is freed. */
+bool queue_free(void *address)
+{
+    bool found = true;
+    if (!several()) return memory_free(address);
+    queue_put_now(queue_stream(NULL), &(struct op){ .kind = FREE, .to = address, .found = &found });
+    return found;
 }
 
 void queue_finish_device(void) { finish(memory_chip, memory_chip + 1); }

@@ -11,12 +11,13 @@ enum { INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, BAD_DEVICE = 101, NO_BINARY 
 struct function { const struct kernel *kernel; uint8_t *kernarg; uint32_t device; };
 /* pending: records not done; seq: number of the last one on its device */
 struct event { struct stream *stream; double time; uint32_t pending, device, seq; };
-enum kind { UPLOAD, DOWNLOAD, COPY, CLEAR, LAUNCH, RECORD };
+enum kind { UPLOAD, DOWNLOAD, COPY, CLEAR, LAUNCH, RECORD, FREE };
 struct op {
     enum kind kind;
     uint8_t  *to; const uint8_t *from; size_t n; uint8_t value;
     const struct function *function; uint32_t grid[3], threads[3], lds; uint8_t *args;       /* args: [explicit_bytes] of the kernel */
     struct event *event;
+    bool    *found;                              /* FREE: was there such memory */
     /* of several chips */
     struct stream *stream;
     uint32_t seq, known[MAX_CHIPS];              /* as in struct launch */
@@ -45,6 +46,7 @@ int    queue_put(struct stream *s, const struct op *op);   /* into the graph tha
 void   queue_put_now(struct stream *s, const struct op *op);           /* and waits until it is done */
 bool   queue_done(struct stream *s);             /* all that was put on it; what was deferred is done or begun */
 bool   queue_passed(struct event *e);
+bool   queue_free(void *address);                /* behind all work of the current device; false: no allocation begins there */
 void   queue_finish(struct stream *s);           /* waits for its work, */
 void   queue_finish_device(void);                /* for all of the current device, */
 void   queue_finish_all(void);                   /* for all */

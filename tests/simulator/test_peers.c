@@ -67,7 +67,7 @@ struct plan {
     const char *settings[4];                     /* NAME=VALUE */
     uint32_t rounds, flags;
     bool closed, graph, unseen_fill, late;       /* no peer access; one graph; fills not awaited; chip 1 is given work long after chip 0 */
-    bool threads;                                /* of the host, one for each chip */
+    bool threads, ordered;                       /* of the host, one for each chip; it waits for each launch before it puts the next */
     bool cdna_only;                              /* on RDNA these instructions are right */
 };
 struct chip { void *module, *stream, *exchange, *state, *step; };
@@ -203,6 +203,18 @@ static int count_wrong(const struct hip *h, const struct plan *p, const struct c
     return 0;
 }
 
+/* Launch by launch: nothing runs side by side. */
+static int put_in_order(const struct hip *h, const struct plan *p, const struct chip *chips)
+{
+    int code = 0;
+    for (uint32_t k = 0; k < 4 * p->rounds && code == 0; k++) {
+        const uint32_t rank = k % 2;
+        code = launch(h, chips, rank, k / 2 % 2 == 0 ? p->give[rank] : p->take[rank], k / 4);
+        if (code == 0) code = await(h, chips[rank].stream);
+    }
+    return code;
+}
+
 struct rank { const struct hip *hip; const struct plan *plan; const struct chip *chips; uint32_t number; int code; };
 
 static void *drive(void *argument)
@@ -236,18 +248,19 @@ static void run(struct test *t, const struct plan *p, struct result *r)
     set_up(t, p, chips);
     for (int k = 0; k < 2; k++) need(h->event(&event[k], 0), "hipEventCreateWithFlags");
     need(h->record(event[0], chips[0].stream), "hipEventRecord");
-    r->code = p->threads ? drive_both(h, p, chips) : put(h, p, chips, 0);
+    r->code = p->threads ? drive_both(h, p, chips) : p->ordered ? put_in_order(h, p, chips) : put(h, p, chips, 0);
     if (r->code == 0) r->code = h->record(event[1], chips[0].stream);
     if (p->late && r->code == 0) {               /* nobody has given what chip 0 takes: it cannot be done */
         nap(200);
         const int stream = h->query(chips[0].stream), passed = h->passed(event[1]);
         r->asked_early = stream == NOT_READY && passed == NOT_READY;
     }
-    if (r->code == 0 && !p->threads) r->code = put(h, p, chips, 1);
+    if (r->code == 0 && !p->threads && !p->ordered) r->code = put(h, p, chips, 1);
     for (int d = 0; d < 2 && r->code == 0; d++) r->code = await(h, chips[d].stream);
     if (r->code == 0) r->code = h->elapsed(&ms, event[0], event[1]);
     r->in_time = ms > 0;
     if (r->code == 0) r->code = count_wrong(h, p, chips, &r->wrong);
+    for (int d = 0; d < 2 && r->code == 0; d++) r->code = h->free(chips[d].exchange);
 }
 
 /* The same in a process of its own; text gets what it prints. */
@@ -420,9 +433,14 @@ static const struct plan plans[] = {
     { .name = "seed 2, slices", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1,
       .settings = { "FORGE_GFXSIM_SEED=2", "FORGE_GFXSIM_SLICE=50" } },
     { .name = "seed 3, both in one", .give = { "both", "both" }, .rounds = ROUNDS, .flags = 1, .settings = { "FORGE_GFXSIM_SEED=3" } },
+    { .name = "two of four", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .settings = { "FORGE_GFXSIM_DEVICES=4" } },
     { .name = "one thread", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .settings = { "FORGE_GFXSIM_THREADS=1" } },
     { .name = "deferred", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .settings = { "FORGE_GFXSIM_DEFER=1" } },
     { .name = "host late", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .late = true },
+    { .name = "ordered, plain, coarse-grained", .give = { "give_plain", "give_plain" }, .take = { "take_plain", "take_plain" },
+      .rounds = ROUNDS, .flags = 0, .ordered = true },
+    { .name = "ordered, plain", .give = { "give_plain", "give_plain" }, .take = { "take_plain", "take_plain" }, .rounds = ROUNDS,
+      .flags = 1, .ordered = true },
     { .name = "chip late", .give = { "give", "give_late" }, .take = TAKE, .rounds = 2, .flags = 1,
       .settings = { "FORGE_GFXSIM_SLICE=5000" } },
 
