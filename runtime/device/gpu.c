@@ -67,12 +67,11 @@ static void unwatch(const struct gpu *g)
 
 /* ---- opening ---- */
 
-/* Drivers wait for the device before they free memory.  Where one of several has failed, others wait on the device for what it will never
- * give: their memory is left to the end of the process. */
+/* Drivers wait for the device before they free memory: where that could be for ever, it is left to the end of the process. */
 static void gpu_close(struct gpu *g)
 {
     if (!g) return;
-    const bool several = g->next != NULL, waits = !several || !g->failed;
+    const bool several = g->next != NULL, waits = !gpu_is_lost(g);
     if (g->pinned && waits && device_current(&g->device, NULL) == FORGE_OK) gpu_wait_all(g, NULL);
     for (const struct gpu *r = g; r; r = r->next) unwatch(r);
     for (struct gpu *r = g, *next; r && waits; r = next) {

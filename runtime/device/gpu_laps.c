@@ -45,7 +45,7 @@ static enum forge_status part_run(struct gpu *g, struct forge_sequence *q, struc
 
 static void part_free(struct gpu *g, struct part *p)
 {
-    for (struct gpu *r = g; r; r = r->next)
+    for (struct gpu *r = g; r && !gpu_is_lost(g); r = r->next)
         if (gpu_turn_to(r, NULL) == FORGE_OK) device_graph_free(&r->device, p->graphs[r->rank]);
     memset(p->graphs, 0, sizeof p->graphs);
 }

@@ -187,14 +187,14 @@ void gpu_sequence_close(struct forge_sequence *q)
     if (g->last == q) g->last = NULL;
     if (g->run == q) g->run = NULL;
     /* What runs may be the graph. */
-    if (device_current(&g->device, NULL) == FORGE_OK && !(g->next && g->failed)) gpu_wait_all(g, NULL);
-    for (struct gpu *r = g; r && !(g->next && g->failed); r = r->next) {
+    if (device_current(&g->device, NULL) == FORGE_OK && !gpu_is_lost(g)) gpu_wait_all(g, NULL);
+    for (struct gpu *r = g; r && !gpu_is_lost(g); r = r->next) {
         void **graphs = gpu_graphs_of(r, q);
         if (gpu_turn_to(r, NULL) != FORGE_OK) continue;
         for (size_t i = 0; i < SEQUENCE_GRAPHS; i++) device_graph_free(&r->device, graphs[i]);
         memset(graphs, 0, SEQUENCE_GRAPHS * sizeof *graphs);
     }
-    if (g->columns == q) gpu_forget_columns(g);
+    if (g->columns == q && !gpu_is_lost(g)) gpu_forget_columns(g);
 }
 
 enum forge_status gpu_state_clear(struct forge_sequence *q, uint32_t rank, uint64_t offset, uint64_t bytes, struct forge_error *error)

@@ -135,6 +135,9 @@ static inline enum forge_status gpu_said(struct gpu *rank, enum forge_status sta
     return status;
 }
 
+/* One of several has failed or hangs, so kernels of the others may wait for ever: the host waits for none of them any more. */
+static inline bool gpu_is_lost(const struct gpu *g) { return g->next && (g->failed || g->hangs); }
+
 /* On a rank what `at` is on the first, in memory that all of them have alike. */
 static inline uint8_t *gpu_moved(const void *at, const void *from, uint8_t *to)
 {

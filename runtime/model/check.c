@@ -87,16 +87,18 @@ enum forge_status check_run(const char *target, const char *weights_path, const 
 {
     const struct forge_weights_source source = { .path = weights_path };
     enum forge_status status = FORGE_USAGE;
+    bool any = false;
     const char *runs = NULL;
     for (uint32_t i = 0; i < forge_n_programs; i++) {
         const struct forge_program *p = forge_programs[i];
         if (target && strcmp(target, p->target) != 0) continue;
         printf("%s\n", p->target);
+        any = true;
         const enum forge_status found = check_program(p, &source, devices, error);
         if (found == FORGE_OK && !runs) runs = p->target;
         status = runs ? FORGE_OK : found;
     }
-    if (status == FORGE_USAGE) return error_set(error, FORGE_USAGE, "no target '%s' in this program (--info lists them)", target ? target
+    if (!any) return error_set(error, FORGE_USAGE, "no target '%s' in this program (--info lists them)", target ? target
                                                 : "");
     if (runs) printf("%s is the one that runs\n", runs);
     const enum forge_status written = flush_stdout(error);

@@ -43,7 +43,7 @@ enum forge_status program_choose(const struct forge_program **out, struct gpu **
 {
     char names[256] = "";
     size_t used = 0;
-    enum forge_status status = FORGE_USAGE;
+    enum forge_status status = FORGE_USAGE, refusal = FORGE_OK;
     struct forge_error reason = { "" };
     const struct forge_program *refused = NULL;          /* the first GPU program that cannot run */
     *out = NULL;
@@ -57,7 +57,12 @@ enum forge_status program_choose(const struct forge_program **out, struct gpu **
         if (n > 0) used += (size_t)n;
         if (target && strcmp(target, program->target) != 0) continue;
         status = program_try(program, gpu, devices, error);
-        if (status == FORGE_USAGE) return status;        /* of the command line: no other program takes its place */
+        if (status == FORGE_USAGE) {             /* of the command line: no other program takes its place */
+            if (!refused) return status;
+            status = refusal;
+            *error = reason;
+            continue;
+        }
         if (status == FORGE_OK) {
             /* A slower target in the place of a GPU is never silent. */
             *out = program;
@@ -66,6 +71,7 @@ enum forge_status program_choose(const struct forge_program **out, struct gpu **
         }
         if (program->gpu && !refused) {
             refused = program;
+            refusal = status;
             reason = *error;
         }
     }

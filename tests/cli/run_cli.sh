@@ -58,6 +58,7 @@ check llama-meaningless 0 "$fake" -q -ngl 99 -fa on --mlock --no-mmap -b 512 --t
 check llama-flag-forms 0 "$fake" -q --n-gpu-layers=99 --flash-attn -fa -p Once -n 12 --temp 0 --flash-attn auto; out_is "$greedy"; err_has "--n-gpu-layers, --flash-attn, -fa, --flash-attn:"
 check llama-flag-alone 2 "$fake" -q on -p Once; err_has "unexpected argument 'on'"
 check no-graph-cpu 2 "$fake" -p x -n 1 --no-graph; err_has "built for no GPU"
+check devices-cpu 2 "$fake" -p x -n 1 --devices 0; err_has "--devices: this program was built for no GPU"
 check escape 0 "$fake" -q -e -p '\x4fnc\x65' -n 12 --temp 0; out_is "$greedy"
 check seed 0 "$fake" -q -p Once -s 5 -n 40; seeded=$(cat "$tmp/out")
 check seed-again 0 "$fake" -q -p Once -s 5 -n 40; out_is "$seeded"

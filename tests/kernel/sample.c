@@ -121,6 +121,7 @@ static int is_near_border(const struct forge_sample_options *o, const float *log
     return found;
 }
 
+enum { FIRST_EXCHANGE = 7, STEP_EXCHANGES = 5 };          /* of GPUs that share a model */
 static uint32_t n_differ, n_draws, n_not_finite;
 
 /* The adjusted logits have the same bits; sample.c has made NaN -inf when it draws. */
@@ -144,6 +145,7 @@ static void begin_row(const struct test_case *t, uint32_t row)
 {
     *step_of(row) = (struct forge_gpu_step){
         .n_past = 0, .n_tokens = 1, .n_logits = 1, .n_drawn = row == t->row ? 0 : 100 * (row + 1), .n_draws = t->rows,
+        .exchanged = FIRST_EXCHANGE, .exchanges = STEP_EXCHANGES,
         .history = (int32_t *)(void *)((uint8_t *)on.history->at + (size_t)row * (t->n_ctx + 1) * sizeof(int32_t)), .ring = on.ring->at,
         .row = t->rows > 1 ? (struct forge_gpu_row *)(void *)((uint8_t *)on.rows->at + row * sizeof(struct forge_gpu_row)) : NULL,
         .top_p = 1, .repeat_penalty = 1 };
@@ -216,6 +218,7 @@ static bool check_step(const struct test_case *t, uint32_t draw, int finite, con
     const int32_t *history = history_of(t, t->row);
     if (step->n_past != position || step->n_tokens != 1 || step->n_logits != 1 || step->n_drawn != number - 1 + t->rows)
         return bad("draw %u: the step is not advanced", draw);
+    if (step->exchanged != FIRST_EXCHANGE + (draw + 1) * STEP_EXCHANGES) return bad("draw %u: the exchanges do not go on", draw);
     if (told >> 32 != number || (finite && position <= t->n_ctx && (uint32_t)told != (uint32_t)history[position]))
         return bad("draw %u: wrong entry of the ring", draw);
     for (uint32_t r = 0; r < t->rows; r++)

@@ -138,6 +138,11 @@ check fault-name 10 env FORGE_SIMT_FAULT=5 "$program" -q -p Once --temp 0 -n 20;
 check fault-bench 10 env FORGE_SIMT_FAULT=30 "$program" --bench -p 8 -n 8 -r 2; err_has "the launch that ran last: "
 check abort 10 env FORGE_SIMT_ABORT=5 "$program" -q -p Once --temp 0 -n 20; err_has "the GPU failed; the launch that ran last: append of layer 3"
 
+# which GPU
+check device 0 "$program" --target simt -q -p Once -n 8 --temp 0 --devices 0; out_is "$greedy"; err_empty
+check no-such-device 8 "$program" --target simt -q -p Once --devices 1; err_has "there is no GPU 1: there are 1"
+check one-device 2 "$program" -q -p Once --devices 0,1; err_has "--devices names 2 GPUs, simt needs 1"
+
 # another target in the place of the GPU is said
 check instead 0 env FORGE_SIMT_DEVICES=0 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_has "fake runs instead of simt: no AMD GPU found"
 check instead-memory 0 env FORGE_SIMT_MEMORY=1000000 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_has "fake runs instead of simt"

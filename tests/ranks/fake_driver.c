@@ -37,7 +37,7 @@ struct op {
 };
 struct graph { struct op *ops; uint32_t n; };
 struct event { int device; uint32_t recorded, passed; };
-struct block { uint8_t *bytes; size_t n; int device; bool shared; };
+struct block { uint8_t *bytes; size_t n; int device, owner; bool shared; };     /* owner: also of the host's, device -1 */
 
 static struct device {
     struct op *ops;                              /* [MOST_OPS] a ring: */
@@ -105,6 +105,13 @@ static void belongs(const void *at, size_t n, int device)
     if (block_of(at, n)->device != device) die("memory of GPU %d where GPU %d works", block_of(at, n)->device, device);
 }
 
+/* Memory of the host that was taken for this GPU. */
+static void is_pinned(const void *at, size_t n, int device)
+{
+    const struct block *b = block_of(at, n);
+    if (b->device != -1 || b->owner != device) die("memory of the host that is for GPU %d", b->owner);
+}
+
 static int take(void **out, size_t n, int device, bool shared)
 {
     unsigned long long limit = 16 << 20;
@@ -112,7 +119,7 @@ static int take(void **out, size_t n, int device, bool shared)
     if (device >= 0 && devices[device].used + n > limit) return NO_MEMORY;
     for (int i = 0; i < MOST_BLOCKS; i++) {
         if (blocks[i].bytes) continue;
-        blocks[i] = (struct block){ malloc(n), n, device, shared };
+        blocks[i] = (struct block){ malloc(n), n, device, current, shared };
         memset(blocks[i].bytes, 0xff, n);
         if (device >= 0) devices[device].used += n;
         *out = blocks[i].bytes;
@@ -122,8 +129,13 @@ static int take(void **out, size_t n, int device, bool shared)
     die("too many allocations");
 }
 
+static bool run_all(void);
+
+/* Drivers wait for what runs. */
 static int give_back(void *at)
 {
+    run_all();
+    if (!devices[current].failed && devices[current].begun != devices[current].ended) die("memory is freed under a kernel that waits");
     for (int i = 0; i < MOST_BLOCKS; i++) {
         if (blocks[i].bytes != at) continue;
         if (blocks[i].device >= 0 && blocks[i].device != current) die("memory of another GPU is freed");
@@ -231,11 +243,12 @@ static void check_args(const struct op *op, int device)
     belongs(op->args.step, sizeof *op->args.step, device);
     belongs(op->args.state, 1, device);
     if (!op->args.step->apart) belongs(op->args.step->history, 4, device);
-    belongs(op->args.step->ring, 8, -1);
+    is_pinned(op->args.step->ring, 8, device);
+    is_pinned(op->args.mark_at, 4, device);
     const uint8_t *w = op->args.weights;
     for (uint32_t i = 0; i < (op->args.rank == 0 ? WEIGHT_BYTES_0 : WEIGHT_BYTES_1); i++)          /* or noise */
         if (w[i] != (uint8_t)(0x50 + op->args.rank) && (w[i] < 0x28 || w[i] > 0x37)) die("weights of another GPU");
-    if (op->args.mark_at) *op->args.mark_at = op->args.mark;
+    *op->args.mark_at = op->args.mark;
 }
 
 static void append_tokens(const struct op *op, int device)
@@ -258,12 +271,15 @@ static void head(const struct op *op)
 }
 
 /* The likeliest token that may come, as sample_tmpl.c goes on. */
-static void sample(const struct op *op, uint32_t row)
+static void sample(const struct op *op, int device, uint32_t row)
 {
     struct forge_gpu_step *s = &op->args.step[row];
     const float *logits = (const float *)(const void *)(op->args.arena + LOGITS_AT) + (s->n_logits - 1 + row) * N_VOCAB;
     int32_t best = -1;
-    if (s->mask) belongs(s->mask, N_VOCAB / 8, -1);
+    if (s->mask) is_pinned(s->mask, N_VOCAB / 8, device);
+    for (uint32_t i = 0; i < s->n_past + s->n_tokens && !s->row; i++)           /* penalties look there */
+        if (memcmp(&s->history[i], op->args.state + op->args.state_at + (uint64_t)i * row_bytes(op), 4) != 0)
+            die("token %u is not in the history of GPU %d", i, device);
     for (int32_t v = 0; v < N_VOCAB; v++)
         if ((!s->mask || s->mask[v / 32] >> v % 32 & 1) && (best < 0 || logits[v] > logits[best])) best = v;
     const uint32_t at = s->n_past + s->n_tokens, number = s->n_drawn + 1;
@@ -299,7 +315,7 @@ static bool run_kernel(struct op *op, int device)
         }
         if (!there(op, op->grid_y)) return false;
         if (sum_of(op, 0) != 2) die("the draw's exchange");
-        for (uint32_t t = 0; t < op->grid_y; t++) sample(op, t);
+        for (uint32_t t = 0; t < op->grid_y; t++) sample(op, device, t);
     } else die("no kernel %s", op->kernel);
     return true;
 }

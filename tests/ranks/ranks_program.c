@@ -42,7 +42,7 @@ extern const struct forge_program *const ranks_of[2];
     .wave = 32, .graph = 1, .n_kernels = N(kernels), .n_decode = N(decode), .n_prefill = N(prefill), .kernels = kernels, .decode = decode, \
     .prefill = prefill, .most_columns = MOST_COLUMNS, .n_columns = N(columns), .columns = columns, .several = 1, \
     .sample = { .name = "sample", .kernel = 4, .layer = (uint32_t)OUTSIDE, .grid_x = 1, .grid_tokens = 1, .exchanges = 2, \
-                .exchanging = 1 }, \
+                .exchanging = 1, .state = STATE_AT }, \
     .logits_offset = LOGITS_AT, .logits_rows = LOGITS_ROWS, .n_ranks = 2, .ranks = ranks_of, .exchange_bytes = EXCHANGE_BYTES }
 static const struct forge_gpu gpus[2] = { GPU(0), GPU(1) };
 

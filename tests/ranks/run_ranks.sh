@@ -48,6 +48,7 @@ refuse chosen-wrong 9 "the program was built for sm_90" env FAKE_DEVICES=3 FAKE_
 refuse no-such-device 8 "there is no GPU 5: there are 2" "$hip" $text --devices 0,5
 refuse too-few 2 "--devices names 1 GPU, gfx942x2 needs 2" "$hip" $text --devices 1
 refuse too-many 2 "--devices names 3 GPUs, gfx942x2 needs 2" "$hip" $text --devices 0,1,2
+check check-too-few 2 "$hip" --check --devices 1; err_has "--devices names 1 GPU, gfx942x2 needs 2"; out_lacks "is the one that runs"
 refuse twice 2 "--devices: GPU 1 twice" "$hip" $text --devices 1,1
 refuse no-list 2 "--devices: 'all' is not a list of GPUs, from 0" "$hip" $text --devices all
 refuse empty-list 2 "--devices: '' is not a list" "$hip" $text --devices=
