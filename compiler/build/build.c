@@ -492,11 +492,15 @@ static uint32_t plan_ranks(struct arena *a, const struct build_options *o, const
     struct profile *p = profile_load_tuned(a, o->targets[0], o->targets_dir, o->tuned_path);
     check_gpus(o, p);
     options.ranks = o->gpus;
+    struct kernel_choices tiles;                         /* the first one's: all have the same launches, whatever their parts */
     for (uint32_t r = 0; r < o->gpus; r++) {
         targets[r].profile = p;
         targets[r].rank = r;
         targets[r].plan = plan_with(a, o, share_graph(a, graph, r, o->gpus), p, options, read_choices(a, o, p));
         warn_of_memory(o, targets[r].plan, o->targets[0]);
+        if (r) continue;
+        tiles = kernel_choices_of(a, targets[0].plan->kernels, TEMPLATE_gemm, p->path);
+        options.choices = &tiles;
     }
     if (o->is_static) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", p->name);
     return o->gpus;

@@ -179,6 +179,23 @@ const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, 
     return NULL;
 }
 
+struct kernel_choices kernel_choices_of(struct arena *a, const struct kernel_list *list, enum kernel_template template, const char *path)
+{
+    struct kernel_choices made = { .list = arena_array(a, struct kernel_choice, list->n_decode + list->n_prefill + list->n_columns + 1u) };
+    for (enum kernel_steps steps = 0; steps <= STEPS_COLUMNS; steps++) {
+        const struct launches of = kernel_launches_of(list, steps);
+        for (uint32_t i = 0; i < of.n; i++) {
+            const struct kernel *k = &list->kernels[of.list[i].kernel];
+            if (k->template != template) continue;
+            struct kernel_choice *c = &made.list[made.n++];
+            *c = (struct kernel_choice){ .at = { path, 1, 1 }, .template = template, .steps = steps, .groups = &of.list[i].group,
+                                         .n_groups = 1, .given = template_info[template].free };
+            memcpy(c->param, k->param, sizeof c->param);
+        }
+    }
+    return made;
+}
+
 uint32_t kernel_chosen(const struct kernel_choice *c, enum kernel_param param, uint32_t planned)
 {
     return c && c->given >> param & 1 ? c->param[param] : planned;

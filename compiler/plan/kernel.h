@@ -135,6 +135,8 @@ struct kernel_choices { struct kernel_choice *list; uint32_t n; };
 /* The nth choice for a template of that group; NULL: none, or choices are NULL. */
 const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template,
                                           enum kernel_steps steps, uint32_t group, uint32_t nth);
+/* What a list's launches of a template are made with, as choices for another program with the same groups; path: for messages. */
+struct kernel_choices kernel_choices_of(struct arena *a, const struct kernel_list *list, enum kernel_template template, const char *path);
 /* What it sets, else the value that was planned; c may be NULL. */
 uint32_t kernel_chosen(const struct kernel_choice *c, enum kernel_param param, uint32_t planned);
 #endif

@@ -3,7 +3,7 @@
 #include "share.h"
 #include <string.h>
 
-enum { COLUMNS_LEAST = 32 };                     /* with one scale, as activations have it */
+enum { COLUMNS_LEAST = 64 };                     /* of a unit of packed rows, so that all GPUs have the same launches */
 
 /* How a node is shared. */
 enum part {
