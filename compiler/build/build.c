@@ -428,7 +428,7 @@ struct plan *build_plan(struct arena *a, const struct build_options *o, const st
 {
     struct plan_options options = o->plan;
     options.ranks = o->gpus > 1 ? o->gpus : 0;
-    if (options.ranks) graph = share_graph(a, graph, 0, options.ranks);
+    if (options.ranks) graph = share_graph(a, graph, 0, options.ranks, SHARE_COLUMNS);
     return plan_with(a, o, graph, target, options, read_choices(a, o, target));
 }
 
@@ -496,7 +496,7 @@ static uint32_t plan_ranks(struct arena *a, const struct build_options *o, const
     for (uint32_t r = 0; r < o->gpus; r++) {
         targets[r].profile = p;
         targets[r].rank = r;
-        targets[r].plan = plan_with(a, o, share_graph(a, graph, r, o->gpus), p, options, read_choices(a, o, p));
+        targets[r].plan = plan_with(a, o, share_graph(a, graph, r, o->gpus, SHARE_COLUMNS), p, options, read_choices(a, o, p));
         warn_of_memory(o, targets[r].plan, o->targets[0]);
         if (r) continue;
         tiles = kernel_choices_of(a, targets[0].plan->kernels, TEMPLATE_gemm, p->path);

@@ -3,8 +3,6 @@
 #include "share.h"
 #include <string.h>
 
-enum { COLUMNS_LEAST = 64 };                     /* of a unit of packed rows, so that all GPUs have the same launches */
-
 /* How a node is shared. */
 enum part {
     PART_NONE,                                   /* all GPUs have all of it */
@@ -17,7 +15,7 @@ struct sharing {
     struct arena       *arena;
     const struct graph *from;
     struct cut         *cuts;                    /* [from->n_nodes] */
-    uint32_t            rank, ranks;
+    uint32_t            rank, ranks, columns;
     /* the region at hand: the nodes from which a product's input comes */
     const struct node **members;
     uint32_t            n_members;
@@ -105,10 +103,10 @@ static bool is_closed(const struct sharing *s, const struct node *product)
     return true;
 }
 
-/* Blocks of a weight's columns can be told apart, and kernels read no less than some of them. */
-static uint64_t column_units(const struct weight *w)
+/* Blocks of a weight's columns can be told apart. */
+static uint64_t column_units(const struct sharing *s, const struct weight *w)
 {
-    const uint64_t block = w->tensor->quant->block_weights, least = block > COLUMNS_LEAST ? block : COLUMNS_LEAST;
+    const uint64_t block = w->tensor->quant->block_weights, least = block > s->columns ? block : s->columns;
     return w->cols % least ? 0 : w->cols / least;
 }
 
@@ -129,7 +127,7 @@ static void cut_product(struct sharing *s, const struct node *product)
 {
     const struct node *end = product->op == OP_matmul ? product : sum_of_experts(product);
     s->n_members = 0;
-    s->units = column_units(product->weight);
+    s->units = column_units(s, product->weight);
     if (!end || !s->units || graph_drafts(s->from, product) || s->cuts[product->index].part != PART_NONE) return;
     if (!add_input(s, product->inputs[0]) || !is_closed(s, product) || s->units < s->ranks) return;
     cut_region(s);
@@ -292,9 +290,9 @@ static void model_copy(struct sharing *s)
         if (m->weights[i].scale) s->model->weights[i].scale = &s->model->weights[m->weights[i].scale->index];
 }
 
-const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t rank, uint32_t ranks)
+const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t rank, uint32_t ranks, uint32_t columns)
 {
-    struct sharing s = { .arena = a, .from = g, .rank = rank, .ranks = ranks, .cuts = arena_array(a, struct cut, g->n_nodes),
+    struct sharing s = { .arena = a, .from = g, .rank = rank, .ranks = ranks, .columns = columns, .cuts = arena_array(a, struct cut, g->n_nodes),
                          .members = arena_array(a, const struct node *, g->n_nodes), .made = arena_array(a, struct node *, g->n_nodes),
                          .to = arena_new(a, struct graph) };
     for (uint32_t i = 0; i < g->n_nodes; i++)

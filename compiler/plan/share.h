@@ -11,7 +11,9 @@
  * the product's sum to all (`give`) and takes the sum of all parts (`take`).  So is the vocabulary: each has some rows of the head, and
  * gathers the logits of all (`gather`).  What cannot be cut so (recurrences, latent attention, fewer KV heads than GPUs) all compute alike.
  *
- * Units that are cut are as small as heads and the blocks of a weight's format allow; of U units rank r has those from U r / ranks up to
+ * Units that are cut are as small as heads and the blocks of a weight's format allow, and of a product's columns so many at least
+ * (SHARE_COLUMNS: what packed rows are read in, so that all GPUs have the same launches); of U units rank r has those from U r / ranks up to
  * before U (r + 1) / ranks.  Dies where nothing can be shared.  The block that drafts tokens is left out. */
-const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t rank, uint32_t ranks);
+enum { SHARE_COLUMNS = 64 };
+const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t rank, uint32_t ranks, uint32_t columns);
 #endif
