@@ -292,9 +292,9 @@ static void model_copy(struct sharing *s)
 
 const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t rank, uint32_t ranks, uint32_t columns)
 {
-    struct sharing s = { .arena = a, .from = g, .rank = rank, .ranks = ranks, .columns = columns, .cuts = arena_array(a, struct cut, g->n_nodes),
-                         .members = arena_array(a, const struct node *, g->n_nodes), .made = arena_array(a, struct node *, g->n_nodes),
-                         .to = arena_new(a, struct graph) };
+    struct sharing s = { .arena = a, .from = g, .rank = rank, .ranks = ranks, .columns = columns,
+                         .cuts = arena_array(a, struct cut, g->n_nodes), .members = arena_array(a, const struct node *, g->n_nodes),
+                         .made = arena_array(a, struct node *, g->n_nodes), .to = arena_new(a, struct graph) };
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (g->nodes[i]->op == OP_matmul || g->nodes[i]->op == OP_expert_matmul) cut_product(&s, g->nodes[i]);
     cut_output(&s);

@@ -4,6 +4,7 @@
 #define FORGEC_SHARE_H
 #include "compiler/front/graph.h"
 
+enum { SHARE_COLUMNS = 64 };
 /* The graph of GPU `rank` of `ranks`, which all run theirs side by side.
  *
  * A product whose input is made column by column, from the rows of other products on, is shared: each GPU has some of these columns (heads
@@ -12,8 +13,8 @@
  * gathers the logits of all (`gather`).  What cannot be cut so (recurrences, latent attention, fewer KV heads than GPUs) all compute alike.
  *
  * Units that are cut are as small as heads and the blocks of a weight's format allow, and of a product's columns so many at least
- * (SHARE_COLUMNS: what packed rows are read in, so that all GPUs have the same launches); of U units rank r has those from U r / ranks up to
- * before U (r + 1) / ranks.  Dies where nothing can be shared.  The block that drafts tokens is left out. */
-enum { SHARE_COLUMNS = 64 };
-const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t rank, uint32_t ranks, uint32_t columns);
+ * (SHARE_COLUMNS: packed rows are read in such units; so all GPUs have the same launches); of U units rank r has those from U r / ranks up
+ * to before U (r + 1) / ranks.  Dies where nothing can be shared.  The block that drafts tokens is left out. */
+const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t rank, uint32_t ranks,
+                                uint32_t columns);
 #endif

@@ -121,19 +121,22 @@ const struct recipe recipes[] = {
       "blk.*.attn_q_norm.weight 128\nblk.*.attn_k_norm.weight 128\nblk.*.attn_output.weight 2048x1024\nblk.*.ffn_norm.weight 1024\n"
       EXPERTS("1024", "512", "64") },
     /* no models: two layers with experts, to be tested; with biases of experts, and without */
-#define TINY(name, arch, keys, layer) \
+#define TINY(name, arch, ff, keys, layer) \
     { name, arch, 2, 300, 4, 2, false, \
-      "%.context_length=512\n%.embedding_length=128\n%.feed_forward_length=64\n%.attention.head_count=4\n" \
+      "%.context_length=512\n%.embedding_length=128\n%.feed_forward_length=" ff "\n%.attention.head_count=4\n" \
       "%.attention.head_count_kv=2\n%.attention.key_length=32\n%.attention.value_length=32\n" \
-      "%.attention.layer_norm_rms_epsilon=0.00001\n%.expert_count=6\n%.expert_used_count=2\n%.expert_feed_forward_length=64\n" keys, \
+      "%.attention.layer_norm_rms_epsilon=0.00001\n%.expert_count=6\n%.expert_used_count=2\n%.expert_feed_forward_length=" ff "\n" keys, \
       HEAD("128") "output.weight 128xV\n" \
       "blk.*.attn_norm.weight 128\nblk.*.attn_q.weight 128x128\nblk.*.attn_k.weight 128x64\nblk.*.attn_v.weight 128x64\n" \
-      "blk.*.attn_output.weight 128x128\n" EXPERTS("128", "64", "6") layer }
-    TINY("tiny-gpt-oss", "gpt-oss", "%.attention.sliding_window=128\n",
-         "blk.*.attn_q.bias 128 bias\nblk.*.attn_k.bias 64 bias\nblk.*.attn_v.bias 64 bias\nblk.*.attn_sinks.weight 4 bias\n"
-         "blk.*.attn_output.bias 128 bias\nblk.*.post_attention_norm.weight 128\nblk.*.ffn_gate_inp.bias 6 bias\n"
-         "blk.*.ffn_gate_exps.bias 64x6 F32\nblk.*.ffn_up_exps.bias 64x6 F32\nblk.*.ffn_down_exps.bias 128x6 F32\n"),
-    TINY("tiny-qwen3moe", "qwen3moe", "",
+      "blk.*.attn_output.weight 128x128\n" EXPERTS("128", ff, "6") layer }
+#define TINY_GPT_OSS(name, ff) \
+    TINY(name, "gpt-oss", ff, "%.attention.sliding_window=128\n", \
+         "blk.*.attn_q.bias 128 bias\nblk.*.attn_k.bias 64 bias\nblk.*.attn_v.bias 64 bias\nblk.*.attn_sinks.weight 4 bias\n" \
+         "blk.*.attn_output.bias 128 bias\nblk.*.post_attention_norm.weight 128\nblk.*.ffn_gate_inp.bias 6 bias\n" \
+         "blk.*.ffn_gate_exps.bias " ff "x6 F32\nblk.*.ffn_up_exps.bias " ff "x6 F32\nblk.*.ffn_down_exps.bias 128x6 F32\n")
+    TINY_GPT_OSS("tiny-gpt-oss", "64"),
+    TINY_GPT_OSS("tiny-gpt-oss-wide", "192"),            /* experts that two or three GPUs share */
+    TINY("tiny-qwen3moe", "qwen3moe", "64", "",
          "blk.*.attn_q_norm.weight 32\nblk.*.attn_k_norm.weight 32\nblk.*.ffn_norm.weight 128\n"),
     /* and with a block that drafts: what layers add is small beside the embedding, which the block hands on: drafts are often right */
 #define NEXTN "blk.*.nextn.eh_proj.weight 128x64 F32 eye @3\nblk.*.nextn.enorm.weight 64 @3\nblk.*.nextn.hnorm.weight 64 @3\n"
