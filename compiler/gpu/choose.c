@@ -198,10 +198,14 @@ static void choose_map_chain(const struct chooser *c)
     const struct gpu_place to = gpu_written(c->plan, b->result, c->prefill);
     struct text t = { .arena = c->arena };
     d.kernel.grid_tokens = 1;
-    d.kernel.prefill = c->prefill && (to.form == FORM_F16 || to.form == FORM_BF16);
+    const bool takes = n->op == OP_take || n->op == OP_gather, gives = b->result->op == OP_give;
+    d.kernel.prefill = c->prefill && (takes || gives || to.form == FORM_F16 || to.form == FORM_BF16);
     choose_chain(c, &d, &t, b, 0, b->n_chain);
     const char *rotation = n->op == OP_rope ? arena_printf(c->arena, ", %s", choose_rotation(c, &d, n)) : "";
-    kernel_does(&d, "%s%s%s -> %s", choose_text(c, gpu_read(c->plan, n->inputs[0])), text_str(&t), rotation, choose_text(c, to));
+    if (takes) kernel_does(&d, "from %s", choose_text(c, gpu_given(c->plan, n->inputs[0])));
+    const bool has_rows = n->op != OP_gather && (n->op != OP_take || c->prefill);
+    kernel_does(&d, "%s%s%s -> %s", has_rows ? choose_text(c, gpu_read(c->plan, n->inputs[0])) : "values", text_str(&t), rotation,
+                choose_text(c, to));
     if (gpu_map_of(c->group) == MAP_HEADS) {
         const bool whole = n->weight && n->weight->cols == n->cols;
         kernel_does(&d, "%u heads of %u%s", n->cols / n->attr.head_dim, n->attr.head_dim, whole ? ", each with weights of its own" : "");
@@ -209,6 +213,19 @@ static void choose_map_chain(const struct chooser *c)
         d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
     }
     else d.kernel.grid_x = (n->cols + threads - 1) / threads;
+    choose_end(c, &d);
+}
+
+/* The rows of a prompt that a group has made for all GPUs: only whole runs of values pass between GPUs at speed. */
+static void choose_give(const struct chooser *c)
+{
+    const struct node *n = c->group->n_branches ? c->group->branches[0].result : NULL;
+    if (!c->prefill || !n || n->op != OP_give || gpu_gives_logits(n)) return;
+    struct kernel_draft d = choose_begin_rows(c, TEMPLATE_give, arena_printf(c->arena, "%s_give", c->group->name));
+    const uint32_t threads = d.kernel.param[PARAM_THREADS];
+    d.launch.name = d.kernel.name;
+    kernel_does(&d, "%s -> %s", choose_text(c, gpu_read(c->plan, n)), choose_text(c, gpu_given(c->plan, n)));
+    d.kernel.grid_x = (n->cols + threads - 1) / threads;
     choose_end(c, &d);
 }
 
@@ -376,6 +393,7 @@ static void choose_group(const struct chooser *c)
     case GROUP_SEQUENCE:  choose_sequence(c); break;
     case GROUP_ATTENTION: choose_attention(c); break;
     }
+    choose_give(c);
 }
 
 /* Who gives and who takes have the number of the exchange, which counts those of the step. */

@@ -55,7 +55,10 @@ struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool pr
 struct gpu_place gpu_read(const struct plan *p, const struct node *n);
 /* The rows that prefill's products of a group read; bf16: those in that form. */
 struct gpu_place gpu_stage(const struct plan *p, const struct group *g, bool bf16);
-/* Of a value that is given: rows that an exchange has at most; whether they begin with the first token that has logits. */
+/* Of a value that is given: where in the memory of exchanges, rows that it has at most there; whether they begin with the first token that
+ * has logits.  Decode's kernels give values one by one, and so are logits in prefill; other rows of prefill have a place of their own, from
+ * which a kernel gives whole ones. */
+struct gpu_place gpu_given(const struct plan *p, const struct node *given);
 uint32_t gpu_given_rows(const struct plan *p, const struct node *given);
 bool gpu_gives_logits(const struct node *given);
 /* Does decode's product of the branch only add to the sum?  Then it asks early for what it adds. */

@@ -58,6 +58,7 @@ void gpu_put_result(struct emitter *e, const struct node *n);
 void gpu_put_values(struct emitter *e);
 void gpu_put_map_heads(struct emitter *e);
 void gpu_put_slices_sum(struct emitter *e);
+void gpu_put_give(struct emitter *e);
 void gpu_put_conv(struct emitter *e);
 void gpu_put_conv_keep(struct emitter *e);
 void gpu_put_recall(struct emitter *e);

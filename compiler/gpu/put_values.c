@@ -108,7 +108,7 @@ void gpu_put_chain(struct emitter *e, const struct branch *b, uint32_t from, uin
 /* What functions of exchange.h take of a value that is given, its row last. */
 static const char *exchange_of(struct emitter *e, const struct node *given)
 {
-    const struct gpu_place at = gpu_read(e->plan, given);
+    const struct gpu_place at = gpu_given(e->plan, given);
     return arena_printf(e->arena, "/* half */ %lluu, /* rows, of */ %u, %llu, %s", (unsigned long long)e->plan->gpu->exchange_half,
                         gpu_given_rows(e->plan, given), (unsigned long long)at.stride,
                         gpu_gives_logits(given) ? "t - first_token(a)" : "t");
@@ -149,7 +149,9 @@ static const char *first_value(struct emitter *e, const struct branch *b, uint32
     case OP_expert_sum:
         return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, row_of(e, n->inputs[1]), n->cols,
                             n->inputs[1]->attr.used);
-    case OP_take:   return arena_printf(e->arena, "exchange_sum(a, %s, r)", exchange_of(e, n->inputs[0]));
+    case OP_take:
+        if (!e->kernel->prefill) return arena_printf(e->arena, "exchange_sum(a, %s, r)", exchange_of(e, n->inputs[0]));
+        return arena_printf(e->arena, "exchange_sum_with(a, %s, r, %s[r])", exchange_of(e, n->inputs[0]), x);
     case OP_gather: return arena_printf(e->arena, "exchange_one(a, %s, r, /* of */ %u)", exchange_of(e, n->inputs[0]), n->cols);
     default: break;
     }
@@ -175,6 +177,13 @@ void gpu_put_values(struct emitter *e)
     gpu_put(e, "float y = %s;", y);
     gpu_put_chain(e, b, next, b->n_chain);
     gpu_put_result(e, b->result);
+}
+
+void gpu_put_give(struct emitter *e)
+{
+    const struct node *n = e->group->branches[0].result;
+    put_columns(e, n->cols);
+    gpu_put(e, "exchange_pass(a, %s, r, %s[r]);", exchange_of(e, n), row_of(e, n));
 }
 
 void gpu_put_slices_sum(struct emitter *e)

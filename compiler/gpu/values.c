@@ -40,10 +40,13 @@ static void choose_exchange(struct plan *p)
     }
 }
 
+struct gpu_place gpu_given(const struct plan *p, const struct node *given)
+{
+    return place_of(given, FORM_GIVEN, &(struct buffer){ .stride = given_stride(p, given) });
+}
+
 struct gpu_place gpu_read(const struct plan *p, const struct node *n)
 {
-    const struct buffer given = { .stride = n->op == OP_give ? given_stride(p, n) : 0 };
-    if (n->op == OP_give) return place_of(n, FORM_GIVEN, &given);
     const struct buffer *b = &p->f32[n->index];
     return place_of(n, b->exists ? FORM_F32 : FORM_NONE, b);
 }
@@ -53,6 +56,7 @@ struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool pr
     const struct buffer *f16 = &p->gpu->f16[n->index], *bf16 = &p->gpu->bf16[n->index];
     const struct buffer logits = { .offset = p->gpu->logits, .stride = (uint64_t)p->model->n_out * 4 };
     if (n == p->fused->graph->output || n == p->fused->graph->draft) return place_of(n, FORM_LOGITS, &logits);
+    if (n->op == OP_give && (!prefill || gpu_gives_logits(n))) return gpu_given(p, n);
     if (prefill && f16->exists) return place_of(n, FORM_F16, f16);
     if (prefill && bf16->exists) return place_of(n, FORM_BF16, bf16);
     return gpu_read(p, n);

@@ -364,7 +364,8 @@ uint32_t plan_last_reader(const struct plan *p, const struct node *n)
 
 bool plan_needs_buffer(const struct plan *p, const struct node *n)
 {
-    if (n->op == OP_store_k || n->op == OP_store_v || n->op == OP_give || n == p->fused->graph->output || n == p->fused->graph->draft ||
+    if (n->op == OP_give && n->readers[0]->op == OP_gather) return false;
+    if (n->op == OP_store_k || n->op == OP_store_v || n == p->fused->graph->output || n == p->fused->graph->draft ||
         fuse_group(p->fused, n) == NO_GROUP) return false;
     const struct group *g = &p->fused->groups[fuse_group(p->fused, n)];
     if (g->node == n) return true;

@@ -30,6 +30,16 @@ DEVICE void exchange_give(const struct forge_kernel_args a, const uint64_t half,
     UNROLL
     for (uint32_t rank = 0; rank < RANKS; rank++) store_peer(a.exchange[rank] + at, x);
 }
+/* The same for all others: rows of a prompt, of which this one has its own. */
+DEVICE void exchange_pass(const struct forge_kernel_args a, const uint64_t half, const uint32_t most, const uint32_t cols, uint32_t t,
+                          uint32_t c, float y)
+{
+    const uint32_t tag = exchange_tag(a);
+    const uint64_t at = exchange_at(tag, half, most, cols, a.rank, t, c), x = (uint64_t)tag << 32 | bits_of_f32(y);
+    UNROLL
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        if (rank != a.rank) store_peer(a.exchange[rank] + at, x);
+}
 /* What lies there, seen as x before, as soon as it is what the exchange waits for. */
 DEVICE float exchange_value(const struct forge_kernel_args a, const uint32_t tag, uint64_t at, uint64_t x)
 {
@@ -49,6 +59,21 @@ DEVICE float exchange_sum(const struct forge_kernel_args a, const uint64_t half,
     float sum = 0.0f;
     UNROLL
     for (uint32_t rank = 0; rank < RANKS; rank++) x[rank] = load_peer(a.given + at + rank * apart);
+    UNROLL
+    for (uint32_t rank = 0; rank < RANKS; rank++) sum += exchange_value(a, tag, at + rank * apart, x[rank]);
+    return sum;
+}
+/* The same with this one's own value. */
+DEVICE float exchange_sum_with(const struct forge_kernel_args a, const uint64_t half, const uint32_t most, const uint32_t cols, uint32_t t,
+                               uint32_t c, float own)
+{
+    const uint32_t tag = exchange_tag(a);
+    const uint64_t at = exchange_at(tag, half, most, cols, 0, t, c), apart = 8ull * most * cols;
+    uint64_t x[RANKS];
+    float sum = 0.0f;
+    UNROLL
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        x[rank] = rank == a.rank ? (uint64_t)tag << 32 | bits_of_f32(own) : load_peer(a.given + at + rank * apart);
     UNROLL
     for (uint32_t rank = 0; rank < RANKS; rank++) sum += exchange_value(a, tag, at + rank * apart, x[rank]);
     return sum;
