@@ -22,31 +22,31 @@
  *    953  templates/gpu/machine/rdna3.h, continued
  *    975  templates/gpu/machine/copy_registers.h
  *    990  runtime/model/abi_gpu.h
- *   1051  templates/gpu/dialect.h
- *   1193  templates/gpu/launch.h
- *   1229  templates/gpu/gemv_sizes.h
- *   1250  templates/gpu/acts_unit.h
- *   1322  templates/gpu/acts.h
- *   1593  templates/gpu/stage.h
- *   1644  templates/gpu/attention_sizes.h
- *   1681  templates/gpu/kv.h
- *   1824  templates/gpu/rope.h
- *   1961  templates/gpu/attention_decode_tmpl.c
- *   2721  templates/gpu/mma.h
- *   2817  templates/gpu/attention_prefill_sizes.h
- *   2863  templates/gpu/attention_prefill.h
- *   3053  templates/gpu/attention_prefill_columns.h
- *   3350  templates/gpu/attention_prefill_exact.h
- *   3501  templates/gpu/attention_prefill_tmpl.c
- *   3560  templates/gpu/sample_math.h
- *   3694  templates/gpu/sample_sizes.h
- *   3729  templates/gpu/sample_tmpl.c
- *   4633  templates/gpu/formats/q8_0.h
- *   4686  templates/gpu/row_stride.h
- *   4694  templates/gpu/gemm_sizes.h
- *   4745  templates/gpu/embed_tmpl.c
- *   4813  templates/gpu/gemm_tmpl.c
- *   5218  templates/gpu/gemv_tmpl.c
+ *   1059  templates/gpu/dialect.h
+ *   1203  templates/gpu/launch.h
+ *   1239  templates/gpu/gemv_sizes.h
+ *   1260  templates/gpu/acts_unit.h
+ *   1332  templates/gpu/acts.h
+ *   1603  templates/gpu/stage.h
+ *   1654  templates/gpu/attention_sizes.h
+ *   1691  templates/gpu/kv.h
+ *   1834  templates/gpu/rope.h
+ *   1971  templates/gpu/attention_decode_tmpl.c
+ *   2731  templates/gpu/mma.h
+ *   2827  templates/gpu/attention_prefill_sizes.h
+ *   2873  templates/gpu/attention_prefill.h
+ *   3063  templates/gpu/attention_prefill_columns.h
+ *   3360  templates/gpu/attention_prefill_exact.h
+ *   3511  templates/gpu/attention_prefill_tmpl.c
+ *   3570  templates/gpu/sample_math.h
+ *   3704  templates/gpu/sample_sizes.h
+ *   3739  templates/gpu/sample_tmpl.c
+ *   4646  templates/gpu/formats/q8_0.h
+ *   4699  templates/gpu/row_stride.h
+ *   4707  templates/gpu/gemm_sizes.h
+ *   4758  templates/gpu/embed_tmpl.c
+ *   4826  templates/gpu/gemm_tmpl.c
+ *   5231  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -994,6 +994,7 @@ DEVICE void copy_wait(const uint32_t n) { (void)n; }
 enum {
     FORGE_GPU_MAX_WEIGHTS = 12,                  /* tensors one launch may read */
     FORGE_GPU_MAX_APART = 8,                     /* sequences of a step */
+    FORGE_GPU_MAX_RANKS = 8,                     /* GPUs that share a model */
 };
 
 /* A sequence of a step of several: its state, from args.state on; tokens before this step, and its token of it. */
@@ -1010,6 +1011,11 @@ struct forge_kernel_args {
     uint32_t           mark;                     /* number of the launch: names the kernel after a fault */
     uint32_t           first;                    /* 1: tail launch: only the last n_logits tokens matter (first_token) */
     uint64_t           weight[FORGE_GPU_MAX_WEIGHTS];
+    /* of GPUs that share a model (templates/gpu/exchange.h) */
+    uint8_t           *exchange[FORGE_GPU_MAX_RANKS];      /* of each, as this one reaches it: memory that all of them store into */
+    const uint8_t     *given;                    /* that of this one, exchange[rank]: an array in registers has no index */
+    uint32_t           rank;                     /* this one's number */
+    uint32_t           exchanges;                /* that the step's launches before this one have made */
 };
 
 /* What changes from step to step; one of these in device memory, 64-byte aligned.  The host writes it before a prefill step and before a
@@ -1040,6 +1046,8 @@ struct forge_gpu_step {
     int32_t  guess;                              /* what the token drawn next is foretold to be; -1: nothing is */
     uint32_t apart;                              /* 1: its tokens are of as many sequences: each has an entry of rows */
     uint32_t n_draws;                            /* draws side by side, of which this is one: n_drawn goes on by so many */
+    uint32_t exchanged;                          /* GPUs that share a model: exchanges since the start, from 1; a draw adds */
+    uint32_t exchanges;                          /* those that a step of decode makes */
     uint64_t random[4];                          /* xoshiro256** */
     struct forge_gpu_row rows[FORGE_GPU_MAX_APART];
     struct { int32_t id; float bias; } biases[256];
@@ -1087,6 +1095,8 @@ enum { FORGE_GPU_RING = 1024 };
  *   store_host_u32              to memory of the host, without waiting until it has arrived
  *   load_shared_f32, store_shared_f32         data that other groups of the same launch wrote: past the caches that are not coherent
  *   stores_done                 this thread's stores are where a counter_add() that follows makes them seen
+ *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it
+ *   poll_pause                  between two looks at what another GPU will store
  *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
  *   acquire                     what others released is seen
  *   lane_get_u32(x, lane), lane_xor_u32(x, mask), lane_other_u32(x, mask)
@@ -3767,6 +3777,7 @@ struct sample_step {
     struct sample_chances chances;
     float     min_p;
     uint64_t  random[4];
+    uint32_t  exchanged;                         /* behind it */
 };
 
 /* Tokens before the one that is drawn first: drafts are drawn again. */
@@ -4588,6 +4599,7 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     step->n_logits = 1;
     step->slot = 0;
     step->n_drawn = was->n_drawn + was->n_draws;
+    step->exchanged = was->exchanged;
     if (was->row) {
         ((GLOBAL struct forge_gpu_row *)was->row)->n_past = at;
         ((GLOBAL struct forge_gpu_row *)was->row)->token = token == FORGE_GPU_NOT_FINITE ? 0 : (int32_t)token;
@@ -4603,7 +4615,8 @@ DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
 {
     const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->n_draws, step->history, step->ring, step->row,
                                      { step->temp, step->top_p, step->top_k }, step->min_p,
-                                     { step->random[0], step->random[1], step->random[2], step->random[3] } };
+                                     { step->random[0], step->random[1], step->random[2], step->random[3] },
+                                     step->exchanged + step->exchanges };
     return was;
 }
 
