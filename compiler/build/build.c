@@ -491,6 +491,7 @@ static uint32_t plan_ranks(struct arena *a, const struct build_options *o, const
     struct plan_options options = o->plan;
     struct profile *p = profile_load_tuned(a, o->targets[0], o->targets_dir, o->tuned_path);
     check_gpus(o, p);
+    if (graph->model->pooling) die("%s: --gpus is for text that goes on; this is a model of embeddings", o->model_path);
     options.ranks = o->gpus;
     struct kernel_choices tiles;                         /* the first one's: all have the same launches, whatever their parts */
     for (uint32_t r = 0; r < o->gpus; r++) {
