@@ -306,6 +306,7 @@ void launch_stuck(struct run *r, const char *why);         /* a finding: deadloc
 
 uint64_t draw(uint64_t *state);                  /* a random number */
 uint32_t chips_count(void);                      /* queue.c; 0, and a line on stderr: the settings are wrong */
+bool chips_known(void);                         /* else it has said so */
 
 /* ---- wave.c: registers ---- */
 static inline uint64_t wave_exec(const struct wave *w) { return w->lanes == 32 ? w->s[EXEC] : (uint64_t)w->s[EXEC + 1] << 32 | w->s[EXEC]; }

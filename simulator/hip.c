@@ -59,6 +59,7 @@ EXPORT int hipSetDevice(int device)
 EXPORT int hipGetDeviceCount(int *n)
 {
     *n = (int)chips_count();
+    if (*n == 1 && !chips_known()) *n = 0;
     return *n > 0 ? 0 : NO_DEVICE;
 }
 

@@ -102,6 +102,15 @@ uint32_t chips_count(void)
     return n_devices;
 }
 
+/* Of one chip the variable is looked at each time: a process may change it between two programs. */
+bool chips_known(void)
+{
+    size_t length;
+    if (n_devices > 1 || setting_text("FORGE_GFXSIM_CHIP", 0, &length) == NULL || chips_wanted(0) != NULL) return true;
+    fprintf(stderr, "gfxsim: FORGE_GFXSIM_CHIP=%s is no chip known here\n", getenv("FORGE_GFXSIM_CHIP"));
+    return false;
+}
+
 static bool several(void) { return chips_count() > 1; }
 bool chips_peers(void) { return setting("FORGE_GFXSIM_NO_PEER", 0) == 0; }
 

@@ -122,7 +122,7 @@ static void start(struct rank *r, uint32_t exchanges)
     WORKS(device_upload(&r->d, r->step, r->host + 1, sizeof step, &error));
     wait_for(r);                                 /* no other rank stores before */
     r->args = (struct forge_kernel_args){ .arena = (uint8_t *)r->arena, .step = r->step, .rank = rank,
-                                          .exchange = { ranks[0].exchange, ranks[1].exchange } };
+                                          .exchange = { ranks[0].exchange, ranks[1].exchange }, .given = r->exchange };
 }
 
 static void open_both(uint32_t api)

@@ -163,6 +163,7 @@ static int launch(const struct hip *h, const struct chip *chips, uint32_t rank, 
     size_t bytes = sizeof a;
     void *extra[] = { (void *)1, &a, (void *)2, &bytes, (void *)3 };
     for (int d = 0; d < 2; d++) a.exchange[d] = chips[d].exchange;
+    a.given = a.exchange[rank];
     const int code = h->function(&function, chips[rank].module, kernel);
     if (code != 0) return code;                  /* a finding of what runs already */
     return h->launch(function, GROUPS, 1, 1, THREADS, 1, 1, 0, chips[rank].stream, NULL, extra);
