@@ -43,7 +43,7 @@ launch() {
     check "$shape, $chip $kv, $2" 0 env "FORGE_GFXSIM_STATS=$tmp/stats" "$run_kernel" --chip "$chip" "$tmp/code/model-$chip.co" "$2" "${5:-$groups}" $((($4 + tile - 1) / tile)) \
         "$(behind threads=)" "$(value 'bytes of LDS')" "buf:$(total 'weight image'):$tmp/memory" "buf:$(total arena):$tmp/arena" \
         "buf:$(total 'state of a sequence'):$tmp/memory" "buf:4096:$tmp/step" u64:0 buf:64:zero u32:0 u32:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 \
-        u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u32:0 u32:0
+        u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u32:0 u32:0
 }
 
 # ahead: loads in flight in a loop of the launch
