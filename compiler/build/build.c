@@ -34,7 +34,8 @@ enum { MOST_TARGETS = 8 };           /* programs, those of GPUs that share the m
 
 struct target {                     /* one program of the product */
     struct profile   *profile;
-    uint32_t          rank, code_rank;        /* of GPUs that share the model: which, and whose code it runs (emit_options) */
+    uint32_t          rank, code_rank;        /* of GPUs that share the model: which, and whose code it runs (emit_options); */
+    struct kernel_choices *tiles;             /* of prefill's products, the first one's for all; NULL: it is alone */
     struct plan      *plan;
     struct bytes      kernels;      /* the text that clang compiles for the target */
     struct bytes      source;       /* the program: of a CPU that text; of a GPU what tells the launches, once code is known */
@@ -168,15 +169,19 @@ static void compile_target(struct arena *a, const struct build_options *o, struc
     if (!o->cc.spawn.dry_run) t->code = code_with_end(a, job.object);
 }
 
-/* Plans, emits and compiles a GPU target's kernels again until their tiles fit the registers. */
-static void settle_tiles(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t,
+/* Plans, emits and compiles a GPU target's kernels again until their tiles fit the registers.  True: they are others now, also those that
+ * other ranks are planned with. */
+static bool settle_tiles(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *t,
                          const struct emit_options *eo)
 {
-    while (!o->cc.spawn.dry_run && !o->allow_spills && refuse_tiles(a, t)) {
+    bool changed = false;
+    for (; !o->cc.spawn.dry_run && !o->allow_spills && refuse_tiles(a, t); changed = true) {
         gpu_plan_kernels(a, t->plan);
         t->kernels = emit_gpu(a, t->plan, eo);
         compile_target(a, o, tc, t);
     }
+    if (changed && t->tiles && !t->rank) *t->tiles = kernel_choices_of(a, t->plan->kernels, TEMPLATE_gemm, t->profile->path);
+    return changed;
 }
 
 /* What the kernels of a target use; spills are an error.  The table goes to text, NULL: not wanted. */
@@ -224,6 +229,7 @@ static void put_gpu_plan(struct arena *a, const struct build_options *o, struct 
     const struct emit_options eo = { .templates = o->templates_dir, .model_hash = "-", .weights_hash = "-",
                                      .options = options_text(a, o, target->plan), .compiler = "forgec " FORGEC_VERSION,
                                      .compile_command = "-" };
+    if (target->rank) gpu_plan_kernels(a, target->plan);     /* the first one's tiles may have changed */
     target->kernels = emit_gpu(a, target->plan, &eo);
     compile_target(a, o, tc, target);
     settle_tiles(a, o, tc, target, &eo);
@@ -300,6 +306,18 @@ static void share_code(struct target *targets, uint32_t n)
 
 static bool has_own_code(const struct target *t) { return t->plan->gpu && t->code_rank == t->rank; }
 
+/* The ranks behind the first, whose tiles have changed. */
+static void compile_others(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n,
+                           const struct emit_options eo[])
+{
+    for (uint32_t i = 1; i < n; i++) {
+        gpu_plan_kernels(a, targets[i].plan);
+        targets[i].kernels = emit_gpu(a, targets[i].plan, &eo[i]);
+    }
+    share_code(targets, n);
+    for (uint32_t i = 1; i < n; i++) if (has_own_code(&targets[i])) compile_target(a, o, tc, &targets[i]);
+}
+
 /* The kernels of GPU programs, then the sources that describe them.  The runtime waits for neither: where there are kernels, it is
  * compiled beside them.  True: it is done. */
 static bool compile_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n,
@@ -317,12 +335,13 @@ static bool compile_kernels(struct arena *a, const struct build_options *o, stru
     cc_compile(a, tc, jobs, n_kernels + n_runtime);
     for (size_t i = 0; i < n_runtime; i++) runtime[i] = jobs[n_kernels + i];
     progress(o, "");
-    for (uint32_t i = 0, k = 0; i < n; i++) {
+    for (uint32_t i = 0, k = 0; i < n; i++) if (has_own_code(&targets[i])) targets[i].code = code_with_end(a, jobs[k++].object);
+    for (uint32_t i = 0; i < n; i++) {
         struct target *t = &targets[i];
         struct emit_options own = eo[i];
         if (!t->plan->gpu) continue;
-        t->code = has_own_code(t) ? code_with_end(a, jobs[k++].object) : targets[t->code_rank].code;
-        if (!o->source) settle_tiles(a, o, tc, t, &own);
+        if (!has_own_code(t)) t->code = targets[t->code_rank].code;
+        else if (!o->source && settle_tiles(a, o, tc, t, &own) && t->tiles && !t->rank) compile_others(a, o, tc, targets, n, eo);
         struct text table = { .arena = a };
         if (!o->cc.spawn.dry_run) check_kernels(a, o, t, o->cc.spawn.verbose && has_own_code(t) ? &table : NULL);
         if (table.size) fputs(text_str(&table), stderr);
@@ -493,15 +512,16 @@ static uint32_t plan_ranks(struct arena *a, const struct build_options *o, const
     check_gpus(o, p);
     if (graph->model->pooling) die("%s: --gpus is for text that goes on; this is a model of embeddings", o->model_path);
     options.ranks = o->gpus;
-    struct kernel_choices tiles;                         /* the first one's: all have the same launches, whatever their parts */
+    struct kernel_choices *tiles = arena_new(a, struct kernel_choices);
     for (uint32_t r = 0; r < o->gpus; r++) {
         targets[r].profile = p;
         targets[r].rank = r;
+        targets[r].tiles = tiles;                        /* all have the same launches, whatever their parts */
         targets[r].plan = plan_with(a, o, share_graph(a, graph, r, o->gpus, SHARE_COLUMNS), p, options, read_choices(a, o, p));
         warn_of_memory(o, targets[r].plan, o->targets[0]);
         if (r) continue;
-        tiles = kernel_choices_of(a, targets[0].plan->kernels, TEMPLATE_gemm, p->path);
-        options.choices = &tiles;
+        *tiles = kernel_choices_of(a, targets[0].plan->kernels, TEMPLATE_gemm, p->path);
+        options.choices = tiles;
     }
     if (o->is_static) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", p->name);
     return o->gpus;
@@ -556,7 +576,7 @@ static void emit_target(struct arena *a, const struct build_options *o, struct t
 {
     const bool gpu = t->plan->gpu != NULL, text = o->source || o->emit == EMIT_SOURCE || o->emit == EMIT_ASM;
     t->kernels = kernels_kinds[t->profile->kind].emit(a, t->plan, eo);
-    if (gpu && text && !o->cc.spawn.dry_run && !o->allow_spills && strcmp(t->profile->api, "hip") == 0) {
+    if (gpu && text && !t->rank && !o->cc.spawn.dry_run && !o->allow_spills && strcmp(t->profile->api, "hip") == 0) {
         compile_target(a, o, tc, t);            /* the text is that of the kernels which a build takes; of PTX nobody knows the registers */
         settle_tiles(a, o, tc, t, eo);
     }
