@@ -152,8 +152,7 @@ struct forge_gpu {
     uint64_t       zero_offset, zero_bytes;      /* arena: counters, zero before the first launch */
     uint32_t       n_ranks;                      /* GPUs that share the model and run the same steps side by side; 0: this one alone */
     const struct forge_program *const *ranks;    /* [n_ranks] the program of each, [0] this one; of the others only code, launches, sizes,
-                                                  * tables of states and tensors, and where their weights are
-                                                  * matter */
+                                                  * tables of states and tensors, and where their weights are matter; theirs is NULL */
     uint64_t       exchange_bytes;               /* of each of them, that the others store into: zero before the first launch */
 };
 
