@@ -12,6 +12,7 @@
 #include "compiler/web/tests.h"
 #include "image.h"
 #include "issues.h"
+#include "compiler/plan/layers.h"
 #include "compiler/plan/share.h"
 #include "compiler/plan/text.h"
 #include "compiler/plan/tuned.h"
@@ -88,7 +89,7 @@ const char *build_options_text(struct arena *a, const struct build_options *o, u
     const char *context = n_ctx ? arena_printf(a, " --ctx %u", n_ctx) : "";
     const char *columns = o->plan.columns ? arena_printf(a, " --columns %u", o->plan.columns) : "";
     const char *spec = o->plan.spec ? arena_printf(a, " --spec %s", spec_kind_name[o->plan.spec]) : "";
-    const char *gpus = o->gpus > 1 ? arena_printf(a, " --gpus %u", o->gpus) : "";
+    const char *gpus = o->gpus > 1 ? arena_printf(a, " --gpus %u%s", o->gpus, o->plan.split == SPLIT_LAYER ? " --split layer" : "") : "";
     return arena_printf(a, "--fuse %s%s --kv %s%s%s%s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv],
                         columns, spec, gpus, o->plan.exact ? " --exact" : "");
 }
@@ -318,6 +319,19 @@ static void compile_others(struct arena *a, const struct build_options *o, struc
     for (uint32_t i = 1; i < n; i++) if (has_own_code(&targets[i])) compile_target(a, o, tc, &targets[i]);
 }
 
+/* Where the launches of target `own` stand among those of all GPUs in a row. */
+static void count_launches(const struct target *targets, uint32_t n, uint32_t own, struct emit_span spans[])
+{
+    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) {
+        spans[steps] = (struct emit_span){ 0, 0 };
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t launches = kernel_launches_of(targets[i].plan->kernels, steps).n;
+            if (i < own) spans[steps].before += launches;
+            spans[steps].all += launches;
+        }
+    }
+}
+
 /* The kernels of GPU programs, then the sources that describe them.  The runtime waits for neither: where there are kernels, it is
  * compiled beside them.  True: it is done. */
 static bool compile_kernels(struct arena *a, const struct build_options *o, struct toolchain *tc, struct target *targets, uint32_t n,
@@ -345,8 +359,13 @@ static bool compile_kernels(struct arena *a, const struct build_options *o, stru
         struct text table = { .arena = a };
         if (!o->cc.spawn.dry_run) check_kernels(a, o, t, o->cc.spawn.verbose && has_own_code(t) ? &table : NULL);
         if (table.size) fputs(text_str(&table), stderr);
-        own.code_rank = t->code_rank;
-        t->source = emit_gpu_program(a, t->plan, &own, t->code.size);
+    }
+    for (uint32_t i = 0; i < n; i++) {                       /* now that all know their launches */
+        struct emit_options own = eo[i];
+        if (!targets[i].plan->gpu) continue;
+        own.code_rank = targets[i].code_rank;
+        if (targets[i].plan->options.split == SPLIT_LAYER) count_launches(targets, n, i, own.spans);
+        targets[i].source = emit_gpu_program(a, targets[i].plan, &own, targets[i].code.size);
     }
     step(o, "kernels", since);
     return true;
@@ -446,7 +465,8 @@ static struct plan *plan_with(struct arena *a, const struct build_options *o, co
 struct plan *build_plan(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target)
 {
     struct plan_options options = o->plan;
-    options.ranks = o->gpus > 1 ? o->gpus : 0;
+    options.ranks = o->gpus > 1 && options.split == SPLIT_TENSOR ? o->gpus : 0;
+    if (options.split == SPLIT_LAYER) options.split = SPLIT_TENSOR;      /* of all layers, as one GPU would compute them */
     if (options.ranks) graph = share_graph(a, graph, 0, options.ranks, SHARE_COLUMNS);
     return plan_with(a, o, graph, target, options, read_choices(a, o, target));
 }
@@ -500,8 +520,56 @@ static void check_gpus(const struct build_options *o, const struct profile *p)
     const char *wrong = p->kind != TARGET_GPU ? "shares a model out to GPUs; the target is none" : o->n_targets > 1
         ? "is for one target at a time" : library_wanted(o) ? "is for programs; a library runs on one GPU" : o->plan.spec
         ? "and --spec exclude each other: speculation runs on one GPU" : o->source
-        ? "is nothing for forgec cc, whose source is that of one GPU" : NULL;
+        ? "is nothing for forgec cc, whose source is that of one GPU" : o->plan.split == SPLIT_LAYER && (o->plan_path || o->tuned_path)
+        ? "and --split layer take no --plan and no --tuned, which are of all layers" : NULL;
     if (wrong) die("--gpus %s", wrong);
+    if (o->is_static) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", p->name);
+}
+
+/* What all of them must do alike: the shortest steps of a prompt, and steps of several sequences where all can have them. */
+static bool agree(const struct target targets[], uint32_t n, struct plan_options *options)
+{
+    bool differ = false;
+    options->chunk = targets[0].plan->chunk;
+    for (uint32_t i = 1; i < n; i++) {
+        const struct plan *p = targets[i].plan;
+        differ |= p->chunk != targets[0].plan->chunk || p->gpu->has_several != targets[0].plan->gpu->has_several;
+        if (p->chunk < options->chunk) options->chunk = p->chunk;
+        options->alone |= !p->gpu->has_several;
+    }
+    options->alone |= !targets[0].plan->gpu->has_several;
+    return !differ;
+}
+
+static void plan_layers(struct arena *a, const struct build_options *o, const struct graph *graph, const struct layers_cuts *cuts,
+                        struct plan_options *options, struct target targets[])
+{
+    for (uint32_t r = 0; r < o->gpus; r++) {
+        options->rank = r;
+        targets[r].plan = plan_make(a, layers_graph(a, graph, cuts, r), o->fuse, targets[r].profile, options);
+    }
+}
+
+/* A program for each of GPUs in a row, which may be of different kinds. */
+static uint32_t plan_row(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
+{
+    struct plan_options options = o->plan;
+    double speeds[FORGE_GPU_MAX_RANKS];
+    if (graph->model->pooling) die("%s: --gpus is for text that goes on; this is a model of embeddings", o->model_path);
+    for (uint32_t r = 0; r < o->gpus; r++) {
+        struct profile *p = targets[r].profile = profile_load_tuned(a, o->row[r] ? o->row[r] : o->targets[0], o->targets_dir, NULL);
+        check_gpus(o, p);
+        if (strcmp(p->api, targets[0].profile->api))
+            die("-t %s+%s: GPUs of two makers do not share a model", targets[0].profile->name, p->name);
+        speeds[r] = p->bandwidth_gb_s > 0 ? p->bandwidth_gb_s : 1;
+        targets[r].rank = r;
+    }
+    const struct layers_cuts cuts = layers_cut(graph, o->gpus, o->layers[0] ? o->layers : NULL, speeds);
+    options.ranks = o->gpus;
+    plan_layers(a, o, graph, &cuts, &options, targets);
+    if (!agree(targets, o->gpus, &options)) plan_layers(a, o, graph, &cuts, &options, targets);
+    for (uint32_t r = 0; r < o->gpus; r++) warn_of_memory(o, targets[r].plan, targets[r].profile->name);
+    return o->gpus;
 }
 
 /* A program for each of the GPUs that share the model, on one profile. */
@@ -523,7 +591,6 @@ static uint32_t plan_ranks(struct arena *a, const struct build_options *o, const
         *tiles = kernel_choices_of(a, targets[0].plan->kernels, TEMPLATE_gemm, p->path);
         options.choices = tiles;
     }
-    if (o->is_static) die("--static: a program for %s opens the GPU driver's library at run time, which a static one cannot", p->name);
     return o->gpus;
 }
 
@@ -655,7 +722,8 @@ const char *build(struct arena *a, const struct build_options *o)
     struct graph *graph = graph_build(a, model);
     if (o->emit == EMIT_GRAPH) return write_graph(a, o, graph);
     struct target targets[MOST_TARGETS] = { { 0 } };
-    const uint32_t n = o->gpus > 1 ? plan_ranks(a, o, graph, targets) : plan_targets(a, o, graph, targets);
+    const uint32_t n = o->gpus < 2 ? plan_targets(a, o, graph, targets) : o->plan.split == SPLIT_LAYER ? plan_row(a, o, graph, targets)
+                                   : plan_ranks(a, o, graph, targets);
     if (o->emit == EMIT_PLAN) return write_plan(a, o, targets, n);
 
     const char *source_suffix = kernels_kinds[targets[0].profile->kind].suffix;
@@ -678,6 +746,8 @@ const char *build(struct arena *a, const struct build_options *o)
     struct toolchain *tc = toolchain_open(a, &o->cc);
     since = build_seconds();
     struct emit_options eo[MOST_TARGETS];
+    const char *symbols[MOST_TARGETS];
+    for (uint32_t i = 0; i < n; i++) symbols[i] = emit_symbol(a, targets[i].profile, targets[i].rank);
     for (uint32_t i = 0; i < n; i++) {
         const struct kernels_kind *kind = &kernels_kinds[targets[i].profile->kind];
         const bool library = is_library(o, targets[i].profile);
@@ -687,7 +757,7 @@ const char *build(struct arena *a, const struct build_options *o)
                                        .weights_hash = web ? image_hash(a, targets[i].plan, model_hash) : weights_hash,
                                        .has_vocab = vocab.data != NULL, .has_chat = chat.data != NULL && !library,
                                        .weights_offset = web ? 0 : targets[i].weights_offset,
-                                       .rank = targets[i].rank, .ranks = targets[i].plan->options.ranks,
+                                       .rank = targets[i].rank, .ranks = targets[i].plan->options.ranks, .symbols = symbols,
                                        .options = options_text(a, o, targets[i].plan),
                                        .compiler = arena_printf(a, "forgec " FORGEC_VERSION ", clang %s", tc->clang_version),
                                        .compile_command = targets[i].plan->web ? NULL       /* drivers compile its kernels */

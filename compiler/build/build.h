@@ -3,6 +3,7 @@
 #define FORGEC_BUILD_H
 #include "cc.h"
 #include "compiler/plan/plan.h"
+#include "runtime/model/abi.h"
 
 enum emit_kind { EMIT_EXE, EMIT_SOURCE, EMIT_ASM, EMIT_PLAN, EMIT_GRAPH, EMIT_OBJ, EMIT_LIB, EMIT_SHARED };
 enum weights_kind { WEIGHTS_EMBED, WEIGHTS_EXTERNAL, WEIGHTS_NONE };
@@ -15,6 +16,8 @@ struct build_options {
     enum fuse_level     fuse;
     enum weights_kind   weights;
     uint32_t            gpus;                         /* that share the model; 0, 1: one has all of it */
+    const char         *row[FORGE_GPU_MAX_RANKS];     /* plan.split LAYER: the target of each; NULL: targets[0] */
+    uint32_t            layers[FORGE_GPU_MAX_RANKS];  /* how many layers each has; 0: by the weights and the targets' bandwidth */
     struct plan_options plan;
     struct cc_options   cc;
     const char         *prefix;                       /* of a library's names; NULL: "model" */

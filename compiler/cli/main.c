@@ -59,6 +59,7 @@ static const char usage[] =
     "      --tuned FILE       tiles and kernels' settings as in FILE, which forgec tune wrote\n"
 #define COMMON_OPTIONS \
     "      --gpus N           GPU: N of them share the model, at most 8\n" \
+    "      --split HOW        GPUs that share: tensor (default) or layer[:N,N]: each has some, or N, layers\n" \
     "      --columns N        GPU: steps of 2 to N tokens, at most 8, read weights once and give each token\n" \
     "                         the bits that a step of its own gives (default: prompts' kernels do them)\n" \
     "      --spec HOW         GPU: ngram: the program looks up what followed its last tokens before, computes\n" \
@@ -144,11 +145,9 @@ static const char compare_usage[] =
     "      --fuse LIST        none, layer (default: both of one model without another list, else layer)\n"
     "      --kv LIST          KV cache as f16 (default), f32, q8_0\n"
     "      --ctx LIST         longest contexts (default: the model's, at most 8192)\n"
-    "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited; default:\n"
-    "                         forgec's own (may be given several times)\n"
+    "      --plan FILE        an edited plan of --emit plan; default: none (may be given several times)\n"
     "      --tuned FILE       settings that forgec tune wrote; default: none (may be given several times)\n"
-    "      --source FILE      a source that --emit source wrote and you edited; default: forgec's own (may be\n"
-    "                         given several times)\n"
+    "      --source FILE      an edited source of --emit source; default: none (may be given several times)\n"
     "\n"
     "  -o FORM                md (default), json or html, on standard output; html: one page, with each kernel's\n"
     "                         time, bytes, operations, differences of sources\n"
@@ -287,7 +286,7 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says otherwise: beyond three drafts few are right */
-enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_GPUS, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS,
+enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_GPUS, OPT_SPLIT, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS,
        OPT_THREADS,
        OPT_STATIC, OPT_SERVER, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES,
        OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_CHAT_TEMPLATE,
@@ -297,7 +296,7 @@ static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
     { "emit", required_argument, NULL, OPT_EMIT },       { "fuse", required_argument, NULL, OPT_FUSE },
     { "ctx", required_argument, NULL, OPT_CTX },         { "kv", required_argument, NULL, OPT_KV },
-    { "gpus", required_argument, NULL, OPT_GPUS },
+    { "gpus", required_argument, NULL, OPT_GPUS },       { "split", required_argument, NULL, OPT_SPLIT },
     { "columns", required_argument, NULL, OPT_COLUMNS }, { "spec", required_argument, NULL, OPT_SPEC },
     { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
     { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC },
@@ -321,14 +320,65 @@ static bool is_among(const char *const *names, const char *name)
     return false;
 }
 
+/* "gfx942x8": eight of *name, which becomes "gfx942"; 1: a target has that name, or none has. */
+static uint32_t read_times(struct arena *a, const struct build_options *o, const char **name)
+{
+    const char *x = strrchr(*name, 'x');
+    if (!x || x == *name || x[1] < '1' || x[1] > '9' || x[2]) return 1;
+    const char *const *names = profile_names(a, o->targets_dir), *base = arena_strndup(a, *name, (size_t)(x - *name));
+    if (is_among(names, *name) || !is_among(names, base)) return 1;
+    *name = base;
+    return (uint32_t)(x[1] - '0');
+}
+
+/* "tensor", "layer", "layer:20,12"; returns how many numbers there are. */
+static uint32_t take_split(struct arena *a, struct build_options *o, const char *text)
+{
+    static const char *const splits[] = { "tensor", "layer", NULL };
+    const char *colon = strchr(text, ':');
+    uint32_t n = 0;
+    o->plan.split = (enum split_kind)parse_choice("--split", colon ? arena_strndup(a, text, (size_t)(colon - text)) : text, splits);
+    if (colon && o->plan.split != SPLIT_LAYER) usage_error("--split %s: numbers of layers are for layer", text);
+    for (const char *p = colon; p && *p; p += strcspn(p, ",")) {
+        if (n == FORGE_GPU_MAX_RANKS) usage_error("--split %s: at most %d GPUs share a model", text, FORGE_GPU_MAX_RANKS);
+        p++;
+        o->layers[n++] = parse_count("--split", arena_strndup(a, p, strcspn(p, ",")), 1u << 16);
+    }
+    return n;
+}
+
+/* "gfx1100+gfx1151": GPUs of several kinds in a row. */
+static void take_row(struct arena *a, struct build_options *o)
+{
+    uint32_t n = 0;
+    for (const char *p = o->targets[0]; ; p++) {
+        const size_t length = strcspn(p, "+");
+        const char *name = arena_strndup(a, p, length);
+        if (!length) usage_error("--target %s: an empty name", o->targets[0]);
+        for (uint32_t times = read_times(a, o, &name); times-- > 0; ) {
+            if (n == FORGE_GPU_MAX_RANKS) usage_error("--target %s: at most %d GPUs share a model", o->targets[0], FORGE_GPU_MAX_RANKS);
+            o->row[n++] = name;
+        }
+        p += length;
+        if (!*p) break;
+    }
+    if (o->gpus && o->gpus != n) usage_error("--target %s and --gpus %u say different things", o->targets[0], o->gpus);
+    o->targets[0] = o->row[0];
+    o->gpus = n;
+    o->plan.split = SPLIT_LAYER;
+}
+
 /* "gfx942x8" is gfx942 with --gpus 8, unless a target has that name. */
 static void take_gpus(struct arena *a, struct build_options *o)
 {
-    const char *name = o->n_targets == 1 ? o->targets[0] : "", *x = strrchr(name, 'x');
-    if (!x || x == name || x[1] < '1' || x[1] > '9' || x[2]) return;
-    const char *const *names = profile_names(a, o->targets_dir), *base = arena_strndup(a, name, (size_t)(x - name));
-    if (is_among(names, name) || !is_among(names, base)) return;
-    const uint32_t gpus = (uint32_t)(x[1] - '0');
+    if (o->n_targets != 1) return;
+    if (strchr(o->targets[0], '+')) {
+        take_row(a, o);
+        return;
+    }
+    const char *name = o->targets[0], *base = name;
+    const uint32_t gpus = read_times(a, o, &base);
+    if (base == name) return;
     if (gpus > FORGE_GPU_MAX_RANKS) usage_error("--target %s: at most %d GPUs share a model", name, FORGE_GPU_MAX_RANKS);
     if (o->gpus && o->gpus != gpus) usage_error("--target %s and --gpus %u say different things", name, o->gpus);
     o->targets[0] = base;
@@ -350,6 +400,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
                       *const fuses[] = { "none", "layer", NULL }, *const places[] = { "embed", "external", "none", NULL },
                       *const kvs[] = { "f16", "f32", "q8_0", NULL }, *const specs[] = { "none", "ngram", "mtp", NULL };
     bool kv_given = false;
+    uint32_t split_given = 0;                              /* numbers behind it */
     o->fuse = FUSE_LAYER;
     for (int i = 1; i < argc; i++) if (strcmp(argv[i], "-###") == 0) { o->cc.spawn.dry_run = true; argv[i] = arena_strdup(a, "-v"); }
     for (int c; (c = next_option(argc, argv, ":t:o:j:vqh", build_options_table)) != -1; )
@@ -365,6 +416,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_CTX: o->plan.n_ctx = parse_count("--ctx", optarg, 1u << 24); break;
         case OPT_KV: o->plan.kv = (enum kv_type)parse_choice("--kv", optarg, kvs); kv_given = true; break;
         case OPT_GPUS:    o->gpus = parse_count("--gpus", optarg, FORGE_GPU_MAX_RANKS); break;
+        case OPT_SPLIT:   split_given = take_split(a, o, optarg); break;
         case OPT_COLUMNS: o->plan.columns = parse_count("--columns", optarg, FORGE_MAX_COLUMNS); break;
         case OPT_SPEC: o->plan.spec = (enum spec_kind)parse_choice("--spec", optarg, specs); break;
         case OPT_EXACT: o->plan.exact = true; break;
@@ -398,6 +450,8 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         default: option_error(c, argv, build_options_table);
         }
     take_gpus(a, o);
+    if (split_given && split_given != o->gpus) usage_error("--split: layers of %u GPUs, of %u that share the model", split_given, o->gpus);
+    if (o->plan.split == SPLIT_LAYER && o->gpus < 2) usage_error("--split is for several GPUs: give --gpus N, or -t TARGETxN");
     if (o->plan.exact && !kv_given) o->plan.kv = KV_TYPE_F32;
     if (o->prefix && !library_wanted(o)) usage_error("--prefix is for --emit obj, lib and shared");
     const char *wrong = o->prefix ? library_prefix_wrong(a, o->prefix) : NULL;

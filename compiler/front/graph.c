@@ -441,6 +441,21 @@ static void find_outputs(struct builder *b, struct place at)
     for (uint32_t i = 0; i < g->n_nodes; i++) if (!graph_drafts(g, g->nodes[i])) g->output = g->nodes[i];
 }
 
+void graph_readers(struct arena *a, struct graph *g)
+{
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t k = 0; k < op_info[g->nodes[i]->op].n_values; k++) g->nodes[i]->inputs[k]->n_readers++;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        g->nodes[i]->readers = arena_array(a, struct node *, g->nodes[i]->n_readers + 1u);
+        g->nodes[i]->n_readers = 0;
+    }
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t k = 0; k < op_info[g->nodes[i]->op].n_values; k++) {
+            struct node *in = g->nodes[i]->inputs[k];
+            in->readers[in->n_readers++] = g->nodes[i];
+        }
+}
+
 static struct graph *finish(struct builder *b, struct place at)
 {
     struct graph *g = b->graph;
@@ -458,19 +473,7 @@ static struct graph *finish(struct builder *b, struct place at)
     if (g->output->cols != b->model->n_out)
         die_at(at, "the last value, %%%s, has %u columns; %s have %u", g->output->name, g->output->cols,
                b->model->pooling ? "rows of embeddings" : "logits", b->model->n_out);
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
-        struct node *n = g->nodes[i];
-        for (uint32_t k = 0; k < op_info[n->op].n_values; k++) n->inputs[k]->n_readers++;
-    }
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
-        g->nodes[i]->readers = arena_array(b->arena, struct node *, g->nodes[i]->n_readers);
-        g->nodes[i]->n_readers = 0;
-    }
-    for (uint32_t i = 0; i < g->n_nodes; i++)
-        for (uint32_t k = 0; k < op_info[g->nodes[i]->op].n_values; k++) {
-            struct node *in = g->nodes[i]->inputs[k];
-            in->readers[in->n_readers++] = g->nodes[i];
-        }
+    graph_readers(b->arena, g);
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (!g->nodes[i]->n_readers && g->nodes[i] != g->output && g->nodes[i] != g->draft && g->nodes[i] != g->draft_state)
             die_at(at, "%%%s is never read", g->nodes[i]->name);

@@ -78,7 +78,7 @@ struct graph {
     const struct model *model;
     struct node       **nodes;        /* [n_nodes], operands before readers */
     uint32_t            n_nodes;
-    struct node        *output;       /* logits */
+    struct node        *output;       /* logits; NULL: of GPUs in a row another one has them */
     /* Of the block that drafts tokens, whose nodes have layer model->n_layer: its logits; the `previous` by which it reads the trunk's
      * rows; what takes their place for the draft behind.  NULL: there is no such block. */
     struct node        *draft, *draft_from, *draft_state;
@@ -99,7 +99,8 @@ const struct graph *graph_of_drafts(struct arena *a, const struct graph *g);
 struct graph *graph_parse(struct arena *a, const struct model *m, const char *name, const char *text);
 void graph_print(struct text *out, const struct graph *g);
 
-/* Fills g->rotations and node->rotation; graph_build and graph_parse have done so. */
+/* Fills n_readers, 0 before, and readers of all nodes; g->rotations and node->rotation.  graph_build and graph_parse have done so. */
+void graph_readers(struct arena *a, struct graph *g);
 void graph_rotations(struct arena *a, struct graph *g);
 /* Frequencies of a rotation, theta_i(p) = p * freq[i], with linear, YaRN and rope_freqs factors folded in: freq [n_rot/2].
  * Returns the factor for cos and sin (YaRN's attention magnitude).  (Su et al. 2021, arXiv:2104.09864; Peng et al. 2023, arXiv:2309.00071)

@@ -426,6 +426,12 @@ OPERATION(whole)
     for (uint32_t t = 0; t < in->n; t++) memcpy(y + (uint64_t)t * node->cols, x[0] + (uint64_t)t * cols, cols * sizeof *y);
 }
 
+OPERATION(receive)
+{
+    (void)x, (void)vector;
+    memset(y, 0, (size_t)in->n * node->cols * sizeof *y);
+}
+
 OPERATION(scale)
 {
     (void)vector;
@@ -661,7 +667,7 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
 }
 
 /* Nodes up to the one that is asked for. */
-static uint32_t nodes_needed(const struct graph *g) { return g->output->index + 1; }
+static uint32_t nodes_needed(const struct graph *g) { return g->output ? g->output->index + 1 : g->n_nodes; }
 
 static struct routes *routes_new(struct arena *a, const struct graph *g, uint32_t n)
 {

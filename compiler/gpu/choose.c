@@ -16,7 +16,7 @@ typedef unsigned long long ull;
 bool choose_writes_logits(const struct chooser *c)
 {
     const struct fused *f = c->plan->fused;
-    return c->index == fuse_group(f, f->graph->output) || (f->graph->draft && c->index == fuse_group(f, f->graph->draft));
+    return (f->graph->output && c->index == fuse_group(f, f->graph->output)) || (f->graph->draft && c->index == fuse_group(f, f->graph->draft));
 }
 
 struct kernel_draft choose_begin(const struct chooser *c, enum kernel_template template, const char *name)
@@ -83,6 +83,8 @@ const char *choose_text(const struct chooser *c, struct gpu_place at)
 {
     const char *f32 = at.form == FORM_F32 || at.form == FORM_LOGITS ? " f32" : "";        /* the others say it in their name */
     if (at.form == FORM_NONE) return arena_printf(c->arena, "%s into the state", at.name);
+    if (at.form == FORM_GIVEN && c->plan->options.split == SPLIT_LAYER)
+        return arena_printf(c->arena, "%s [%u] on the way at %llu, rows of %llu", at.name, at.cols, (ull)at.offset, (ull)at.stride);
     if (at.form == FORM_GIVEN)
         return arena_printf(c->arena, "%s [%u] of all GPUs, rows of %llu, halves of %llu bytes", at.name, at.cols, (ull)at.stride,
                             (ull)c->plan->gpu->exchange_half);
@@ -198,12 +200,13 @@ static void choose_map_chain(const struct chooser *c)
     const struct gpu_place to = gpu_written(c->plan, b->result, c->prefill);
     struct text t = { .arena = c->arena };
     d.kernel.grid_tokens = 1;
-    const bool takes = n->op == OP_take || n->op == OP_gather, gives = b->result->op == OP_give;
-    d.kernel.prefill = c->prefill && (takes || gives || to.form == FORM_F16 || to.form == FORM_BF16);
+    const bool receives = n->op == OP_receive, takes = n->op == OP_take || n->op == OP_gather || receives;
+    const bool gives = b->result->op == OP_give || b->result->op == OP_send;
+    d.kernel.prefill = c->prefill && ((takes && !receives) || gives || to.form == FORM_F16 || to.form == FORM_BF16);
     choose_chain(c, &d, &t, b, 0, b->n_chain);
     const char *rotation = n->op == OP_rope ? arena_printf(c->arena, ", %s", choose_rotation(c, &d, n)) : "";
-    if (takes) kernel_does(&d, "from %s", choose_text(c, gpu_given(c->plan, n->inputs[0])));
-    const bool has_rows = n->op != OP_gather && (n->op != OP_take || c->prefill);
+    if (takes) kernel_does(&d, "from %s", choose_text(c, gpu_given(c->plan, receives ? n : n->inputs[0])));
+    const bool has_rows = n->op != OP_gather && !receives && (n->op != OP_take || c->prefill);
     kernel_does(&d, "%s%s%s -> %s", has_rows ? choose_text(c, gpu_read(c->plan, n->inputs[0])) : "values", text_str(&t), rotation,
                 choose_text(c, to));
     if (gpu_map_of(c->group) == MAP_HEADS) {
@@ -220,7 +223,7 @@ static void choose_map_chain(const struct chooser *c)
 static void choose_give(const struct chooser *c)
 {
     const struct node *n = c->group->n_branches ? c->group->branches[0].result : NULL;
-    if (!c->prefill || !n || n->op != OP_give || gpu_gives_logits(n)) return;
+    if (!c->prefill || !n || (n->op != OP_give && n->op != OP_send) || gpu_gives_logits(n)) return;
     struct kernel_draft d = choose_begin_rows(c, TEMPLATE_give, arena_printf(c->arena, "%s_give", c->group->name));
     const uint32_t threads = d.kernel.param[PARAM_THREADS];
     d.launch.name = d.kernel.name;
@@ -330,6 +333,21 @@ static void choose_sequence(const struct chooser *c)
     if (conv && c->prefill) choose_conv_keep(c, (n->cols + threads - 1) / threads);
 }
 
+/* A GPU that has no logits waits for the token of the one that has. */
+static void choose_follow(struct chooser *c)
+{
+    c->group = NULL;
+    struct kernel_draft d = choose_begin(c, TEMPLATE_sample, "follow_token");
+    d.launch.name = "sample";
+    d.launch.logits = false;
+    d.kernel.grid_tokens = c->plan->gpu->has_several;
+    kernel_does(&d, "the token that the last GPU draws, history of %u", c->plan->options.n_ctx);
+    d.kernel.param[PARAM_THREADS] = c->plan->profile->wave;
+    d.kernel.grid_x = 1;
+    choose_end(c, &d);
+    c->list->sample = c->list->decode[--c->list->n_decode];
+}
+
 /* drafts: that of a step with drafts, behind columns or decode; else, behind a step of several sequences, a row for each. */
 static void choose_sample(struct chooser *c, bool drafts)
 {
@@ -342,6 +360,7 @@ static void choose_sample(struct chooser *c, bool drafts)
     d.launch.tail = drafts;
     d.launch.logits = false;
     d.kernel.grid_tokens = drafts || p->gpu->has_several;
+    if (p->options.split == SPLIT_LAYER) kernel_does(&d, "told to the other GPUs");
     if (drafts) kernel_does(&d, "of up to %u drafts%s", p->options.columns - 1, p->options.spec == SPEC_MTP ? " by the model's block" : "");
     kernel_does(&d, "sample: logits f32 [%u] at %llu, history of %u, scratch at %llu, counter at %llu", n_vocab, (ull)p->gpu->logits,
                 p->options.n_ctx, (ull)p->gpu->sample_scratch, (ull)p->gpu->sample_counters);
@@ -414,6 +433,21 @@ static void number_exchanges(const struct plan *p, struct launch *launches, uint
     }
 }
 
+/* Of GPUs in a row all values of a step pass under one number, and its token under the next. */
+static void number_passes(const struct plan *p, struct kernel_list *list)
+{
+    struct launch *const lists[] = { list->decode, list->prefill, list->columns };
+    const uint32_t n[] = { list->n_decode, list->n_prefill, list->n_columns };
+    for (uint32_t i = 0; i < COUNT_OF(lists); i++)
+        for (uint32_t k = 0; k < n[i]; k++) {
+            const struct group *g = lists[i][k].group == NO_GROUP ? NULL : &p->fused->groups[lists[i][k].group];
+            for (uint32_t b = 0; g && b < g->n_branches; b++)
+                lists[i][k].exchanging |= g->branches[b].result->op == OP_send || (g->kind == GROUP_MAP && g->branches[b].chain[0]->op == OP_receive);
+        }
+    list->sample.exchanges = 1;
+    list->sample.exchanging = true;
+}
+
 void gpu_plan_kernels(struct arena *a, struct plan *p)
 {
     const struct fused *f = p->fused;
@@ -431,9 +465,14 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
             c.tail = c.index > (c.steps == STEPS_COLUMNS ? last_attention : last_store);
             if (is_of_steps(&c)) choose_group(&c);
         }
-        if (c.steps == STEPS_DECODE && !p->model->pooling) choose_sample(&c, false);
+        if (c.steps == STEPS_DECODE && !f->graph->output) choose_follow(&c);
+        else if (c.steps == STEPS_DECODE && !p->model->pooling) choose_sample(&c, false);
         if (c.steps == STEPS_COLUMNS && p->options.spec) choose_sample(&c, true);
         if (c.steps == STEPS_PASS) choose_take(&c);
+    }
+    if (p->options.split == SPLIT_LAYER) {
+        number_passes(p, c.list);
+        return;
     }
     number_exchanges(p, c.list->decode, c.list->n_decode);
     number_exchanges(p, c.list->prefill, c.list->n_prefill);
@@ -496,7 +535,7 @@ static bool has_several(const struct plan *p)
 {
     const struct graph *g = p->fused->graph;
     for (uint32_t i = 0; i < g->n_nodes; i++) if (op_replaces(g->nodes[i]->op)) return false;
-    return p->options.columns > 0 && !p->gpu->has_steps;
+    return p->options.columns > 0 && !p->gpu->has_steps && !p->options.alone;
 }
 
 static void choose(struct arena *a, struct plan *p)

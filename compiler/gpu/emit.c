@@ -119,7 +119,7 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
     put_parameters(a, d, p);
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/gpu/%s", always[i]));
     if (p->gpu->has_steps) document_use(d, "templates/gpu/attention_unfused.h");
-    if (p->options.ranks) document_use(d, "templates/gpu/exchange.h");
+    if (p->options.ranks) document_use(d, p->options.split == SPLIT_LAYER ? "templates/gpu/layers.h" : "templates/gpu/exchange.h");
     use_formats(a, d, p);
     if (strcmp(p->profile->api, "host") == 0)
         text_puts(&model, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");
@@ -148,13 +148,22 @@ static void put_launch(struct text *t, const struct kernel_list *list, const str
     text_puts(t, " }");
 }
 
-static void put_launches(struct text *t, const char *table, const struct kernel_list *list, const struct launch *launches, uint32_t n)
+static uint32_t all_launches(const struct kernel_list *list, const struct emit_options *o, enum kernel_steps steps)
 {
-    text_printf(t, "static const struct forge_gpu_launch %s[%u] = {\n", table, n);
-    for (uint32_t i = 0; i < n; i++) {
+    return o->spans[steps].all ? o->spans[steps].all : kernel_launches_of(list, steps).n;
+}
+
+/* Of GPUs in a row the places of the others' launches stay empty. */
+static void put_launches(struct text *t, const struct kernel_list *list, const struct emit_options *o, enum kernel_steps steps)
+{
+    const struct launches l = kernel_launches_of(list, steps);
+    if (!all_launches(list, o, steps)) return;
+    text_printf(t, "static const struct forge_gpu_launch %s_launches[%u] = {\n", kernel_steps_name[steps], all_launches(list, o, steps));
+    for (uint32_t i = 0; i < l.n; i++) {
         struct text line = { .arena = t->arena };
-        text_puts(&line, "    ");
-        put_launch(&line, list, &launches[i]);
+        if (o->spans[steps].before && !i) text_printf(&line, "    [%u] = ", o->spans[steps].before);
+        else text_puts(&line, "    ");
+        put_launch(&line, list, &l.list[i]);
         text_puts(&line, ",");
         emit_folded(t, text_str(&line), "      ");
     }
@@ -162,12 +171,11 @@ static void put_launches(struct text *t, const char *table, const struct kernel_
 }
 
 /* Of the first rank: the programs of all. */
-static void put_ranks(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o)
+static void put_ranks(struct text *t, const struct emit_options *o)
 {
-    for (uint32_t r = 0; r < o->ranks; r++)
-        text_printf(t, "extern const struct forge_program %s;\n", emit_symbol(a, p->profile, r));
+    for (uint32_t r = 0; r < o->ranks; r++) text_printf(t, "extern const struct forge_program %s;\n", o->symbols[r]);
     text_printf(t, "static const struct forge_program *const ranks[%u] = {", o->ranks);
-    for (uint32_t r = 0; r < o->ranks; r++) text_printf(t, " &%s,", emit_symbol(a, p->profile, r));
+    for (uint32_t r = 0; r < o->ranks; r++) text_printf(t, " &%s,", o->symbols[r]);
     text_puts(t, " };\n");
 }
 
@@ -184,11 +192,8 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     for (uint32_t i = 0; i < k->n_kernels; i++)
         text_printf(&t, "    { \"%s\", %u, %u },\n", k->kernels[i].name, k->kernels[i].param[PARAM_THREADS], k->kernels[i].lds_bytes);
     text_puts(&t, "};\n");
-    put_launches(&t, "decode_launches", k, k->decode, k->n_decode);
-    put_launches(&t, "prefill_launches", k, k->prefill, k->n_prefill);
-    if (k->n_columns) put_launches(&t, "columns_launches", k, k->columns, k->n_columns);
-    if (k->n_pass) put_launches(&t, "pass_launches", k, k->pass, k->n_pass);
-    if (o->ranks && !o->rank) put_ranks(a, &t, p, o);
+    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) put_launches(&t, k, o, steps);
+    if (o->ranks && !o->rank) put_ranks(&t, o);
     const char *code = emit_code_symbol(a, profile, o->code_rank);
     text_printf(&t, "extern const uint8_t %s[];\nstatic const struct forge_gpu gpu = {\n", code);
     text_printf(&t, "    .runtime = &forge_gpu_runtime, .api = %s, .arch = \"%s\", .code = %s, .code_bytes = %lluu, .wave = %u, "
@@ -197,10 +202,10 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
                 profile->wave, profile->dependent_launch, profile->graph);
     text_printf(&t, "    .n_kernels = %u, .n_decode = %u, .n_prefill = %u, .kernels = kernels, .decode = decode_launches, "
                     ".prefill = prefill_launches,\n",
-                k->n_kernels, k->n_decode, k->n_prefill);
-    if (k->n_columns)
+                k->n_kernels, all_launches(k, o, STEPS_DECODE), all_launches(k, o, STEPS_PREFILL));
+    if (all_launches(k, o, STEPS_COLUMNS))
         text_printf(&t, "    .most_columns = %u, .n_columns = %u, .columns = columns_launches, .several = %u,\n", p->options.columns,
-                    k->n_columns, p->gpu->has_several);
+                    all_launches(k, o, STEPS_COLUMNS), p->gpu->has_several);
     if (!p->model->pooling) {
         text_puts(&t, "    .sample = ");
         put_launch(&t, k, &k->sample);
@@ -217,8 +222,9 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
         text_puts(&t, ",\n");
     }
     if (o->ranks)
-        text_printf(&t, "    .n_ranks = %u, .ranks = %s, .exchange_bytes = %lluu,\n", o->ranks, o->rank ? "0" : "ranks",
-                    2 * (ull)gpu->exchange_half);
+        text_printf(&t, "    .n_ranks = %u, .ranks = %s, .in_row = %u, .exchange_bytes = %lluu,\n", o->ranks, o->rank ? "0" : "ranks",
+                    p->options.split == SPLIT_LAYER,
+                    (ull)gpu_exchange_room(p));
     text_printf(&t, "    .logits_offset = %lluu, .logits_rows = %u, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits,
                 gpu->logits_rows, (ull)gpu->zero, (ull)gpu->zero_bytes);
     emit_program(a, &t, p, o, ".gpu = &gpu,");

@@ -214,11 +214,18 @@ static void put_sample(struct emitter *e)
 {
     const struct plan *p = e->plan;
     const uint32_t n_vocab = p->model->n_vocab;
+    const bool tells = p->options.split == SPLIT_LAYER;
     gpu_put_start(e);
-    gpu_put(e, "sample(a, FLOATS(ARENA_LOGITS) + (uint64_t)(a.step->n_logits - 1) * %u, /* n_vocab */ %u, /* n_ctx */ %u,", n_vocab,
-            n_vocab, p->options.n_ctx);
+    if (!p->fused->graph->output) {
+        gpu_put(e, "layers_follow(a, /* n_ctx */ %u);", p->options.n_ctx);
+        return;
+    }
+    if (tells) gpu_put(e, "const uint32_t tag = exchange_tag(a);");
+    gpu_put(e, "%ssample(a, FLOATS(ARENA_LOGITS) + (uint64_t)(a.step->n_logits - 1) * %u, /* n_vocab */ %u, /* n_ctx */ %u,",
+            tells ? "const uint32_t token = " : "", n_vocab, n_vocab, p->options.n_ctx);
     gpu_put(e, "    BUFFER(ARENA_SAMPLE), (uint32_t *)(void *)BUFFER(ARENA_SAMPLE_COUNTERS), /* groups */ %u, %u);",
             e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
+    if (tells) gpu_put(e, "layers_tell(a, tag, token);");
 }
 
 static void put_sample_drafts(struct emitter *e)

@@ -94,7 +94,8 @@ static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
     case OP_glu_silu:
     case OP_glu_gelu:
     case OP_glu_oai:      put_glu(e, b, i); break;
-    case OP_give:         break;                                           /* gpu_put_result */
+    case OP_give:
+    case OP_send:         break;                                           /* gpu_put_result */
     default: die("%s after other operations: forgec has no GPU kernel for it; this is a mistake in forgec, please report it",
                  op_info[n->op].name);
     }
@@ -114,9 +115,27 @@ static const char *exchange_of(struct emitter *e, const struct node *given)
                         gpu_gives_logits(given) ? "t - first_token(a)" : "t");
 }
 
+/* The same of layers.h. */
+static const char *passed_of(struct emitter *e, const struct node *n)
+{
+    const struct gpu_place at = gpu_given(e->plan, n);
+    return arena_printf(e->arena, "/* part */ %lluu, /* at */ %lluu, /* of */ %llu, t",
+                        (unsigned long long)gpu_passed_bytes(e->plan, NULL, n->op), (unsigned long long)at.offset,
+                        (unsigned long long)at.stride);
+}
+
+static void put_send(struct emitter *e, const struct node *n, const char *y)
+{
+    gpu_put(e, "layers_send(a, a.exchange[%u], %s, r, %s);", e->plan->options.rank + 1, passed_of(e, n), y);
+}
+
 void gpu_put_result(struct emitter *e, const struct node *n)
 {
     const struct gpu_place at = gpu_written(e->plan, n, e->kernel->prefill);
+    if (at.form == FORM_GIVEN && n->op == OP_send) {
+        put_send(e, n, "y");
+        return;
+    }
     if (at.form == FORM_GIVEN) {
         gpu_put(e, "exchange_give(a, %s, r, y);", exchange_of(e, n));
         return;
@@ -134,8 +153,9 @@ static const char *first_value(struct emitter *e, const struct branch *b, uint32
 {
     const struct node *n = b->chain[0];
     const struct node_attrs *at = &n->attr;
-    const char *x = row_of(e, n->inputs[0]);
     *next = 1;
+    if (n->op == OP_receive) return arena_printf(e->arena, "layers_received(a, %s, r)", passed_of(e, n));
+    const char *x = row_of(e, n->inputs[0]);
     switch (n->op) {
     case OP_part: return arena_printf(e->arena, "%s[r / %u * %u + r %% %u + %u]", x, at->count, at->every, at->count, at->first);
     case OP_join: {
@@ -183,7 +203,8 @@ void gpu_put_give(struct emitter *e)
 {
     const struct node *n = e->group->branches[0].result;
     put_columns(e, n->cols);
-    gpu_put(e, "exchange_pass(a, %s, r, %s[r]);", exchange_of(e, n), row_of(e, n));
+    if (n->op == OP_send) put_send(e, n, arena_printf(e->arena, "%s[r]", row_of(e, n)));
+    else gpu_put(e, "exchange_pass(a, %s, r, %s[r]);", exchange_of(e, n), row_of(e, n));
 }
 
 void gpu_put_slices_sum(struct emitter *e)

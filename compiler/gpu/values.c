@@ -4,6 +4,7 @@
 #include "choose.h"
 #include "compiler/plan/lifetimes.h"
 #include "templates/gpu/attention_sizes.h"
+#include "templates/gpu/layers_sizes.h"
 #include "templates/gpu/sample_sizes.h"
 
 bool gpu_takes_bf16(const struct weight *w) { return w->tensor->quant->id == QUANT_BF16; }
@@ -17,7 +18,7 @@ static struct gpu_place place_of(const struct node *n, enum gpu_form form, const
     return (struct gpu_place){ b->name ? b->name : plan_value_name(n), b->symbol, form, b->offset, b->stride, n->cols };
 }
 
-bool gpu_gives_logits(const struct node *given) { return given->readers[0]->op == OP_gather; }
+bool gpu_gives_logits(const struct node *given) { return given->op == OP_give && given->readers[0]->op == OP_gather; }
 
 uint32_t gpu_given_rows(const struct plan *p, const struct node *given)
 {
@@ -40,8 +41,28 @@ static void choose_exchange(struct plan *p)
     }
 }
 
+/* Of GPUs in a row: both sides have the same values in the same order. */
+uint64_t gpu_passed_bytes(const struct plan *p, const struct node *up_to, enum op op)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
+        const struct node *n = p->fused->graph->nodes[i];
+        if (n == up_to) break;
+        if (n->op == op) bytes += LAYERS_VALUE_BYTES(p->chunk, n->cols);
+    }
+    return bytes;
+}
+
+uint64_t gpu_exchange_room(const struct plan *p)
+{
+    if (p->options.split == SPLIT_TENSOR) return 2 * p->gpu->exchange_half;
+    return LAYERS_VALUES + LAYERS_PARTS * gpu_passed_bytes(p, NULL, OP_receive);
+}
+
 struct gpu_place gpu_given(const struct plan *p, const struct node *given)
 {
+    if (given->op == OP_send || given->op == OP_receive)
+        return place_of(given, FORM_GIVEN, &(struct buffer){ .offset = gpu_passed_bytes(p, given, given->op), .stride = given->cols });
     return place_of(given, FORM_GIVEN, &(struct buffer){ .stride = given_stride(p, given) });
 }
 
@@ -56,7 +77,7 @@ struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool pr
     const struct buffer *f16 = &p->gpu->f16[n->index], *bf16 = &p->gpu->bf16[n->index];
     const struct buffer logits = { .offset = p->gpu->logits, .stride = (uint64_t)p->model->n_out * 4 };
     if (n == p->fused->graph->output || n == p->fused->graph->draft) return place_of(n, FORM_LOGITS, &logits);
-    if (n->op == OP_give && (!prefill || gpu_gives_logits(n))) return gpu_given(p, n);
+    if ((n->op == OP_give || n->op == OP_send) && (!prefill || gpu_gives_logits(n))) return gpu_given(p, n);
     if (prefill && f16->exists) return place_of(n, FORM_F16, f16);
     if (prefill && bf16->exists) return place_of(n, FORM_BF16, bf16);
     return gpu_read(p, n);
@@ -253,9 +274,9 @@ void choose_values(struct arena *a, struct plan *p)
     if (!p->model->pooling) gpu->sample_counters = take(p, draws * SAMPLE_COUNTERS * 4);
     if (p->options.spec) gpu->draft_words = take(p, DRAFT_WORDS(p->options.columns) * 4ull);
     gpu->zero_bytes = p->arena_bytes - gpu->zero;
-    if (!p->model->pooling)
+    if (!p->model->pooling && p->fused->graph->output)
         gpu->sample_scratch = take(p, draws * SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
     if (attention.scores) gpu->scores = take(p, attention.scores);
-    gpu->logits = take(p, (uint64_t)p->model->n_out * 4 * p->gpu->logits_rows);
+    gpu->logits = take(p, p->fused->graph->output ? (uint64_t)p->model->n_out * 4 * p->gpu->logits_rows : 0);
     p->arena_bytes = plan_align(p->arena_bytes, 256);
 }

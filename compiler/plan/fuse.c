@@ -85,7 +85,7 @@ static bool begins_chain(const struct node *n)
     switch (n->op) {
     case OP_times: case OP_scale: case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr:
     case OP_softcap: case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm: case OP_take:
-    case OP_layernorm_heads: return true;
+    case OP_layernorm_heads: case OP_receive: return true;
     default: return false;
     }
 }
@@ -130,7 +130,7 @@ static bool slices_take(const struct branch *b, const struct node *n)
     case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap: case OP_scale:
         return true;
     case OP_glu_silu: case OP_glu_gelu: case OP_glu_oai: return !summed;
-    case OP_add: case OP_mul: case OP_bias: case OP_times: case OP_give: return summed;
+    case OP_add: case OP_mul: case OP_bias: case OP_times: case OP_give: case OP_send: return summed;
     default: return false;
     }
 }
@@ -381,6 +381,8 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_give]      = { rule_rows,      GROUP_MAP },
     [OP_take]      = { rule_none,      GROUP_MAP },
     [OP_gather]    = { rule_none,      GROUP_MAP },
+    [OP_send]      = { rule_rows,      GROUP_MAP },
+    [OP_receive]   = { rule_none,      GROUP_MAP },
 };
 
 static void begin_group(struct fuser *f, struct node *n, enum group_kind kind)
@@ -488,6 +490,7 @@ uint32_t fuse_last_store(const struct fused *f)
 {
     const struct graph *g = f->graph;
     uint32_t last = 0;
+    if (!g->output) return f->n_groups;                    /* the GPU behind needs all rows */
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (op_keeps(g->nodes[i]->op) && f->group_of[i] > last) last = f->group_of[i];
     if (fuse_group(f, g->output) <= last)                  /* its rows are counted from the first token with logits */

@@ -20,6 +20,7 @@ enum {
     PREFILL_ATTENTION_TOKENS = 16,  /* query tokens that share loads of K and V */
 };
 
+enum split_kind { SPLIT_TENSOR, SPLIT_LAYER };
 struct plan_options {
     uint32_t     n_ctx;           /* 0: see plan_context */
     enum kv_type kv;
@@ -28,7 +29,9 @@ struct plan_options {
     uint32_t     chunk;           /* tokens per prefill step; 0: the target's */
     uint32_t     columns;         /* GPU: steps of 2 to so many tokens are decode's for each of them; 0: prefill's */
     enum spec_kind spec;          /* GPU: how it speculates, columns - 1 drafts a step at most */
-    uint32_t     ranks;           /* GPUs that share the model, whose graph is that of one of them (share.h); 0: it is not shared */
+    uint32_t     ranks, rank;     /* GPUs that share the model, whose graph is that of this one (share.h, layers.h); 0: it is not shared */
+    enum split_kind split;        /* how */
+    bool         alone;           /* a step of a few tokens is of one sequence, also where the kernels could have several */
     const struct kernel_choices *choices;       /* of a plan that was read back, or NULL */
 };
 

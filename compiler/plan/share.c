@@ -264,21 +264,6 @@ static void make_node(struct sharing *s, const struct node *n)
     s->made[n->index] = made;
 }
 
-static void make_readers(struct arena *a, struct graph *g)
-{
-    for (uint32_t i = 0; i < g->n_nodes; i++)
-        for (uint32_t k = 0; k < op_info[g->nodes[i]->op].n_values; k++) g->nodes[i]->inputs[k]->n_readers++;
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
-        g->nodes[i]->readers = arena_array(a, struct node *, g->nodes[i]->n_readers + 1u);
-        g->nodes[i]->n_readers = 0;
-    }
-    for (uint32_t i = 0; i < g->n_nodes; i++)
-        for (uint32_t k = 0; k < op_info[g->nodes[i]->op].n_values; k++) {
-            struct node *x = g->nodes[i]->inputs[k];
-            x->readers[x->n_readers++] = g->nodes[i];
-        }
-}
-
 static void model_copy(struct sharing *s)
 {
     const struct model *m = s->from->model;
@@ -307,7 +292,7 @@ const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (!graph_drafts(g, g->nodes[i])) make_node(&s, g->nodes[i]);
     s.to->output = s.made[g->output->index];
-    make_readers(a, s.to);
+    graph_readers(a, s.to);
     graph_rotations(a, s.to);
     return s.to;
 }

@@ -14,6 +14,8 @@ struct emit_options {
     bool        has_vocab, has_chat;
     uint64_t    weights_offset;   /* of this program's image among the images of the executable */
     uint32_t    rank, ranks;      /* which of the programs of GPUs that share the model, of how many; ranks 0: it is alone */
+    const char *const *symbols;   /* [ranks] of their programs */
+    struct emit_span { uint32_t before, all; } spans[STEPS_COUNT];       /* GPUs in a row: its launches among those of all; all 0: alone */
     uint32_t    code_rank;        /* whose code it has: its own, or that of an earlier rank, where both have one text */
 };
 

@@ -236,7 +236,7 @@ static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth,
     const uint64_t weights_bytes = program_weights_bytes(p);
     const uint32_t n_threads = engine_draws(b->engine) ? 1 : pool_threads(b->engine->pool);
     /* A decoded token reads the weights once and the cache of all tokens before it; a prompt shares the weights. */
-    const double bytes = (double)p->read_bytes + (double)p->state_bytes_per_token * (depth + (n - 1) * 0.5);
+    const double bytes = (double)program_read_bytes(p) + (double)program_bytes_per_token(p) * (depth + (n - 1) * 0.5);
     const double gb_s = row != ROW_TEXT ? 0 : r->mean * bytes * 1e-9;
     const double roof = b->cache_gb_s > 0 ? b->cache_gb_s : b->memory_gb_s;
     const double share = row == ROW_TEXT && roof > 0 ? 100 * gb_s / roof : 0;
@@ -355,8 +355,9 @@ enum forge_status bench_bandwidth(struct forge_engine *e, double *memory_gb_s, d
 static void print_roof(const struct bench *b)
 {
     const struct forge_engine *e = b->engine;
-    const bool several = program_ranks(e->program) > 1;
-    printf("\n%.2f MB read per token%s. ", (double)e->program->read_bytes * 1e-6, several ? " by the first GPU" : "");
+    const bool several = program_ranks(e->program) > 1, in_row = several && e->program->gpu->in_row;
+    printf("\n%.2f MB read per token%s. ", (double)program_read_bytes(e->program) * 1e-6,
+           in_row ? ", by one GPU after the other" : several ? " by the first GPU" : "");
     if (engine_draws(e)) printf("Copy bandwidth of %s%s, read and written: %.1f GB/s", e->device_name,
                                 several ? ", the first of them" : "", b->memory_gb_s);
     else printf("Read bandwidth, %u threads: %.1f GB/s from memory", pool_threads(e->pool), b->memory_gb_s);

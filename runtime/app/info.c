@@ -24,7 +24,7 @@ static void print_target(const struct forge_program *program, const struct forge
         printf(" %u GPUs that are", program_ranks(program));
         for (uint32_t rank = 0; rank < program_ranks(program); rank++)
             printf("%s %s", rank > 0 ? "," : "", program_of_rank(program, rank)->gpu->arch);
-        printf(" and reach each other's memory, through %s", through);
+        printf("%s, through %s", program->gpu->in_row ? " in a row" : " and reach each other's memory", through);
     } else if (program->gpu) printf(" a GPU that is %s, through %s", program->gpu->arch, through);
     else if (!any) printf(" nothing");
     if (program->gpu && any) printf(", and");
@@ -65,7 +65,7 @@ static void print_ranks(const struct forge_program *p)
     for (uint32_t rank = 0; rank < program_ranks(p) && program_ranks(p) > 1; rank++) {
         const struct forge_program *part = program_of_rank(p, rank);
         printf("GPU %-10u %s, %llu bytes of weights, %llu of states, %llu of activations, %llu for exchange, %llu of code\n", rank,
-               part->gpu->arch, (ull)part->weights_bytes, (ull)part->state_bytes, (ull)part->arena_bytes, (ull)p->gpu->exchange_bytes,
+               part->gpu->arch, (ull)part->weights_bytes, (ull)part->state_bytes, (ull)part->arena_bytes, (ull)part->gpu->exchange_bytes,
                (ull)part->gpu->code_bytes);
     }
 }

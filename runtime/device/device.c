@@ -13,7 +13,7 @@
 enum {
     CODE_NO_MEMORY = 2, CODE_NO_DEVICE = 100, CODE_NO_BINARY = 209, CODE_INVALID_PTX = 218, CODE_PTX_TOO_NEW = 222, CODE_NOT_READY = 600,
     CODE_PEER_ALREADY = 704, HIP_UNCACHED = 3,
-    STREAM_NON_BLOCKING = 1, HOST_MAPPED = 2, HIP_HOST_COHERENT = 0x40000000, CAPTURE_THREAD_LOCAL = 1,
+    STREAM_NON_BLOCKING = 1, HOST_PORTABLE = 1, HOST_MAPPED = 2, HIP_HOST_COHERENT = 0x40000000, CAPTURE_THREAD_LOCAL = 1,
     HIP_INTEGRATED = 16, HIP_PCI_BUS = 67, HIP_PCI_SLOT = 68, HIP_PCI_DOMAIN = 69,
     CUDA_INTEGRATED = 18, CUDA_PCI_BUS = 33, CUDA_PCI_SLOT = 34, CUDA_PCI_DOMAIN = 50, CUDA_MAJOR = 75, CUDA_MINOR = 76,
     CUDA_FUNCTION_LOCAL_BYTES = 3,               /* of a thread */
@@ -418,11 +418,11 @@ void device_free(struct forge_device *d, void *address)
     if (address) d->call.free(address);
 }
 
-enum forge_status device_host_alloc(struct forge_device *d, void *out_host, void *out_address, uint64_t bytes, const char *what,
-                                    struct forge_error *error)
+static enum forge_status host_alloc(struct forge_device *d, void *out_host, void *out_address, uint64_t bytes, unsigned more,
+                                    const char *what, struct forge_error *error)
 {
     void *host = NULL, *address = NULL;
-    const unsigned flags = d->api == FORGE_GPU_HIP ? HOST_MAPPED | HIP_HOST_COHERENT : HOST_MAPPED;
+    const unsigned flags = more | (d->api == FORGE_GPU_HIP ? HOST_MAPPED | HIP_HOST_COHERENT : HOST_MAPPED);
     int code = d->call.host_alloc(&host, (size_t)bytes, flags);
     if (code != 0) return no_room(d, code, bytes, what, error);
     memcpy(out_host, &host, sizeof host);
@@ -430,6 +430,18 @@ enum forge_status device_host_alloc(struct forge_device *d, void *out_host, void
     if (code != 0) return no_room(d, code, bytes, what, error);
     memcpy(out_address, &address, sizeof address);
     return FORGE_OK;
+}
+
+enum forge_status device_host_alloc(struct forge_device *d, void *out_host, void *out_address, uint64_t bytes, const char *what,
+                                    struct forge_error *error)
+{
+    return host_alloc(d, out_host, out_address, bytes, 0, what, error);
+}
+
+enum forge_status device_host_alloc_shared(struct forge_device *d, void *out_host, void *out_address, uint64_t bytes, const char *what,
+                                           struct forge_error *error)
+{
+    return host_alloc(d, out_host, out_address, bytes, HOST_PORTABLE, what, error);
 }
 
 void device_host_free(struct forge_device *d, void *host)

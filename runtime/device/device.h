@@ -117,9 +117,11 @@ enum forge_status device_alloc(struct forge_device *device, void *out_address, u
 enum forge_status device_alloc_shared(struct forge_device *device, void *out_address, uint64_t bytes, const char *what,
                                       struct forge_error *error);
 void device_free(struct forge_device *device, void *address);
-/* Pinned memory of the host, seen by the device at *out_address. */
+/* Pinned memory of the host, seen by the device at *out_address; shared: and by all others, at the same address. */
 enum forge_status device_host_alloc(struct forge_device *device, void *out_host, void *out_address, uint64_t bytes, const char *what,
                                     struct forge_error *error);
+enum forge_status device_host_alloc_shared(struct forge_device *device, void *out_host, void *out_address, uint64_t bytes, const char *what,
+                                           struct forge_error *error);
 void device_host_free(struct forge_device *device, void *host);
 
 enum forge_status device_clear(struct forge_device *device, void *address, uint64_t bytes, struct forge_error *error);

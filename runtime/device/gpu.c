@@ -140,8 +140,11 @@ static enum forge_status open_all(struct gpu **out, const struct forge_program *
         TRY(gpu_select(&last->device, model, rank, devices, &taken, error));
     }
     for (struct gpu *r = *out; r; r = r->next)
-        for (const struct gpu *other = *out; other; other = other->next)
-            if (other != r) TRY(device_reach(&r->device, &other->device, error));
+        for (const struct gpu *other = *out; other; other = other->next) {
+            const enum forge_status status = other == r ? FORGE_OK : device_reach(&r->device, &other->device, error);
+            if (status != FORGE_OK && !model->gpu->in_row) return status;
+            (*out)->through_host |= status != FORGE_OK;
+        }
     for (struct gpu *r = *out; r; r = r->next) TRY(open_rank(r, error));
     const struct forge_gpu *p = model->gpu;
     (*out)->decode_exchanges = gpu_exchanges_of(p->decode, p->n_decode, 0, 0);

@@ -126,8 +126,8 @@ static enum forge_status check_room(struct forge_device *d, const struct forge_p
     char number[24], exchange[48] = "";
     number_of(d, model, number, sizeof number);
     if (!functions) return error_set(error, FORGE_NO_MEMORY, "out of memory");
-    if (gpu_exchange_bytes(model) > 0)
-        snprintf(exchange, sizeof exchange, ", exchange %.0f", (double)gpu_exchange_bytes(model) * mib);
+    if (gpu_exchange_bytes(p) > 0)
+        snprintf(exchange, sizeof exchange, ", exchange %.0f", (double)gpu_exchange_bytes(p) * mib);
     enum forge_status status = device_current(d, error);
     if (status == FORGE_OK) status = gpu_check_memory(d, model, p, error);
     if (status != FORGE_OK) failed("memory", status, error);
@@ -147,12 +147,15 @@ static enum forge_status check_room(struct forge_device *d, const struct forge_p
 }
 
 /* Between GPUs that share a model. */
-static enum forge_status check_access(struct forge_device *d, uint32_t n, struct forge_error *error)
+static enum forge_status check_access(struct forge_device *d, const struct forge_program *model, uint32_t n, struct forge_error *error)
 {
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < n; k++) {
             const enum forge_status status = i == k ? FORGE_OK : device_reach(&d[i], &d[k], error);
-            if (status != FORGE_OK) return failed("access", status, error);
+            if (status == FORGE_OK) continue;
+            if (!model->gpu->in_row) return failed("access", status, error);
+            check_line(CHECK_WARN, "access", "the GPUs do not reach each other's memory: values pass through the host's");
+            return FORGE_OK;
         }
     if (n > 1) check_line(CHECK_OK, "access", "each of the %u GPUs reaches the memory of the others", n);
     return FORGE_OK;
@@ -169,7 +172,7 @@ static enum forge_status check_devices(struct forge_device *d, const struct forg
         if (status != FORGE_OK) return failed("library", status, error);
         TRY(check_device(&d[rank], model, rank, devices, &taken, error));
     }
-    TRY(check_access(d, n, error));
+    TRY(check_access(d, model, n, error));
     enum forge_status first = FORGE_OK;
     for (uint32_t rank = 0; rank < n; rank++) {
         struct forge_error second = { "" };

@@ -5,7 +5,8 @@
  * launch takes is by how much that part is longer than the one that ends before it.  Every cut runs whole steps, so that caches hold what
  * they do in use, and the differences add up to the step by themselves.
  * Prefill: its kernels are long and never begin early, so an event stands between each two of them.
- * Of GPUs that share a model all run the steps; the clocks are the first one's. */
+ * Of GPUs that share a model all run the steps; the clocks are the first one's.  Of GPUs in a row they are those of the one whose launch it
+ * is: all begin a step at the same time, with the token, so what one's clock shows can be held against another's. */
 #include <string.h>
 
 #include "gpu_state.h"
@@ -64,38 +65,44 @@ static double median(double *x, uint32_t n)
 
 /* What both ways of measuring work with. */
 struct clock {
-    struct gpu *g;
+    struct gpu *g, *on;                          /* the first, and the one whose clocks these are */
     struct forge_sequence *q;
     const int32_t *tokens;
     struct forge_laps *laps;
     void   **events;                             /* [n_events] */
     double  *seconds;                            /* [n_events] */
     uint32_t n_events;
+    double   seconds_before;                     /* prefill: of the launches so far */
     bool     draws;                              /* decode: the draw is the last launch, so steps move on */
 };
 
-static enum forge_status clock_open(struct clock *c, uint32_t n, struct forge_error *error)
-{
-    TRY(gpu_turn_to(c->g, error));
-    for (; c->n_events < n; c->n_events++) TRY(device_event(&c->g->device, &c->events[c->n_events], error));
-    return FORGE_OK;
-}
-
 static void clock_close(struct clock *c)
 {
-    if (gpu_turn_to(c->g, NULL) != FORGE_OK) return;
-    for (uint32_t i = 0; i < c->n_events; i++) device_event_free(&c->g->device, c->events[i]);
+    if (c->on && gpu_turn_to(c->on, NULL) == FORGE_OK)
+        for (uint32_t i = 0; i < c->n_events; i++) device_event_free(&c->on->device, c->events[i]);
+    c->n_events = 0;
+}
+
+/* So many, of that GPU. */
+static enum forge_status clock_open(struct clock *c, struct gpu *on, uint32_t n, struct forge_error *error)
+{
+    if (c->on != on) clock_close(c);
+    c->on = on;
+    TRY(gpu_turn_to(on, error));
+    for (; c->n_events < n; c->n_events++) TRY(device_event(&on->device, &c->events[c->n_events], error));
+    return FORGE_OK;
 }
 
 static enum forge_status record(const struct clock *c, uint32_t i, struct forge_error *error)
 {
-    TRY(gpu_said(c->g, gpu_turn_to(c->g, error)));
-    return gpu_said(c->g, device_record(&c->g->device, c->events[i], error));
+    TRY(gpu_said(c->on, gpu_turn_to(c->on, error)));
+    return gpu_said(c->on, device_record(&c->on->device, c->events[i], error));
 }
 
 static enum forge_status between(const struct clock *c, uint32_t from, double *seconds, struct forge_error *error)
 {
-    return device_seconds(&c->g->device, c->events[from], c->events[from + 1], seconds, error);
+    TRY(gpu_turn_to(c->on, error));
+    return device_seconds(&c->on->device, c->events[from], c->events[from + 1], seconds, error);
 }
 
 /* ---- decode ---- */
@@ -154,8 +161,12 @@ static enum forge_status time_steps(struct clock *c, uint32_t runs, double *seco
     return status;
 }
 
+/* Number of launch i of a step of n tokens. */
+static uint32_t number_of(const struct clock *c, uint32_t n, uint32_t i) { return cost_launches(c->g->program->gpu, n).number + i; }
+
 static enum forge_status time_cut(struct clock *c, uint32_t cut, uint32_t runs, double *seconds, struct forge_error *error)
 {
+    TRY(clock_open(c, gpu_owner(c->g, number_of(c, 1, cut > 0 ? cut - 1 : 0)), 2 * runs, error));
     struct part first = { .from = 0, .to = cut }, rest = { .from = cut, .to = c->laps->n };
     enum forge_status status = part_make(c->g, c->q, &first, error);
     if (status == FORGE_OK) status = part_make(c->g, c->q, &rest, error);
@@ -175,10 +186,12 @@ static uint32_t runs_of(const struct forge_laps *laps, uint32_t steps, uint32_t 
     return runs < room ? runs : room;
 }
 
+/* Of all ranks. */
 static uint32_t kernel_at(const struct clock *c, uint32_t launch)
 {
-    const struct forge_gpu *p = c->g->program->gpu;
-    return launch < p->n_decode ? p->decode[launch].kernel : p->sample.kernel;
+    const uint32_t number = number_of(c, 1, launch);
+    const struct gpu *r = gpu_owner(c->g, number);
+    return r->rank << 16 | gpu_launch_numbered(r->program->gpu, number)->kernel;
 }
 
 /* The first of its kernel are. */
@@ -209,11 +222,10 @@ static enum forge_status decode_laps(struct clock *c, uint32_t steps, struct for
     const uint32_t room = c->draws ? e->n_ctx - c->q->n_past : UINT32_MAX;
     if (room < RUNS_LEAST) return error_set(error, FORGE_TOO_LONG, "%u tokens behind %u do not fit: the context holds %u", RUNS_LEAST,
                                             c->q->n_past, e->n_ctx);
-    TRY(clock_open(c, 2, error));
+    TRY(clock_open(c, c->g, 2, error));
     for (uint32_t i = 0; i < 2; i++)             /* the first warms up */
         TRY(time_steps(c, room < STEP_RUNS ? room : STEP_RUNS, &laps->step, error));
     const uint32_t runs = runs_of(laps, steps, room);
-    TRY(clock_open(c, 2 * runs, error));
     double before = 0;
     uint32_t cut = UINT32_MAX;                   /* whose time `before` is */
     for (uint32_t i = 0; i < laps->n; i++) {
@@ -233,58 +245,78 @@ static enum forge_status decode_laps(struct clock *c, uint32_t steps, struct for
 
 /* ---- prefill ---- */
 
-/* One event before launch `from`; then one behind each up to `to` - 1, or behind that one only. */
-static enum forge_status run_prefill(struct clock *c, uint32_t n, uint32_t from, uint32_t to, bool each, struct forge_error *error)
+/* One event before launch `begin`; then one behind each up to `to` - 1, or behind that one only. */
+static enum forge_status run_prefill(struct clock *c, uint32_t n, uint32_t begin, uint32_t from, uint32_t to, bool each,
+                                     struct forge_error *error)
 {
     struct gpu *g = c->g;
     const struct cost_launches all = cost_launches(g->program->gpu, n);
     const uint32_t n_rows = c->laps->n_rows;
     TRY(gpu_upload_step(c->q, c->q->n_past, c->tokens + c->q->n_past, n, n_rows, 0, error));
     for (uint32_t i = 0; i < all.n; i++) {
-        if (i == from) TRY(record(c, 0, error));
-        if (cost_launch_runs(&all.list[i], n, n_rows)) TRY(gpu_launch(c->q, all.number + i, n, n_rows, false, error));
+        if (i == begin) TRY(record(c, 0, error));
+        TRY(gpu_launch(c->q, all.number + i, n, n_rows, false, error));
         if (i >= from && i < to && (each || i + 1 == to)) TRY(record(c, each ? i - from + 1 : 1, error));
     }
     g->exchanged += gpu_exchanges_of(all.list, all.n, n, n_rows);
     return gpu_wait_all(g, error);
 }
 
-static enum forge_status clock_prefill(struct clock *c, uint32_t n, uint32_t from, uint32_t to, struct forge_error *error)
+/* first: `from` is the GPU's first, which waits for the GPUs before. */
+static enum forge_status clock_prefill(struct clock *c, uint32_t n, uint32_t from, uint32_t to, bool first, struct forge_error *error)
 {
-    TRY(run_prefill(c, n, from, to, true, error));
+    const double earlier = first ? c->seconds_before : 0;
+    TRY(run_prefill(c, n, first ? 0 : from, from, to, true, error));
     for (uint32_t i = from; i < to; i++) {
         double seconds;
         TRY(between(c, i - from, &seconds, error));
+        if (i == from) seconds = seconds > earlier ? seconds - earlier : 0;
+        c->seconds_before += seconds;
         c->laps->took(c->laps, i, seconds / (double)PREFILL_RUNS);
     }
     return FORGE_OK;
 }
 
-/* As many launches between events as there are events, in so many steps as it takes. */
+/* As many launches between events as there are events, in so many steps as it takes; of GPUs in a row each by its own clocks. */
+static enum forge_status clock_each(struct clock *c, uint32_t n, struct forge_error *error)
+{
+    const struct forge_laps *laps = c->laps;
+    const uint32_t most = laps->n_clocks - 1;
+    c->seconds_before = 0;
+    for (uint32_t from = 0, to; from < laps->n; from = to) {
+        struct gpu *on = gpu_owner(c->g, number_of(c, n, from));
+        const bool first = from == 0 || gpu_owner(c->g, number_of(c, n, from - 1)) != on;
+        for (to = from + 1; to < laps->n && to - from < most && gpu_owner(c->g, number_of(c, n, to)) == on; ) to++;
+        TRY(clock_open(c, on, to - from + 1, error));
+        TRY(clock_prefill(c, n, from, to, first, error));
+    }
+    return FORGE_OK;
+}
+
 static enum forge_status prefill_laps(struct clock *c, uint32_t n, struct forge_error *error)
 {
     double plain[PREFILL_RUNS];
     struct forge_laps *laps = c->laps;
-    const uint32_t most = laps->n_clocks - 1, at_once = laps->n < most ? laps->n : most;
-    TRY(clock_open(c, at_once + 1, error));
-    TRY(run_prefill(c, n, 0, laps->n, false, error));
+    TRY(clock_open(c, gpu_with_logits(c->g), 2, error));
+    TRY(run_prefill(c, n, 0, 0, laps->n, false, error));
     for (uint32_t r = 0; r < PREFILL_RUNS; r++) {
         if (c->q->engine->stop && *c->q->engine->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
-        TRY(run_prefill(c, n, 0, laps->n, false, error));
+        TRY(clock_open(c, gpu_with_logits(c->g), 2, error));
+        TRY(run_prefill(c, n, 0, 0, laps->n, false, error));
         TRY(between(c, 0, &plain[r], error));
-        for (uint32_t from = 0; from < laps->n; from += at_once)
-            TRY(clock_prefill(c, n, from, laps->n - from < at_once ? laps->n : from + at_once, error));
+        TRY(clock_each(c, n, error));
     }
     laps->step = median(plain, PREFILL_RUNS);
     laps->n_steps = PREFILL_RUNS;
     return FORGE_OK;
 }
 
-static enum forge_status find_spills(struct gpu *g, uint32_t n_tokens, uint32_t launch, uint32_t *bytes, struct forge_error *error)
+static enum forge_status find_spills(const struct clock *c, uint32_t n_tokens, uint32_t launch, uint32_t *bytes, struct forge_error *error)
 {
-    const struct cost_launches all = cost_launches(g->program->gpu, n_tokens);
-    const struct forge_gpu_launch *l = launch < all.n ? &all.list[launch] : &g->program->gpu->sample;
-    return device_spills(&g->device, g->functions[l->kernel], bytes, error);
+    const uint32_t number = number_of(c, n_tokens, launch);
+    struct gpu *r = gpu_owner(c->g, number);
+    TRY(gpu_turn_to(r, error));
+    return device_spills(&r->device, r->functions[gpu_launch_numbered(r->program->gpu, number)->kernel], bytes, error);
 }
 
 enum forge_status gpu_laps(struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
@@ -296,8 +328,9 @@ enum forge_status gpu_laps(struct forge_sequence *q, const int32_t *tokens, uint
     c.g->run = NULL;
     c.g->last = NULL;
     if (status == FORGE_OK) status = n == 1 ? decode_laps(&c, steps, error) : prefill_laps(&c, n, error);
-    clock_close(&c);                             /* and the first GPU is the one that calls are about */
+    clock_close(&c);
     for (uint32_t i = 0; laps->launches && i < laps->n && status == FORGE_OK; i++)
-        status = find_spills(c.g, n, i, &laps->launches[i].spills, error);
+        status = find_spills(&c, n, i, &laps->launches[i].spills, error);
+    gpu_turn_to(c.g, NULL);
     return gpu_with_launch(c.g, status, error);
 }

@@ -12,11 +12,11 @@ static uint64_t round_up(uint64_t x, uint64_t to) { return (x + to - 1) / to * t
 
 static uint64_t history_bytes(const struct forge_program *p) { return (p->n_ctx + 1u) * sizeof(int32_t); }
 
-uint64_t gpu_exchange_bytes(const struct forge_program *model) { return program_ranks(model) > 1 ? model->gpu->exchange_bytes : 0; }
+uint64_t gpu_exchange_bytes(const struct forge_program *p) { return p->gpu->n_ranks > 1 ? p->gpu->exchange_bytes : 0; }
 
 uint64_t gpu_bytes_needed(const struct forge_program *model, const struct forge_program *p)
 {
-    return p->weights_bytes + p->state_bytes + p->arena_bytes + history_bytes(model) + gpu_exchange_bytes(model) +
+    return p->weights_bytes + p->state_bytes + p->arena_bytes + history_bytes(model) + gpu_exchange_bytes(p) +
            STEPS * sizeof(struct forge_gpu_step);
 }
 
@@ -32,8 +32,8 @@ enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_pr
     /* Of several GPUs each keeps a part of a token's states, which its own table tells. */
     const uint64_t per_token = program_ranks(model) > 1 ? p->state_bytes / model->n_ctx : p->state_bytes_per_token;
     const uint32_t fits = state_fits(needed, per_token, model->n_ctx, free);
-    if (gpu_exchange_bytes(model) > 0)
-        snprintf(exchange, sizeof exchange, ", exchange %.0f", (double)gpu_exchange_bytes(model) * mib);
+    if (gpu_exchange_bytes(p) > 0)
+        snprintf(exchange, sizeof exchange, ", exchange %.0f", (double)gpu_exchange_bytes(p) * mib);
     char remedy[128] = "weights of fewer bits are needed";
     if (fits > 0) snprintf(remedy, sizeof remedy, "built with --ctx %u it fits, of --kv q8_0 with more", fits);
     return error_set(error, FORGE_NO_MEMORY,
@@ -113,10 +113,16 @@ enum forge_status gpu_take_memory(struct gpu *g, uint32_t n_sequences, struct fo
     if (state_bytes > 0) TRY(device_clear(d, g->state, state_bytes, error));
     if (p->gpu->zero_bytes > 0) TRY(device_clear(d, g->arena + p->gpu->zero_offset, p->gpu->zero_bytes, error));
     TRY(device_clear(d, g->history, tokens_bytes, error));
-    const uint64_t exchange_bytes = gpu_exchange_bytes(g->first->program);
+    const uint64_t exchange_bytes = gpu_exchange_bytes(g->program);
     if (exchange_bytes > 0) {
-        TRY(device_alloc_shared(d, &g->exchange, exchange_bytes, "exchange between GPUs", error));
-        TRY(device_clear(d, g->exchange, exchange_bytes, error));        /* no exchange has the number 0 */
+        /* no exchange has the number 0 */
+        if (g->first->through_host) {
+            TRY(device_host_alloc_shared(d, &g->pinned_exchange, &g->exchange, exchange_bytes, "exchange between GPUs", error));
+            memset(g->pinned_exchange, 0, (size_t)exchange_bytes);
+        } else {
+            TRY(device_alloc_shared(d, &g->exchange, exchange_bytes, "exchange between GPUs", error));
+            TRY(device_clear(d, g->exchange, exchange_bytes, error));
+        }
     }
     g->exchanged = 1;
     g->sampling.ring = g->device_ring;
@@ -131,7 +137,8 @@ void gpu_give_memory(struct gpu *g)
     for (int i = 0; i < SLOTS; i++) device_event_free(d, g->slots[i].event);
     for (int i = 0; i < 2; i++) device_event_free(d, g->staged[i]);
     device_host_free(d, g->pinned);
-    device_free(d, g->exchange);
+    if (g->pinned_exchange) device_host_free(d, g->pinned_exchange);
+    else device_free(d, g->exchange);
     device_free(d, g->history);
     device_free(d, g->step);
     for (uint32_t n = 0; n <= FORGE_MAX_COLUMNS; n++)

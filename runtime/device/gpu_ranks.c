@@ -10,7 +10,8 @@ static bool belongs(const struct forge_program *model, const struct forge_progra
 {
     const struct forge_gpu *g = model->gpu, *o = p ? p->gpu : NULL;
     return o && o->api == g->api && o->n_decode == g->n_decode && o->n_prefill == g->n_prefill && o->n_columns == g->n_columns &&
-           o->exchange_bytes == g->exchange_bytes && (p->state_bytes == 0 || p->n_states > 0);
+           o->in_row == g->in_row && (g->in_row || o->exchange_bytes == g->exchange_bytes) && p->chunk == model->chunk &&
+           o->several == g->several && (p->state_bytes == 0 || p->n_states > 0);
 }
 
 enum forge_status gpu_check_ranks(const struct forge_program *model, struct forge_error *error)

@@ -5,7 +5,7 @@
  * Of GPUs that share a model each has such a struct, in a list that begins with the first.  All get the same work: functions that take a
  * `gpu` without saying more take the first and go through the list.  Kernels of one wait for those of the others, so whatever is put on one
  * stream is put on all, launch by launch, before the host waits for any: a stream that is full takes no more until its first kernels have
- * ended, which needs those of the others. */
+ * ended, which needs those of the others.  GPUs in a row have launches of their own each (forge_gpu.in_row): those of the first come first. */
 #ifndef FORGE_GPU_STATE_H
 #define FORGE_GPU_STATE_H
 
@@ -49,6 +49,8 @@ struct gpu {
     uint32_t rank;                       /* its number among them */
     uint8_t *exchange;                   /* device: exchange_bytes that all of them store into; NULL: there is one GPU */
     uint8_t *exchanges[FORGE_GPU_MAX_RANKS];     /* those of all */
+    uint8_t *pinned_exchange;            /* exchange on the host, where it is in the host's memory; else NULL */
+    bool     begins;                     /* its next launch is the first of a list */
     void    *(*graphs)[SEQUENCE_GRAPHS]; /* not of the first: of each sequence, its graphs here */
     struct gpu *next_watched;            /* gpu.c: faults */
     void    *module, **functions;        /* [n_kernels] */
@@ -94,6 +96,7 @@ struct gpu {
     double   run_start;
 
     /* of the first: */
+    bool     through_host;               /* GPUs in a row that do not reach each other's memory exchange through the host's */
     uint32_t exchanged;                  /* number of the next exchange to be put on the streams, from 1 */
     uint32_t decode_exchanges, draw_exchanges;   /* that a step of decode makes, and its draw beyond them */
     const struct gpu *captured;          /* only this one takes launches, into a graph; NULL: all do */
@@ -114,6 +117,13 @@ struct gpu_work {
     uint32_t kind, n, n_logits, from, to;        /* as put and graph use them */
     void   **graphs;                             /* [ranks], where the work keeps them itself */
 };
+
+/* The one that has logits: all have them, but of GPUs in a row the last one. */
+static inline struct gpu *gpu_with_logits(struct gpu *g)
+{
+    while (g->program->gpu->in_row && g->next) g = g->next;
+    return g;
+}
 
 /* The GPU of a rank. */
 static inline struct gpu *gpu_rank(struct gpu *g, uint32_t rank)
@@ -149,7 +159,7 @@ static inline uint8_t *gpu_moved(const void *at, const void *from, uint8_t *to)
 uint64_t gpu_bytes_needed(const struct forge_program *model, const struct forge_program *program);
 enum forge_status gpu_check_memory(struct forge_device *device, const struct forge_program *model, const struct forge_program *program,
                                    struct forge_error *error);
-uint64_t gpu_exchange_bytes(const struct forge_program *model);
+uint64_t gpu_exchange_bytes(const struct forge_program *program);
 /* functions: [n_kernels].  The caller frees the module, also after a failure. */
 enum forge_status gpu_load_code(struct forge_device *device, const struct forge_gpu *gpu, void **module, void **functions,
                                 struct forge_error *error);
@@ -188,6 +198,8 @@ enum forge_status gpu_with_launch(const struct gpu *gpu, enum forge_status statu
 void gpu_launch_name(const struct gpu *rank, char *out, size_t bytes);
 /* As cost_launches() numbers them; NULL: there is no such launch. */
 const struct forge_gpu_launch *gpu_launch_numbered(const struct forge_gpu *program, uint32_t number);
+/* Whose launch it is: of GPUs that all have it the first one's. */
+struct gpu *gpu_owner(struct gpu *gpu, uint32_t number);
 
 /* gpu_ranks.c */
 /* Can this runtime have these GPUs share a model?  FORGE_FAILED says why not. */

@@ -25,6 +25,7 @@ static enum forge_status launch_on(struct gpu *r, uint32_t step, const struct fo
     const struct forge_gpu *p = r->program->gpu;
     const struct forge_gpu_launch *l = gpu_launch_numbered(p, number);
     const struct forge_gpu_kernel *kernel = &p->kernels[l->kernel];
+    if (!l->name || (n_tokens > 0 && !cost_launch_runs(l, n_tokens, n_logits))) return FORGE_OK;
     struct forge_kernel_args args = {
         .weights = r->weights, .arena = r->arena, .state = q ? gpu_state_of(r, q) : r->state, .step = &r->step[step], .state_at = l->state,
         .mark_at = r->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0, .rank = r->rank, .exchanges = l->exchanges,
@@ -35,9 +36,11 @@ static enum forge_status launch_on(struct gpu *r, uint32_t step, const struct fo
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
+    const bool begins = r->begins;
+    r->begins = false;
     TRY(gpu_turn_to(r, error));
     return device_launch(&r->device, r->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
-                         dependent && p->dependent_launch > 0, l->cluster, error);
+                         dependent && !begins && p->dependent_launch > 0, l->cluster, error);
 }
 
 enum forge_status gpu_launch_by(struct gpu *g, uint32_t step, const struct forge_sequence *q, uint32_t number, uint32_t n_tokens,
@@ -56,11 +59,14 @@ enum forge_status gpu_launch(const struct forge_sequence *q, uint32_t number, ui
     return gpu_launch_by(g, number > drafts_number(g->program->gpu), q, number, n_tokens, n_logits, dependent, error);
 }
 
-/* The first launch of a step waits for all that was before: the others may then read what earlier steps wrote before they wait
+/* The first launch of a step waits for all that was before, on each GPU: the others may then read what earlier steps wrote before they wait
  * (load_settled). */
+static void list_begins(struct gpu *g) { for (struct gpu *r = g; r; r = r->next) r->begins = true; }
+
 enum forge_status gpu_launch_decode(const struct forge_sequence *q, uint32_t from, uint32_t to, struct forge_error *error)
 {
-    for (uint32_t i = from; i < to; i++) TRY(gpu_launch(q, i + 1, 0, 1, i != from, error));
+    list_begins(q->engine->gpu);
+    for (uint32_t i = from; i < to; i++) TRY(gpu_launch(q, i + 1, 0, 1, true, error));
     return FORGE_OK;
 }
 
@@ -69,12 +75,8 @@ enum forge_status gpu_launch_columns(struct gpu *g, const struct forge_sequence 
                                      struct forge_error *error)
 {
     const struct cost_launches all = cost_launches(g->program->gpu, n);
-    bool dependent = false;
-    for (uint32_t i = 0; i < all.n; i++) {
-        if (!cost_launch_runs(&all.list[i], n, n_logits)) continue;
-        TRY(gpu_launch_by(g, 0, q, all.number + i, n, n_logits, dependent, error));
-        dependent = true;
-    }
+    list_begins(g);
+    for (uint32_t i = 0; i < all.n; i++) TRY(gpu_launch_by(g, 0, q, all.number + i, n, n_logits, true, error));
     return FORGE_OK;
 }
 
@@ -279,10 +281,11 @@ enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_pas
     return upload_step(q, 0, q->slot, n_past, tokens, n_tokens, n_logits, before, error);
 }
 
-/* Rows first .. first + n - 1 of those in the first GPU's arena (the others have the same), through the staging buffers; one is emptied
+/* Rows first .. first + n - 1 of those in the arena of the GPU that has them, through the staging buffers; one is emptied
  * while the other is filled. */
-enum forge_status gpu_download_rows(struct gpu *g, uint32_t first, uint32_t n, float *logits, struct forge_error *error)
+enum forge_status gpu_download_rows(struct gpu *first_gpu, uint32_t first, uint32_t n, float *logits, struct forge_error *error)
 {
+    struct gpu *g = gpu_with_logits(first_gpu);
     const uint64_t row = program_columns(g->program) * sizeof *logits, bytes = n * row, most = g->staging_bytes;
     const uint8_t *from = g->arena + g->program->gpu->logits_offset + first * row;
     uint8_t *to = (uint8_t *)(void *)logits;
@@ -314,8 +317,7 @@ static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t
 {
     const struct forge_gpu *p = q->engine->program->gpu;
     for (uint32_t i = from; i < to; i++)
-        if (cost_launch_runs(&p->prefill[i], n, n_logits))
-            TRY(gpu_launch(q, p->n_decode + 2 + i, n, n_logits, false, error));
+        TRY(gpu_launch(q, p->n_decode + 2 + i, n, n_logits, false, error));
     return FORGE_OK;
 }
 
@@ -324,11 +326,12 @@ static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t
 static enum forge_status prefill(struct forge_sequence *q, uint32_t n, uint32_t n_logits, float *logits, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
-    const struct forge_gpu *p = g->program->gpu;
+    const struct forge_gpu *p = gpu_with_logits(g)->program->gpu;
     uint32_t head = 0;
     while (head < p->n_prefill && p->prefill[head].tail != FORGE_TAIL_LOGITS) head++;
     /* The head's exchanges have the numbers behind those of the launches before it, each time. */
-    const uint32_t before = gpu_exchanges_of(p->prefill, head, n, n_logits), all = gpu_exchanges_of(p->prefill, p->n_prefill, n, n_logits);
+    const struct forge_gpu_launch *list = g->program->gpu->prefill;
+    const uint32_t before = gpu_exchanges_of(list, head, n, n_logits), all = gpu_exchanges_of(list, p->n_prefill, n, n_logits);
     TRY(launch_prefill(q, 0, head, n, n_logits, error));
     g->exchanged += before;
     for (uint32_t at = 0; at < n_logits; at += p->logits_rows) {

@@ -24,6 +24,15 @@ const struct forge_gpu_launch *gpu_launch_numbered(const struct forge_gpu *p, ui
     return p->most_drafts > 0 ? &p->drafts : NULL;
 }
 
+struct gpu *gpu_owner(struct gpu *g, uint32_t number)
+{
+    const struct forge_gpu *p = g->program->gpu;
+    if (!p->in_row) return g;
+    if (number == p->n_decode + 1) return gpu_with_logits(g);
+    while (g->next && !gpu_launch_numbered(g->program->gpu, number)->name) g = g->next;
+    return g;
+}
+
 static void append(char *to, size_t bytes, const char *text)
 {
     const size_t used = strlen(to), n = strlen(text);

@@ -101,7 +101,7 @@ struct forge_gpu_kernel { const char *name; uint32_t threads, lds_bytes; };     
 enum { FORGE_TAIL_LOGITS = 2 };
 /* Launches of a step run in order on one stream; what one writes the next may read. */
 struct forge_gpu_launch {
-    const char *name;                            /* "ffn_gate_up" */
+    const char *name;                            /* "ffn_gate_up"; NULL: the place of another GPU's */
     uint32_t    kernel;                          /* in forge_gpu.kernels */
     uint32_t    layer;                           /* 0xffffffff: outside the layers */
     uint32_t    tail;                            /* 1: only the last n_logits tokens matter; with n_logits == 0 the step ends before it;
@@ -153,7 +153,9 @@ struct forge_gpu {
     uint32_t       n_ranks;                      /* GPUs that share the model and run the same steps side by side; 0: this one alone */
     const struct forge_program *const *ranks;    /* [n_ranks] the program of each, [0] this one; of the others only code, launches, sizes,
                                                   * tables of states and tensors, and where their weights are matter; theirs is NULL */
-    uint64_t       exchange_bytes;               /* of each of them, that the others store into: zero before the first launch */
+    uint32_t       in_row;                       /* 1: each has some of the layers; their lists have a place for each launch of all, in
+                                                  * order, without a name where it is another one's; the last one has the logits */
+    uint64_t       exchange_bytes;               /* of this one, that others store into: zero before the first launch */
 };
 
 /* A tensor of the weight image; name: as in the GGUF. */

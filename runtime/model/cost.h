@@ -42,6 +42,16 @@ static inline bool cost_launch_runs(const struct forge_gpu_launch *l, uint32_t n
     return l->tokens_most == 0 || (tokens >= l->tokens_least && tokens <= l->tokens_most);
 }
 
+/* Launch i of a step of n tokens, behind them the draw: of GPUs in a row that of the one that has it. */
+static inline const struct forge_gpu_launch *cost_gpu_launch(const struct forge_gpu *first, uint32_t n, uint32_t i)
+{
+    for (uint32_t rank = 0;; rank++) {
+        const struct forge_gpu *g = rank == 0 ? first : first->ranks[rank]->gpu;
+        const struct cost_launches all = cost_launches(g, n);
+        if (!first->in_row || rank + 1 == first->n_ranks || (i < all.n && all.list[i].name)) return i < all.n ? &all.list[i] : &g->sample;
+    }
+}
+
 /* Launch i of a step of either kind of program; of a GPU's decode number n_decode is the draw. */
 struct cost_launch { const char *name; const struct forge_cost *cost; bool tail, runs; };
 static inline struct cost_launch cost_launch(const struct forge_program *p, uint32_t i, uint32_t n_tokens, uint32_t n_past,
@@ -49,9 +59,7 @@ static inline struct cost_launch cost_launch(const struct forge_program *p, uint
 {
     const bool decode = n_tokens == 1;
     if (p->gpu) {
-        const struct forge_gpu *g = p->gpu;
-        const struct cost_launches all = cost_launches(g, n_tokens);
-        const struct forge_gpu_launch *l = i < all.n ? &all.list[i] : &g->sample;
+        const struct forge_gpu_launch *l = cost_gpu_launch(p->gpu, n_tokens, i);
         return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, decode || cost_launch_runs(l, n_tokens, n_rows) };
     }
     const struct forge_launch *l = &step_launches(p, n_tokens).list[i];

@@ -24,6 +24,21 @@ static inline uint64_t program_weights_bytes(const struct forge_program *p)
     return bytes;
 }
 
+/* Bytes of weights that a token reads one after the other, and of states for every token before it: of GPUs in a row those of all; where
+ * GPUs read side by side, those of the first. */
+static inline uint64_t program_read_bytes(const struct forge_program *p)
+{
+    uint64_t bytes = p->read_bytes;
+    for (uint32_t rank = 1; rank < program_ranks(p) && p->gpu->in_row; rank++) bytes += program_of_rank(p, rank)->read_bytes;
+    return bytes;
+}
+static inline uint64_t program_bytes_per_token(const struct forge_program *p)
+{
+    uint64_t bytes = p->state_bytes_per_token;
+    for (uint32_t rank = 1; rank < program_ranks(p) && p->gpu->in_row; rank++) bytes += program_of_rank(p, rank)->state_bytes_per_token;
+    return bytes;
+}
+
 /* What n_past positions have written of a state: n pieces of so many bytes, stride apart, the first at offset of the sequence's memory. */
 struct state_runs { uint64_t offset, n, stride, bytes; };
 struct state_runs state_runs(const struct forge_state *state, uint32_t n_past);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/model/state.h"
 #include "runtime/text/tokenize.h"
 
 /* What the options say of the text; s->guide stays NULL when they say nothing. */
@@ -216,7 +217,7 @@ void session_report(const struct forge_session *s)
         const double rate = (double)s->n_decoded / s->decode_seconds;
         fprintf(stderr, ", %.1f tok/s", rate);
         /* Several tokens share a reading of the weights. */
-        if (s->engine->n_drafted == 0) fprintf(stderr, ", %.2f GB/s of weights", rate * (double)s->program->read_bytes * 1e-9);
+        if (s->engine->n_drafted == 0) fprintf(stderr, ", %.2f GB/s of weights", rate * (double)program_read_bytes(s->program) * 1e-9);
     }
     if (s->engine->speculates)
         fprintf(stderr, ", %llu of %llu drafts accepted", (unsigned long long)s->engine->n_accepted,

@@ -5,6 +5,7 @@
 #include "dialect.h"
 
 #define SAMPLE_NOTHING 0xffffffffu
+#define SAMPLE_ELSEWHERE 0xfffffffeu                 /* another thread knows the token */
 
 /* ---- keys: candidates in their order as integers: 32 bits of logit, 24 bits of id, a lower id being larger ---- */
 

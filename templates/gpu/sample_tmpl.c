@@ -899,18 +899,20 @@ DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
  * may not come.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
  * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best are as many
  * groups as SAMPLE_BLOCKS(n_vocab) and SAMPLE_BLOCK_SEGMENTS waves each.  At most 1024 threads; 512 need no more registers than there are.
- * LDS: SAMPLE_LDS_BYTES(n_vocab). */
-DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
-                   uint32_t *counters, const uint32_t groups, const uint32_t threads)
+ * LDS: SAMPLE_LDS_BYTES(n_vocab).  Returns the token to the thread that has it, SAMPLE_ELSEWHERE to others. */
+DEVICE uint32_t sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
+                       uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
     const uint32_t row = group_y();
     struct forge_gpu_step *own = a.step + row;
     logits += (uint64_t)row * n_vocab;
     scratch += (uint64_t)row * SAMPLE_SCRATCH_BYTES(n_vocab, groups);
     sample_segments(logits, own, 0, n_vocab, n_ctx, scratch, groups, threads);
-    if (!last_to_arrive(counters + row * SAMPLE_COUNTERS, groups, &sample_words()[SAMPLE_FLAG])) return;
+    if (!last_to_arrive(counters + row * SAMPLE_COUNTERS, groups, &sample_words()[SAMPLE_FLAG])) return SAMPLE_ELSEWHERE;
     struct sample_step step = sample_step_of(own);
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
-    if (thread_x() == 0) sample_finish(own, &step, token, n_ctx);
+    if (thread_x() > 0) return SAMPLE_ELSEWHERE;
+    sample_finish(own, &step, token, n_ctx);
+    return token;
 }
 #endif
