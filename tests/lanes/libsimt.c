@@ -38,7 +38,7 @@
 
 enum { INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101, NO_BINARY = 209, NO_PEER = 217, INVALID_HANDLE = 400,
        NOT_FOUND = 500, NOT_READY = 600, PEER_ALREADY = 704, LAUNCH_FAILURE = 719 };
-enum { GUARD_BYTES = 256, GUARD = 0xa5, MOST_DEVICES = 8, FINE_GRAINED = 1, UNCACHED = 3 };
+enum { GUARD_BYTES = 256, GUARD = 0xa5, MOST_DEVICES = 8, FINE_GRAINED = 1, UNCACHED = 3, PORTABLE = 1 };
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -70,7 +70,7 @@ struct device {
     size_t   n_begun;
     pthread_cond_t put, done;
 };
-struct block { struct block *next; struct device *device; uint8_t *bytes; size_t n; bool host, fine; };
+struct block { struct block *next; struct device *device; uint8_t *bytes; size_t n; bool host, fine; };      /* host, fine: portable */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device devices[MOST_DEVICES];
@@ -402,7 +402,7 @@ EXPORT int hipExtMallocWithFlags(void **out, size_t bytes, unsigned flags)
     return flags == 0 || flags == FINE_GRAINED || flags == UNCACHED ? take(out, bytes, false, flags != 0) : INVALID;
 }
 EXPORT int hipFree(void *address) { return give(address, false); }
-EXPORT int hipHostMalloc(void **out, size_t bytes, unsigned flags) { (void)flags; return take(out, bytes, true, false); }
+EXPORT int hipHostMalloc(void **out, size_t bytes, unsigned flags) { return take(out, bytes, true, flags & PORTABLE); }
 EXPORT int hipHostFree(void *host) { return give(host, true); }
 EXPORT int hipHostGetDevicePointer(void **out, void *host, unsigned flags)
 {
@@ -604,11 +604,19 @@ EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
     return unlocked(0);
 }
 
+/* Pinned memory of the host is reached by the device that was current, if it is portable by all; it is fine-grained.  NULL: it is none. */
+static const struct block *host_block(const struct device *d, const uint8_t *address)
+{
+    for (const struct block *b = blocks; b != NULL; b = b->next)
+        if (b->host && address >= b->bytes && address < b->bytes + b->n && (b->fine || b->device == d)) return b;
+    return NULL;
+}
+
 /* What a launch says of the memory that GPUs store into: each reaches all of it. */
 static bool exchanges(const struct device *d, const struct forge_kernel_args *args, bool fine)
 {
     for (int i = 0; i < FORGE_GPU_MAX_RANKS; i++) {
-        if (args->exchange[i] == NULL) continue;
+        if (args->exchange[i] == NULL || host_block(d, args->exchange[i])) continue;
         const struct block *b = inside(d, args->exchange[i], 1, false);
         if (b == NULL) return false;
         if (fine && !b->fine) { fprintf(stderr, "libsimt: exchange[%d] is not fine-grained memory\n", i); return false; }
