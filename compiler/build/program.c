@@ -108,12 +108,21 @@ static const char *simulator_find(struct arena *a)
         self, self, FORGEC_LIBDIR);
 }
 
-struct runner runner_simulate(struct arena *a, const struct profile *p)
+static const char *chips_of(struct arena *a, const struct build_options *o, const struct profile *p)
+{
+    struct text t = { .arena = a };
+    text_puts(&t, p->arch);
+    for (uint32_t rank = 1; rank < o->gpus; rank++)
+        text_printf(&t, ",%s", o->row[rank] ? profile_load(a, o->row[rank], o->targets_dir)->arch : p->arch);
+    return text_str(&t);
+}
+
+struct runner runner_simulate(struct arena *a, const struct build_options *o, const struct profile *p)
 {
     if (!is_simulated(p)) die("--simulate: the simulator executes code for AMD GPUs, and %s is none; see forgec targets", p->name);
     const char *channels = !p->channels.count ? NULL
         : arena_printf(a, "%u,%u,%u", p->channels.count, p->channels.interleave, p->channels.window);
-    return (struct runner){ .target = p->name, .simulator = simulator_find(a), .arch = p->arch, .channels = channels };
+    return (struct runner){ .target = p->name, .simulator = simulator_find(a), .chips = chips_of(a, o, p), .channels = channels };
 }
 
 const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name)
@@ -160,7 +169,7 @@ bool program_try(struct arena *a, const struct runner *r, const char *path, cons
     if (r->simulator) {
         argv[n++] = "env";
         argv[n++] = arena_printf(a, "FORGE_HIP_LIBRARY=%s", r->simulator);
-        argv[n++] = arena_printf(a, "FORGE_GFXSIM_CHIP=%s", r->arch);
+        argv[n++] = arena_printf(a, "FORGE_GFXSIM_CHIP=%s", r->chips);
         if (r->counters) argv[n++] = arena_printf(a, "FORGE_GFXSIM_STATS=%s", r->counters);
         if (r->channels) argv[n++] = arena_printf(a, "FORGE_GFXSIM_CHANNELS=%s", r->channels);
         argv[n++] = arena_printf(a, "FORGE_GFXSIM_SAMPLE=%u", r->sample);

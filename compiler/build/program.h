@@ -22,7 +22,7 @@ struct runner {
     const char *simulator;        /* libgfxsim.so, in the place of AMD's HIP library; or NULL */
     const char *counters;         /* simulator: file it writes its counters to, or NULL */
     uint32_t    sample;           /* simulator: groups that run of a kernel with matrix instructions, for counters alone; 0: all */
-    const char *arch;             /* simulator: the chip */
+    const char *chips;            /* simulator: the chip, or those of GPUs that share the model, "gfx1100,gfx1151" */
     const char *channels;         /* simulator: of its memory, "16,256,65536" (simulator/channels.c), or NULL */
     bool        embeds;           /* programs are of a model of embeddings: it gives rows in the place of logits */
 };
@@ -30,7 +30,7 @@ struct runner {
  * (of another machine's CPU: there is none of GPUs). */
 struct runner runner_find(struct arena *a, const struct profile *p, bool emulation);
 /* In the simulator of AMD GPUs (docs/simulator.md).  Dies for other targets, and where the simulator is not installed. */
-struct runner runner_simulate(struct arena *a, const struct profile *p);
+struct runner runner_simulate(struct arena *a, const struct build_options *o, const struct profile *p);
 
 /* Builds with options but for the place, name and closing line.  name: unique in the workplace.  Returns the path. */
 const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name);

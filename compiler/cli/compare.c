@@ -312,7 +312,7 @@ static struct comparison prepare(struct arena *a, const struct compare_options *
     if (p.n_prompt > n_ctx || p.n_gen > n_ctx)
         die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", p.n_prompt, p.n_gen, n_ctx);
     for (struct candidate *c = p.candidates; c < p.candidates + p.n; c++)
-        c->runner = o->simulate ? runner_simulate(a, c->profile) : runner_find(a, c->profile, c->profile->web);
+        c->runner = o->simulate ? runner_simulate(a, &c->program->build, c->profile) : runner_find(a, c->profile, c->profile->web);
     return p;
 }
 

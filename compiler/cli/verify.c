@@ -364,7 +364,7 @@ int verify(struct arena *a, const struct verify_options *o)
         const char *name = b->n_targets ? b->targets[i] : "native";
         const struct profile *p = profiles[i] = profile_load_tuned(a, name, b->targets_dir, b->tuned_path);
         if (n > 1 && p->web) die("verify: a folder for pages is verified for one target at a time: give -t %s alone", p->name);
-        runners[i] = o->simulate ? runner_simulate(a, p) : runner_find(a, p, true);
+        runners[i] = o->simulate ? runner_simulate(a, b, p) : runner_find(a, p, true);
         runners[i].embeds = m->pooling != 0;
     }
 

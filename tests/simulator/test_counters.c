@@ -124,7 +124,7 @@ int main(int argc, char **argv)
     const struct profile *p = profile_load(a, argv[2], NULL);
     const struct kernel_list *k = plan_make(a, graph_build(a, m), FUSE_LAYER, p, &options.plan)->kernels;
     struct workplace *w = workplace_open(a);
-    struct runner runner = runner_simulate(a, p);
+    struct runner runner = runner_simulate(a, &(struct build_options){ 0 }, p);
     runner.counters = workplace_path(a, w, "counters");
     static const char *const through_decode[] = { "-ub", "0", NULL };
     const char *program = program_build(a, w, &options, "program");
