@@ -24,6 +24,7 @@ _forgec()
         --fuse)        _forgec_list none layer; return ;;
         --weights)     COMPREPLY=($(compgen -W "embed external none" -- "$cur")); return ;;
         --kv)          _forgec_list f16 f32 q8_0; return ;;
+        --split)       _forgec_list tensor layer; return ;;
         -t|--target)   _forgec_list native $(forgec targets --names 2>/dev/null); COMPREPLY+=($(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
         -o|--output)   if [[ $command = compare ]]; then COMPREPLY=($(compgen -W "md json html" -- "$cur")); else COMPREPLY=($(compgen -f -- "$cur")); fi; return ;;
@@ -35,7 +36,7 @@ _forgec()
         return
     fi
     if [[ $cur == -* ]]; then
-        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --gpus --columns --spec --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
+        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --gpus --split --columns --spec --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
         case $command in
             build)   COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --prefix --weights --chat-template --kernel-tests -### -q --quiet" -- "$cur")) ;;
             cc)      COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;

@@ -286,8 +286,8 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 /* ---- build and cc ---- */
 
 enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says otherwise: beyond three drafts few are right */
-enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_GPUS, OPT_SPLIT, OPT_COLUMNS, OPT_SPEC, OPT_EXACT, OPT_WEIGHTS,
-       OPT_THREADS,
+enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_GPUS, OPT_SPLIT, OPT_COLUMNS, OPT_SPEC, OPT_EXACT,
+       OPT_WEIGHTS, OPT_THREADS,
        OPT_STATIC, OPT_SERVER, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES,
        OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_CHAT_TEMPLATE,
        OPT_KERNEL_TESTS, OPT_HELP };
@@ -331,8 +331,8 @@ static uint32_t read_times(struct arena *a, const struct build_options *o, const
     return (uint32_t)(x[1] - '0');
 }
 
-/* "tensor", "layer", "layer:20,12"; returns how many numbers there are. */
-static uint32_t take_split(struct arena *a, struct build_options *o, const char *text)
+/* "tensor", "layer", "layer:20,12". */
+static void take_split(struct arena *a, struct build_options *o, const char *text)
 {
     static const char *const splits[] = { "tensor", "layer", NULL };
     const char *colon = strchr(text, ':');
@@ -344,7 +344,9 @@ static uint32_t take_split(struct arena *a, struct build_options *o, const char 
         p++;
         o->layers[n++] = parse_count("--split", arena_strndup(a, p, strcspn(p, ",")), 1u << 16);
     }
-    return n;
+    if (o->gpus < 2) usage_error("--split is for several GPUs: give --gpus N, or -t TARGETxN");
+    if (o->row[0] && o->plan.split != SPLIT_LAYER) usage_error("--split %s: GPUs of several kinds share by layer", text);
+    if (n && n != o->gpus) usage_error("--split %s: layers of %u GPUs, of %u that share the model", text, n, o->gpus);
 }
 
 /* "gfx1100+gfx1151": GPUs of several kinds in a row. */
@@ -400,7 +402,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
                       *const fuses[] = { "none", "layer", NULL }, *const places[] = { "embed", "external", "none", NULL },
                       *const kvs[] = { "f16", "f32", "q8_0", NULL }, *const specs[] = { "none", "ngram", "mtp", NULL };
     bool kv_given = false;
-    uint32_t split_given = 0;                              /* numbers behind it */
+    const char *split = NULL;
     o->fuse = FUSE_LAYER;
     for (int i = 1; i < argc; i++) if (strcmp(argv[i], "-###") == 0) { o->cc.spawn.dry_run = true; argv[i] = arena_strdup(a, "-v"); }
     for (int c; (c = next_option(argc, argv, ":t:o:j:vqh", build_options_table)) != -1; )
@@ -416,7 +418,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_CTX: o->plan.n_ctx = parse_count("--ctx", optarg, 1u << 24); break;
         case OPT_KV: o->plan.kv = (enum kv_type)parse_choice("--kv", optarg, kvs); kv_given = true; break;
         case OPT_GPUS:    o->gpus = parse_count("--gpus", optarg, FORGE_GPU_MAX_RANKS); break;
-        case OPT_SPLIT:   split_given = take_split(a, o, optarg); break;
+        case OPT_SPLIT:   split = optarg; break;
         case OPT_COLUMNS: o->plan.columns = parse_count("--columns", optarg, FORGE_MAX_COLUMNS); break;
         case OPT_SPEC: o->plan.spec = (enum spec_kind)parse_choice("--spec", optarg, specs); break;
         case OPT_EXACT: o->plan.exact = true; break;
@@ -450,8 +452,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         default: option_error(c, argv, build_options_table);
         }
     take_gpus(a, o);
-    if (split_given && split_given != o->gpus) usage_error("--split: layers of %u GPUs, of %u that share the model", split_given, o->gpus);
-    if (o->plan.split == SPLIT_LAYER && o->gpus < 2) usage_error("--split is for several GPUs: give --gpus N, or -t TARGETxN");
+    if (split) take_split(a, o, split);
     if (o->plan.exact && !kv_given) o->plan.kv = KV_TYPE_F32;
     if (o->prefix && !library_wanted(o)) usage_error("--prefix is for --emit obj, lib and shared");
     const char *wrong = o->prefix ? library_prefix_wrong(a, o->prefix) : NULL;

@@ -16,7 +16,8 @@ typedef unsigned long long ull;
 bool choose_writes_logits(const struct chooser *c)
 {
     const struct fused *f = c->plan->fused;
-    return (f->graph->output && c->index == fuse_group(f, f->graph->output)) || (f->graph->draft && c->index == fuse_group(f, f->graph->draft));
+    return (f->graph->output && c->index == fuse_group(f, f->graph->output)) ||
+           (f->graph->draft && c->index == fuse_group(f, f->graph->draft));
 }
 
 struct kernel_draft choose_begin(const struct chooser *c, enum kernel_template template, const char *name)
@@ -442,7 +443,8 @@ static void number_passes(const struct plan *p, struct kernel_list *list)
         for (uint32_t k = 0; k < n[i]; k++) {
             const struct group *g = lists[i][k].group == NO_GROUP ? NULL : &p->fused->groups[lists[i][k].group];
             for (uint32_t b = 0; g && b < g->n_branches; b++)
-                lists[i][k].exchanging |= g->branches[b].result->op == OP_send || (g->kind == GROUP_MAP && g->branches[b].chain[0]->op == OP_receive);
+                lists[i][k].exchanging |= g->branches[b].result->op == OP_send ||
+                                          (g->kind == GROUP_MAP && g->branches[b].chain[0]->op == OP_receive);
         }
     list->sample.exchanges = 1;
     list->sample.exchanging = true;

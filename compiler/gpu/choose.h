@@ -61,8 +61,8 @@ struct gpu_place gpu_stage(const struct plan *p, const struct group *g, bool bf1
 struct gpu_place gpu_given(const struct plan *p, const struct node *given);
 uint32_t gpu_given_rows(const struct plan *p, const struct node *given);
 bool gpu_gives_logits(const struct node *given);
-/* Of GPUs in a row: bytes of the values that pass in a step, by operation `send` or `receive`, those before one of them or, NULL, all; and of
- * all memory of exchanges that a GPU has. */
+/* Of GPUs in a row: bytes of the values that pass in a step, by operation `send` or `receive`, those before one of them or, NULL, all; and
+ * of all memory of exchanges that a GPU has. */
 uint64_t gpu_passed_bytes(const struct plan *p, const struct node *up_to, enum op op);
 uint64_t gpu_exchange_room(const struct plan *p);
 /* Does decode's product of the branch only add to the sum?  Then it asks early for what it adds. */

@@ -87,8 +87,8 @@ bool fuse_is_view(const struct node *n);
 const struct node *fuse_held_by(const struct node *n);
 /* The operation of a chain that reads the partner's rows? */
 bool fuse_reads_partner(const struct group *g, const struct branch *b, const struct node *n);
-/* The last group that stores into a state: behind it only tokens with logits matter.  Dies when the logits are ready before.  Of a GPU whose
- * values others go on with: the number of groups. */
+/* The last group that stores into a state: behind it only tokens with logits matter.  Dies when the logits are ready before.  Of a GPU
+ * whose values others go on with: the number of groups. */
 uint32_t fuse_last_store(const struct fused *f);
 /* One line per group: "5  0.ffn_gate_up: rmsnorm matmul matmul glu_silu". */
 void fuse_print(struct text *out, const struct fused *f);

@@ -87,8 +87,8 @@ static struct layers_cuts cuts_by_speed(const struct graph *g, uint32_t ranks, c
     for (uint32_t r = 1, layer = 0; r < ranks; r++) {
         before += speeds[r - 1];
         const uint32_t next = nearest(borders, g->model->n_layer, layer, bytes * before / all, ranks - 1 - r);
-        if (!next) die("%s: its %u layers have no %u places at which %u GPUs in a row could meet; take fewer", g->model->gguf->path,
-                       g->model->n_layer, ranks - 1, ranks);
+        if (!next) die("%s: its %u layers cannot be cut in %u, of which keys and values stay together; take fewer GPUs",
+                       g->model->gguf->path, g->model->n_layer, ranks);
         cuts.first[r] = borders[next].node;
         cuts.layers[r - 1] = next - layer;
         layer = next;
@@ -107,7 +107,8 @@ static struct layers_cuts cuts_as_asked(const struct graph *g, uint32_t ranks, c
     for (uint32_t r = 0, layer = 0; r < ranks; layer += layers[r++]) {
         cuts.layers[r] = layers[r];
         if (r && !borders[layer].may)
-            die("--split: %s cannot be cut before layer %u: later layers read keys and values of earlier ones", g->model->gguf->path, layer);
+            die("--split: %s cannot be cut before layer %u: later layers read keys and values of earlier ones", g->model->gguf->path,
+                layer);
         cuts.first[r] = r ? borders[layer].node : 0;
     }
     return cuts;

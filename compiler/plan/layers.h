@@ -1,5 +1,5 @@
-/* layers.h -- what one of several GPUs in a row computes of a model: some of its layers (Huang et al. 2019, arXiv:1811.06965), decided on the
- * graph.  Knows no targets. */
+/* layers.h -- what one of several GPUs in a row computes of a model: some of its layers (Huang et al. 2019, arXiv:1811.06965), decided on
+ * the graph.  Knows no targets. */
 #ifndef FORGEC_LAYERS_H
 #define FORGEC_LAYERS_H
 #include "compiler/front/graph.h"

@@ -336,8 +336,7 @@ enum forge_status device_reach(struct forge_device *d, const struct forge_device
     }
     CALL(d, "asking for access between GPUs", can_access(&yes, d->index, other->index));
     if (!yes)
-        return error_set(error, FORGE_WRONG_GPU, "%s does not reach the memory of %s: the program needs access between its GPUs", d->label,
-                         other->label);
+        return error_set(error, FORGE_WRONG_GPU, "%s does not reach the memory of %s", d->label, other->label);
     TRY(device_current(d, error));
     const int code = d->api == FORGE_GPU_HIP ? d->call.access_device(other->index, 0) : d->call.access_context(other->context, 0);
     return code == 0 || code == CODE_PEER_ALREADY ? FORGE_OK : fail(d, code, "access between GPUs", error);

@@ -112,7 +112,7 @@ static enum forge_status add_rank(struct gpu **first, struct gpu **last, const s
 /* "2 x NAME (GPUs 0, 2)", or each with its number. */
 static enum forge_status name_all(struct gpu *g, struct forge_error *error)
 {
-    enum { BYTES = FORGE_GPU_MAX_RANKS * sizeof g->device.label };
+    enum { BYTES = FORGE_GPU_MAX_RANKS * sizeof g->device.label + 32 };
     bool same = true;
     if (!g->next) return FORGE_OK;
     g->names = calloc(1, BYTES);
@@ -124,6 +124,7 @@ static enum forge_status name_all(struct gpu *g, struct forge_error *error)
         n += (size_t)(same ? snprintf(g->names + n, BYTES - n, "%s%d%s", comma, r->device.index, r->next ? "" : ")")
                            : snprintf(g->names + n, BYTES - n, "%s%s", comma, r->device.label));
     }
+    if (g->through_host) snprintf(g->names + n, BYTES - n, " through the host's memory");
     return FORGE_OK;
 }
 
@@ -141,9 +142,7 @@ static enum forge_status open_all(struct gpu **out, const struct forge_program *
     }
     for (struct gpu *r = *out; r; r = r->next)
         for (const struct gpu *other = *out; other; other = other->next) {
-            const enum forge_status status = other == r ? FORGE_OK : device_reach(&r->device, &other->device, error);
-            if (status != FORGE_OK && !model->gpu->in_row) return status;
-            (*out)->through_host |= status != FORGE_OK;
+            (*out)->through_host |= other != r && !gpu_reaches(&r->device, &other->device, NULL);
         }
     for (struct gpu *r = *out; r; r = r->next) TRY(open_rank(r, error));
     const struct forge_gpu *p = model->gpu;

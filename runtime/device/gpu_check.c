@@ -147,18 +147,16 @@ static enum forge_status check_room(struct forge_device *d, const struct forge_p
 }
 
 /* Between GPUs that share a model. */
-static enum forge_status check_access(struct forge_device *d, const struct forge_program *model, uint32_t n, struct forge_error *error)
+static void check_access(struct forge_device *d, uint32_t n)
 {
+    struct forge_error why = { "" };
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < n; k++) {
-            const enum forge_status status = i == k ? FORGE_OK : device_reach(&d[i], &d[k], error);
-            if (status == FORGE_OK) continue;
-            if (!model->gpu->in_row) return failed("access", status, error);
-            check_line(CHECK_WARN, "access", "the GPUs do not reach each other's memory: values pass through the host's");
-            return FORGE_OK;
-        }
+        for (uint32_t k = 0; k < n; k++)
+            if (i != k && !gpu_reaches(&d[i], &d[k], &why)) {
+                check_line(CHECK_WARN, "access", "%s: values pass through the host's memory", why.text);
+                return;
+            }
     if (n > 1) check_line(CHECK_OK, "access", "each of the %u GPUs reaches the memory of the others", n);
-    return FORGE_OK;
 }
 
 /* Of the failures the first is the one that counts. */
@@ -172,7 +170,7 @@ static enum forge_status check_devices(struct forge_device *d, const struct forg
         if (status != FORGE_OK) return failed("library", status, error);
         TRY(check_device(&d[rank], model, rank, devices, &taken, error));
     }
-    TRY(check_access(d, model, n, error));
+    check_access(d, n);
     enum forge_status first = FORGE_OK;
     for (uint32_t rank = 0; rank < n; rank++) {
         struct forge_error second = { "" };

@@ -1,5 +1,6 @@
 /* gpu_ranks.c -- GPUs that share a model: whether their programs belong together, and which GPUs of the machine they are. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu_state.h"
@@ -10,8 +11,8 @@ static bool belongs(const struct forge_program *model, const struct forge_progra
 {
     const struct forge_gpu *g = model->gpu, *o = p ? p->gpu : NULL;
     return o && o->api == g->api && o->n_decode == g->n_decode && o->n_prefill == g->n_prefill && o->n_columns == g->n_columns &&
-           o->in_row == g->in_row && (g->in_row || o->exchange_bytes == g->exchange_bytes) && p->chunk == model->chunk &&
-           o->several == g->several && (p->state_bytes == 0 || p->n_states > 0);
+           o->in_row == g->in_row && (p->chunk == model->chunk || !g->in_row) &&
+           (o->exchange_bytes == g->exchange_bytes || g->in_row) && (p->state_bytes == 0 || p->n_states > 0);
 }
 
 enum forge_status gpu_check_ranks(const struct forge_program *model, struct forge_error *error)
@@ -49,6 +50,13 @@ static uint32_t count_fitting(struct forge_device *d, const char *arch, char *na
         if (more > 0) used += (size_t)more;
     }
     return n;
+}
+
+bool gpu_reaches(struct forge_device *d, const struct forge_device *other, struct forge_error *error)
+{
+    const char *no = getenv("FORGE_NO_PEER");
+    if (no && *no && strcmp(no, "0") != 0) return error_set(error, FORGE_WRONG_GPU, "FORGE_NO_PEER is set") == FORGE_OK;
+    return device_reach(d, other, error) == FORGE_OK;
 }
 
 enum forge_status gpu_select(struct forge_device *d, const struct forge_program *model, uint32_t rank,

@@ -5,7 +5,8 @@
  * Of GPUs that share a model each has such a struct, in a list that begins with the first.  All get the same work: functions that take a
  * `gpu` without saying more take the first and go through the list.  Kernels of one wait for those of the others, so whatever is put on one
  * stream is put on all, launch by launch, before the host waits for any: a stream that is full takes no more until its first kernels have
- * ended, which needs those of the others.  GPUs in a row have launches of their own each (forge_gpu.in_row): those of the first come first. */
+ * ended, which needs those of the others.  GPUs in a row have launches of their own each (forge_gpu.in_row): those of the first come
+ * first. */
 #ifndef FORGE_GPU_STATE_H
 #define FORGE_GPU_STATE_H
 
@@ -96,7 +97,7 @@ struct gpu {
     double   run_start;
 
     /* of the first: */
-    bool     through_host;               /* GPUs in a row that do not reach each other's memory exchange through the host's */
+    bool     through_host;               /* those that do not reach each other's memory exchange through the host's */
     uint32_t exchanged;                  /* number of the next exchange to be put on the streams, from 1 */
     uint32_t decode_exchanges, draw_exchanges;   /* that a step of decode makes, and its draw beyond them */
     const struct gpu *captured;          /* only this one takes launches, into a graph; NULL: all do */
@@ -206,6 +207,9 @@ struct gpu *gpu_owner(struct gpu *gpu, uint32_t number);
 enum forge_status gpu_check_ranks(const struct forge_program *model, struct forge_error *error);
 /* devices: NULL, or those asked for.  FORGE_USAGE: another number of them than the program needs. */
 enum forge_status gpu_check_devices(const struct forge_program *model, const struct forge_devices *devices, struct forge_error *error);
+/* Does one reach the memory of the other?  It does from now on.  Not where the environment has FORGE_NO_PEER: some machines' drivers say
+ * so, and values are lost on the way. */
+bool gpu_reaches(struct forge_device *device, const struct forge_device *other, struct forge_error *error);
 /* Takes a device for the rank, beside those in *taken. */
 enum forge_status gpu_select(struct forge_device *device, const struct forge_program *model, uint32_t rank,
                              const struct forge_devices *devices, uint64_t *taken, struct forge_error *error);

@@ -33,6 +33,22 @@ verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 24
 verify "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tokens 24
 [ -z "$full" ] || verify "$tmp/uneven.gguf" -t "$lanes" --gpus 4 --tokens 24
 
+# ---- layers in a row ----
+FORGE_SIMT_NO_PEER=1 greedy llama-fusedqkv 2 --split layer --columns 3
+FORGE_SIMT_NO_PEER=1 verify "$golden/qwen3-a.gguf" -t "$lanes" --gpus 2 --split layer:1,1 --tokens 40 --columns 4
+[ -z "$full" ] || verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --split layer --tokens 24 --exact
+[ -z "$full" ] || greedy q-llama-Q8_0 2 --split layer --fuse none
+build row "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2 --split layer
+tokens=$(tr '\n' ' ' < "$golden/llama-fusedqkv.tokens")
+for run in 1 2; do check "row $run" 0 "$tmp/row" --tokens "$tokens" --logits "$tmp/row$run" -q; done
+cmp -s "$tmp/row1" "$tmp/row2" || bad "two runs of a row differ"
+check "through the host" 0 env FORGE_SIMT_NO_PEER=1 "$tmp/row" --tokens "$tokens" --logits "$tmp/row2" -q
+cmp -s "$tmp/row1" "$tmp/row2" || bad "the memory that values pass through changes them"
+check "a row is checked" 0 env FORGE_SIMT_NO_PEER=1 "$tmp/row" --check; out_has "pass through the host's"
+check "a row tells" 0 "$tmp/row" --info; out_has "needs 2 GPUs that are simt, simt in a row"; out_has "2 layers"
+check "each launch of a row" 0 "$tmp/row" --profile -p 20 -n 4; out_has "receive_x"; out_has "embed"; out_has "sample"
+check "one of them fails" 10 env FORGE_SIMT_FAIL_DEVICE=1 FORGE_SIMT_FAULT=20 "$tmp/row" --tokens "$tokens" -n 4 --temp 0 -q; err_has "GPU 1"
+
 # ---- the same bits ----
 build program "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2
 tokens=$(tr '\n' ' ' < "$golden/llama-fusedqkv.tokens")
@@ -44,7 +60,9 @@ check "other devices" 0 "$tmp/program" --devices 3,1 --tokens "$tokens" -n 3 --t
 check "each alone" 0 "$tmp/program" --check
 out_has "GPU        2 of 4"; out_has "access     each of the 2 GPUs"
 check "one device" 8 env FORGE_SIMT_DEVICES=1 "$tmp/program" -n 1 --tokens 1; err_has "needs 2 GPUs"
-check "no access" 9 env FORGE_SIMT_NO_PEER=1 "$tmp/program" -n 1 --tokens 1; err_has "does not reach the memory"
+check "no access" 0 env FORGE_SIMT_NO_PEER=1 "$tmp/program" --tokens "$tokens" --logits "$tmp/logits2" -q
+cmp -s "$tmp/logits1" "$tmp/logits2" || bad "the memory that values pass through changes them"
+check "access is not wanted" 0 env FORGE_NO_PEER=1 "$tmp/program" --check; out_has "FORGE_NO_PEER is set: values pass through the host's memory"
 check "a device twice" 2 "$tmp/program" --devices 1,1 -n 1 --tokens 1
 
 # ---- what is refused ----
@@ -54,6 +72,12 @@ refuse "two numbers" 2 "say different things" "$forgec" build "$golden/llama-non
 refuse "speculation" 1 "speculation runs on one GPU" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --spec ngram -o "$tmp/no"
 refuse "a library" 1 "a library runs on one GPU" "$forgec" build "$golden/llama-none.gguf" -t sm_90 --gpus 2 --emit lib -o "$tmp/no"
 refuse "two targets" 1 "one target at a time" "$forgec" build "$golden/llama-none.gguf" -t sm_90,gfx942 --gpus 2 -o "$tmp/no"
+refuse "a row of one" 2 "--split is for several GPUs" "$forgec" build "$golden/llama-none.gguf" -t sm_90 --split layer -o "$tmp/no"
+refuse "more GPUs than layers" 1 "cannot be cut in 3" "$forgec" build "$golden/llama-none.gguf" -t sm_90x3 --split layer -o "$tmp/no"
+refuse "more layers than it has" 1 "4 layers are shared out" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --split layer:3,1 -o "$tmp/no"
+refuse "too many numbers" 2 "layers of 3 GPUs, of 2" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --split layer:1,1,1 -o "$tmp/no"
+refuse "two makers" 1 "GPUs of two makers" "$forgec" build "$golden/llama-none.gguf" -t gfx1100+sm_90 -o "$tmp/no"
+refuse "two kinds by columns" 2 "share by layer" "$forgec" build "$golden/llama-none.gguf" -t gfx1100+gfx1151 --split tensor -o "$tmp/no"
 [ ! -e "$tmp/no" ] || bad "something of it is there"
 
 # ---- machine code of AMD's chips ----
@@ -62,5 +86,9 @@ export FORGE_HIP_LIBRARY="$libgfxsim" FORGE_GFXSIM_DEVICES=2
 verify "$golden/llama-fusedqkv.gguf" -t gfx942x2 --simulate --tokens 6
 verify "$golden/llama-fusedqkv.gguf" -t gfx1100x2 --simulate --tokens 6
 verify "$tmp/experts.gguf" -t gfx942x2 --simulate --tokens 5
-FORGE_GFXSIM_DEVICES=4 verify "$tmp/uneven.gguf" -t gfx942x4 --simulate --tokens 5
+unset FORGE_GFXSIM_DEVICES
+FORGE_GFXSIM_NO_PEER=1 verify "$golden/llama-fusedqkv.gguf" -t gfx1100x2 --split layer --simulate --tokens 6
+FORGE_GFXSIM_NO_PEER=1 verify "$golden/qwen3-a.gguf" -t gfx1100+gfx1151 --simulate --tokens 6
+[ -z "$full" ] || verify "$golden/q-llama-Q8_0.gguf" -t gfx942x2 --split layer --simulate --tokens 6
+verify "$tmp/uneven.gguf" -t gfx942x4 --simulate --tokens 5
 summary

@@ -123,7 +123,7 @@ static int take(void **out, size_t n, int device, bool shared)
         memset(blocks[i].bytes, 0xff, n);
         if (device >= 0) devices[device].used += n;
         *out = blocks[i].bytes;
-        if (shared) devices[device].exchanged = 0;               /* of a new program */
+        if (shared) devices[current].exchanged = 0;              /* of a new program */
         return 0;
     }
     die("too many allocations");
@@ -197,7 +197,7 @@ static void give(struct op *op, int device, uint32_t t, float value)
     for (uint32_t r = 0; r < 2; r++) {
         uint64_t *at = entry(op, r, op->args.rank, t);
         const int of = block_of(at, 8)->device;
-        if (of != device && !devices[device].reaches[of]) die("GPU %d does not reach GPU %d", device, of);
+        if (of >= 0 && of != device && !devices[device].reaches[of]) die("GPU %d does not reach GPU %d", device, of);
         if (*at >> 32 == UINT32_MAX) die("exchange memory that was not cleared");
         *at = (uint64_t)tag_of(op) << 32 | bits;
     }
@@ -422,7 +422,7 @@ int hipMemGetInfo(size_t *free, size_t *total)
 int hipMalloc(void **out, size_t n) { return take(out, n, current, false); }
 int cuMemAlloc_v2(void **out, size_t n) { return take(out, n, current, n == EXCHANGE_BYTES); }
 int hipFree(void *at) { return give_back(at); }
-int hipHostMalloc(void **out, size_t n, unsigned flags) { (void)flags; return take(out, n, -1, false); }
+int hipHostMalloc(void **out, size_t n, unsigned flags) { return take(out, n, -1, flags & 1); }      /* portable */
 int hipHostFree(void *at) { return give_back(at); }
 int hipHostGetDevicePointer(void **out, void *host, unsigned flags) { (void)flags; *out = host; return 0; }
 

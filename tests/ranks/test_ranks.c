@@ -301,8 +301,6 @@ static void refusals(void **state)
     struct forge_devices one = { 1, { 0 } }, beyond = { 2, { 0, 2 } };
     refused(FORGE_USAGE, NULL, NULL, &one, "--devices names 1 GPU, ");
     refused(FORGE_NO_DEVICE, NULL, NULL, &beyond, "there is no GPU 2: there are 2");
-    refused(FORGE_WRONG_GPU, "FAKE_ALONE", "1,0", NULL, "fake (GPU 1) does not reach the memory of fake (GPU 0)");
-    refused(FORGE_WRONG_GPU, "FAKE_ALONE", "0,1", NULL, "fake (GPU 0) does not reach the memory of fake (GPU 1)");
     refused(FORGE_NO_MEMORY, "FAKE_MEMORY", "1,4000", NULL, "fake (GPU 1) has 0 MiB of 0 free, the program needs 0: weights 0, state 0");
     assert_non_null(strstr(error.text, ", exchange 0"));
     /* Enough, but for what allocations are rounded up by. */
