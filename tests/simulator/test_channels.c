@@ -19,7 +19,8 @@ static struct kernel_times run(struct arena *a, struct workplace *w, const char 
     const struct profile *p = profile_load(a, "gfx1151", NULL);
     const char *path = workplace_path(a, w, "counters");
     const char *const command[] = { "env", arena_printf(a, "FORGE_GFXSIM_STATS=%s", path),
-                                    arena_printf(a, "FORGE_GFXSIM_CHANNELS=%s", runner_simulate(a, &(struct build_options){ 0 }, p).channels),
+                                    arena_printf(a, "FORGE_GFXSIM_CHANNELS=%s",
+                                                 runner_simulate(a, &(struct build_options){ 0 }, p).channels),
                                     command_of_device,
                                     "--chip", "gfx1151", code, kernel, arena_printf(a, "%d", GROUPS), "1",
                                     arena_printf(a, "%d", THREADS), "0", arena_printf(a, "buf:%llu:zero", 1ull * x.rows * x.stride),
