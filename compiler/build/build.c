@@ -550,6 +550,8 @@ static void plan_layers(struct arena *a, const struct build_options *o, const st
     }
 }
 
+enum { ROW_CHUNK = 512 };        /* GPUs in a row work at different chunks of a prompt: it must be cut in several */
+
 /* A program for each of GPUs in a row, which may be of different kinds. */
 static uint32_t plan_row(struct arena *a, const struct build_options *o, const struct graph *graph, struct target targets[])
 {
@@ -564,6 +566,7 @@ static uint32_t plan_row(struct arena *a, const struct build_options *o, const s
         speeds[r] = p->bandwidth_gb_s > 0 ? p->bandwidth_gb_s : 1;
         targets[r].rank = r;
     }
+    for (uint32_t r = 0; r < o->gpus; r++) if (targets[r].profile->tile.prefill_chunk > ROW_CHUNK) options.chunk = ROW_CHUNK;
     const struct layers_cuts cuts = layers_cut(graph, o->gpus, o->layers[0] ? o->layers : NULL, speeds);
     options.ranks = o->gpus;
     plan_layers(a, o, graph, &cuts, &options, targets);
