@@ -32,6 +32,10 @@ verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 24
 "$make" --shape tinyllama --layers 2 --embd 256 --ff 704 --heads 4 --kv-heads 4 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/uneven.gguf" || exit 1
 verify "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tokens 24
 [ -z "$full" ] || verify "$tmp/uneven.gguf" -t "$lanes" --gpus 4 --tokens 24
+# two KV heads, one on each of two: 2 of its 4 query heads each, or by three 2, 2 and 4
+"$make" --shape tinyllama --layers 2 --embd 256 --ff 512 --heads 8 --kv-heads 2 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/copied.gguf" || exit 1
+verify "$tmp/copied.gguf" -t "$lanes" --gpus 4 --tokens 24
+[ -z "$full" ] || verify "$tmp/copied.gguf" -t "$lanes" --gpus 3 --tokens 24 --fuse none
 
 # ---- the same bits ----
 build program "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2
@@ -63,4 +67,5 @@ verify "$golden/llama-fusedqkv.gguf" -t gfx942x2 --simulate --tokens 6
 verify "$golden/llama-fusedqkv.gguf" -t gfx1100x2 --simulate --tokens 6
 verify "$tmp/experts.gguf" -t gfx942x2 --simulate --tokens 5
 FORGE_GFXSIM_DEVICES=4 verify "$tmp/uneven.gguf" -t gfx942x4 --simulate --tokens 5
+[ -z "$full" ] || FORGE_GFXSIM_DEVICES=4 verify "$tmp/copied.gguf" -t gfx942x4 --simulate --tokens 5
 summary

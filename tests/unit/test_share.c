@@ -14,7 +14,7 @@
 #include "compiler/front/reference.h"
 #include "compiler/plan/share.h"
 
-enum { TOKENS = 5, RANKS = 4, COLUMNS = 32 };            /* the golden models are small */
+enum { TOKENS = 5, RANKS = 4, COLUMNS = 16 };            /* the golden models are small */
 
 struct side {
     struct meeting     *with;
@@ -148,8 +148,40 @@ static void architectures(void **state)
     check_models(FORGEC_UNPACKED "/golden/*.gguf", 8, 8);
 }
 
+/* The heads of a layer's attention, of queries and of keys, that each GPU has. */
+static void heads(void **state)
+{
+    static const struct { const char *path; uint32_t layer, ranks; const char *expected; } shares[] = {
+        { FORGEC_TEST_DATA "/golden/llama-fusedqkv.gguf", 0, 2, " 1/1 1/1" },              /* 2 of 2 */
+        { FORGEC_TEST_DATA "/golden/llama-bias-a64.gguf", 0, 2, " 1/1 1/1" },              /* 2 of 1: the KV head is on both */
+        { FORGEC_TEST_DATA "/golden/llama-bias-a64.gguf", 0, 3, " 2/1 2/1 2/1" },          /* fewer than GPUs: all alike */
+        { FORGEC_TEST_DATA "/golden/qwen2-h224.gguf", 0, 2, " 3/1 4/1" },                  /* 7 of 1 */
+        { FORGEC_TEST_DATA "/golden/qwen2-h224.gguf", 0, 4, " 1/1 2/1 2/1 2/1" },
+        { FORGEC_UNPACKED "/golden/glm4moe-a.gguf", 0, 2, " 2/1 2/1" },                    /* 4 of 2 */
+        { FORGEC_UNPACKED "/golden/glm4moe-a.gguf", 0, 3, " 1/1 1/1 2/1" },                /* two GPUs share the first KV head */
+        { FORGEC_UNPACKED "/golden/glm4moe-a.gguf", 0, 4, " 1/1 1/1 1/1 1/1" },
+        { FORGEC_UNPACKED "/golden/hunyuan-dense-a.gguf", 0, 4, " 4/2 4/2 4/2 4/2" },      /* 4 of 2, too short to cut between */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        struct arena *a = arena_create();
+        struct text found = { .arena = a };
+        const struct graph *g = graph_build(a, model_describe(a, gguf_open(a, shares[i].path, false), NULL));
+        for (uint32_t r = 0; r < shares[i].ranks; r++) {
+            const struct graph *part = share_graph(a, g, r, shares[i].ranks, COLUMNS);
+            for (uint32_t k = 0; k < part->n_nodes; k++) {
+                const struct node *n = part->nodes[k];
+                if (n->op == OP_attention && n->layer == shares[i].layer) text_printf(&found, " %u/%u", n->heads, n->inputs[1]->heads);
+            }
+        }
+        if (strcmp(text_str(&found), shares[i].expected))
+            fail_msg("%s by %u: heads%s, not%s", shares[i].path, shares[i].ranks, text_str(&found), shares[i].expected);
+        arena_destroy(a);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(architectures) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(architectures), cmocka_unit_test(heads) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
