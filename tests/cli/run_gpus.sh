@@ -36,6 +36,9 @@ verify "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tokens 24
 "$make" --shape tinyllama --layers 2 --embd 256 --ff 512 --heads 8 --kv-heads 2 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/copied.gguf" || exit 1
 verify "$tmp/copied.gguf" -t "$lanes" --gpus 4 --tokens 24
 [ -z "$full" ] || verify "$tmp/copied.gguf" -t "$lanes" --gpus 3 --tokens 24 --fuse none
+# a table that is embedding and head lies in each GPU's memory once
+check "one table" 0 "$forgec" build "$golden/q-llama-Q8_0.gguf" -t "$lanes" --gpus 2 --emit plan
+[ "$(grep -c '^#   token_embd.weight' "$tmp/out")" = 2 ] || bad "the table is not stored once for each GPU"
 
 # ---- the same bits ----
 build program "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2
