@@ -33,6 +33,7 @@ struct sharing {
     struct graph       *to;
     struct model       *model;
     struct node       **made;                    /* [from->n_nodes] what stands for a node */
+    uint32_t            n_left_out;              /* of the sum at hand */
 };
 
 static uint64_t common(uint64_t x, uint64_t y) { return y ? common(y, x % y) : x; }
@@ -310,11 +311,23 @@ static bool is_left_out(const struct sharing *s, const struct node *n)
     return s->cuts[n->index].part == PART_SUM && n->op == OP_expert_bias && s->rank > 0;
 }
 
+/* All GPUs have as many launches, also where every operation is one: in the place of what is left out, an operation that changes nothing. */
+static struct node *unchanged_new(struct sharing *s, struct node *x)
+{
+    struct node *n = node_new(s, x, arena_printf(s->arena, "%s_unchanged", x->name));
+    n->op = OP_scale;
+    n->inputs[0] = x;
+    n->weight = NULL;
+    n->attr = (struct node_attrs){ .by = 1 };
+    return n;
+}
+
 static void make_node(struct sharing *s, const struct node *n)
 {
     const struct cut *cut = &s->cuts[n->index];
     if (is_left_out(s, n)) {
         s->made[n->index] = s->made[n->inputs[0]->index];
+        s->n_left_out++;
         return;
     }
     struct node *made = node_new(s, n, cut->ends ? arena_printf(s->arena, "%s_part", n->name) : n->name);
@@ -324,6 +337,7 @@ static void make_node(struct sharing *s, const struct node *n)
         made->cols = (uint32_t)range_of(s, cut, n->cols).n;
         made->heads = n->heads ? (uint32_t)range_of(s, cut, n->heads).n : 0;
     }
+    for (; n->op == OP_expert_sum && s->n_left_out; s->n_left_out--) made = unchanged_new(s, made);
     if (cut->ends) {
         struct node *given = exchange_new(s, made, OP_give, arena_printf(s->arena, "%s_given", n->name), made->cols);
         made = exchange_new(s, given, cut->part == PART_SUM ? OP_take : OP_gather, n->name, n->cols);
