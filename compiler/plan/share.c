@@ -311,7 +311,7 @@ static bool is_left_out(const struct sharing *s, const struct node *n)
     return s->cuts[n->index].part == PART_SUM && n->op == OP_expert_bias && s->rank > 0;
 }
 
-/* All GPUs have as many launches, also where every operation is one: in the place of what is left out, an operation that changes nothing. */
+/* All GPUs have as many launches, also where every operation is one: in the place of what is left out, one that changes nothing. */
 static struct node *unchanged_new(struct sharing *s, struct node *x)
 {
     struct node *n = node_new(s, x, arena_printf(s->arena, "%s_unchanged", x->name));

@@ -26,7 +26,7 @@ verify "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2 --tokens 40 --columns 
 verify "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2 --tokens 40 --exact
 "$make" --shape tiny-gpt-oss-wide --type Q8_0 --tokenizer none -o "$tmp/experts.gguf" || exit 1
 check "experts are shared" 0 "$forgec" build "$tmp/experts.gguf" -t "$lanes" --gpus 2 --emit plan
-out_has "expert_bias expert_sum give"; out_has "expert_matmul(ffn_down_exps) expert_sum give"; out_has "take"
+out_has "expert_bias expert_sum give"; out_has "expert_matmul(ffn_down_exps) expert_sum scale give"; out_has "take"
 verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 24
 verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 8 --fuse none
 # uneven parts: 5 of 11 units
@@ -40,6 +40,24 @@ verify "$tmp/copied.gguf" -t "$lanes" --gpus 4 --tokens 24
 # a table that is embedding and head lies in each GPU's memory once
 check "one table" 0 "$forgec" build "$golden/q-llama-Q8_0.gguf" -t "$lanes" --gpus 2 --emit plan
 [ "$(grep -c '^#   token_embd.weight' "$tmp/out")" = 2 ] || bad "the table is not stored once for each GPU"
+
+# ---- settings: the first GPU's, of whose tiles all have as many; of parts with another shape the rest is planned ----
+check "a plan" 0 "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --ctx 128 --emit plan
+sed 's/^  gemv ffn_gate_up rows=2/  gemv ffn_gate_up rows=4/
+    s/^  \(gemm ffn_down_prefill\) .* least=1 most=32 \(.*\)/  \1_8 rows=64 tokens=32 threads=128 least=1 most=8 \2\n  \1 rows=64 tokens=64 threads=128 least=9 most=32 \2/' \
+    "$tmp/out" > "$tmp/edited.plan"
+check "an edited plan" 0 "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --ctx 128 --emit plan --plan "$tmp/edited.plan"
+[ "$(grep -c '^  gemv ffn_gate_up rows=4' "$tmp/out")" = 1 ] || bad "the first GPU's part has not the setting"
+[ "$(grep -c '^#  gemv ffn_gate_up rows=2' "$tmp/out")" = 1 ] || bad "the second GPU's larger part has not its own"
+[ "$(grep -c '^#*  gemm ffn_down_prefill.* tokens=\(32\|64\)' "$tmp/out")" = 4 ] || bad "both GPUs have not the two tiles"
+verify "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --ctx 128 --plan "$tmp/edited.plan" --tokens 20
+tuned() { printf 'tuned:\n  target: simt32\n  options: --fuse layer --kv f16 --gpus 2\n  shape: "%s"\nkernels:\n%s\n' "$1" \
+    '  - decode gemv ffn_gate_up rows=4 groups=5,12' > "$tmp/tuned.yaml"; }
+tuned 0
+refuse "another shape" 1 "of a model of shape 0" "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tuned "$tmp/tuned.yaml" -o "$tmp/no"
+tuned "$(sed 's/.* //' "$tmp/err")"
+check "tuned" 0 "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tuned "$tmp/tuned.yaml" --emit plan
+[ "$(grep -c '^#*  gemv ffn_gate_up rows=4' "$tmp/out")" = 1 ] || bad "not the first GPU's part alone is as tuned"
 
 # ---- the same bits ----
 build program "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2
