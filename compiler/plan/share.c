@@ -15,6 +15,8 @@ struct cut {
     uint64_t  heads_kv;          /* fewer KV heads than GPUs: each has one, and some of the units that belong to it; 0: not so */
     bool      copied;            /* it is made of that KV head, and all GPUs that have the head have all of it */
     bool      ends;              /* behind it the GPUs put the parts together */
+    const struct node *with;     /* its sum is put together with this earlier one, of which all that follows it waits for that */
+    bool      waits;
 };
 
 struct sharing {
@@ -191,12 +193,37 @@ static void cut_product(struct sharing *s, const struct node *product)
     }
 }
 
+static const struct node *skip_biases(const struct node *n)
+{
+    while (n->n_readers == 1 && n->readers[0]->op == OP_bias) n = n->readers[0];
+    return n;
+}
+
+/* Where attention and feed-forward part both read the stream at the beginning of the layer, x + A + F is made of two sums that nobody reads
+ * but the additions: the GPUs add their parts of both, and put them together once. */
+static void join_sums(struct sharing *s, const struct node *second)
+{
+    const struct node *n = skip_biases(second), *last = n->n_readers == 1 ? n->readers[0] : NULL;
+    if (!last || last->op != OP_add) return;
+    const struct node *sum = last->inputs[last->inputs[0] == n];
+    if (sum->op != OP_add || sum->n_readers != 1) return;
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct node *first = sum->inputs[k];
+        while (first->op == OP_bias && first->n_readers == 1) first = first->inputs[0];
+        const struct cut *cut = &s->cuts[first->index];
+        if (!cut->ends || cut->part != PART_SUM || cut->with || first->n_readers != 1 || first->index > second->index) continue;
+        s->cuts[second->index].with = first;
+        for (n = first; n != last; n = n->readers[0]) s->cuts[n->index].waits = true;
+        return;
+    }
+}
+
 /* The head, and what works on single logits behind it. */
 static void cut_output(struct sharing *s)
 {
     const struct node *n = s->from->output;
     begin_region(s, 0);
-    while (n->op == OP_scale || n->op == OP_softcap) {
+    while (n->op == OP_scale || n->op == OP_softcap || n->op == OP_bias) {
         s->members[s->n_members++] = n;
         n = n->inputs[0];
         if (n->n_readers != 1) return;
@@ -322,9 +349,46 @@ static struct node *unchanged_new(struct sharing *s, struct node *x)
     return n;
 }
 
+/* What the GPUs put together of the parts that they have. */
+static struct node *exchanged(struct sharing *s, const struct node *n, struct node *part)
+{
+    const bool sums = s->cuts[n->index].part == PART_SUM;
+    struct node *given = exchange_new(s, part, OP_give, arena_printf(s->arena, "%s_given", n->name), part->cols);
+    return exchange_new(s, given, sums ? OP_take : OP_gather, n->name, n->cols);
+}
+
+/* Two sums in one.  The biases of the first have waited for it. */
+static struct node *exchanged_with(struct sharing *s, const struct node *n, struct node *part)
+{
+    const struct node *first = s->cuts[n->index].with, *biased = first;
+    struct node *both = node_new(s, part, arena_printf(s->arena, "%s_both", n->name));
+    both->op = OP_add;
+    both->inputs[0] = s->made[first->index];
+    both->inputs[1] = part;
+    both->weight = NULL;
+    both->attr = (struct node_attrs){ 0 };
+    struct node *made = exchanged(s, n, both);
+    while ((biased = biased->readers[0])->op == OP_bias) {
+        struct node *sum = node_new(s, biased, biased->name);
+        sum->inputs[0] = made;
+        sum->weight = weight_of(s, biased);
+        made = sum;
+    }
+    return made;
+}
+
+/* What waits for a later sum: of the addition its other operand goes on, the biases are made behind that sum. */
+static bool is_waiting(struct sharing *s, const struct node *n)
+{
+    if (!s->cuts[n->index].waits || s->cuts[n->index].ends) return false;
+    if (n->op == OP_add) s->made[n->index] = s->made[n->inputs[s->cuts[n->inputs[0]->index].waits]->index];
+    return true;
+}
+
 static void make_node(struct sharing *s, const struct node *n)
 {
     const struct cut *cut = &s->cuts[n->index];
+    if (is_waiting(s, n)) return;
     if (is_left_out(s, n)) {
         s->made[n->index] = s->made[n->inputs[0]->index];
         s->n_left_out++;
@@ -338,10 +402,7 @@ static void make_node(struct sharing *s, const struct node *n)
         made->heads = n->heads ? (uint32_t)range_of(s, cut, n->heads).n : 0;
     }
     for (; n->op == OP_expert_sum && s->n_left_out; s->n_left_out--) made = unchanged_new(s, made);
-    if (cut->ends) {
-        struct node *given = exchange_new(s, made, OP_give, arena_printf(s->arena, "%s_given", n->name), made->cols);
-        made = exchange_new(s, given, cut->part == PART_SUM ? OP_take : OP_gather, n->name, n->cols);
-    }
+    if (cut->ends && !cut->waits) made = cut->with ? exchanged_with(s, n, made) : exchanged(s, n, made);
     s->made[n->index] = made;
 }
 
@@ -379,6 +440,8 @@ const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t
                          .made = arena_array(a, struct node *, g->n_nodes), .to = arena_new(a, struct graph) };
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (g->nodes[i]->op == OP_matmul || g->nodes[i]->op == OP_expert_matmul) cut_product(&s, g->nodes[i]);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (s.cuts[i].ends && s.cuts[i].part == PART_SUM) join_sums(&s, g->nodes[i]);
     cut_output(&s);
     bool any = false;
     for (uint32_t i = 0; i < g->n_nodes; i++) any |= s.cuts[i].part != PART_NONE;

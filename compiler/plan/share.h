@@ -11,6 +11,7 @@ enum { SHARE_COLUMNS = 64 };
  * of attention, columns of a feed-forward part, of each expert) with the rows and columns of weights that belong to them, gives its part of
  * the product's sum to all (`give`) and takes the sum of all parts (`take`).  So is the vocabulary: each has some rows of the head, and
  * gathers the logits of all (`gather`).  What cannot be cut so (recurrences, latent attention) all compute alike.
+ * Two sums of a layer that are only added are given as one.
  *
  * Fewer KV heads than GPUs are copied: neighbouring ranks have the same one, with its keys and values, and share its query heads.  No GPU
  * has query heads of several KV heads but all of theirs; where a KV head's columns of the product behind have fewer units than it has GPUs,

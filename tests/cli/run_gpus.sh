@@ -37,6 +37,12 @@ verify "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tokens 24
 "$make" --shape tinyllama --layers 2 --embd 256 --ff 512 --heads 8 --kv-heads 2 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/copied.gguf" || exit 1
 verify "$tmp/copied.gguf" -t "$lanes" --gpus 4 --tokens 24
 [ -z "$full" ] || verify "$tmp/copied.gguf" -t "$lanes" --gpus 3 --tokens 24 --fuse none
+# attention and feed-forward part side by side: one exchange for the sums of both
+"$make" --shape tiny-phi2-wide --type Q8_0 --tokenizer none -o "$tmp/beside.gguf" || exit 1
+check "sums are joined" 0 "$forgec" build "$tmp/beside.gguf" -t "$lanes" --gpus 2 --emit plan
+out_has "matmul(ffn_down) add give"; out_has "take bias bias add"; out_has "matmul(output) bias give"
+verify "$tmp/beside.gguf" -t "$lanes" --gpus 2 --tokens 24
+[ -z "$full" ] || verify "$tmp/beside.gguf" -t "$lanes" --gpus 2 --tokens 24 --fuse none
 # a table that is embedding and head lies in each GPU's memory once
 check "one table" 0 "$forgec" build "$golden/q-llama-Q8_0.gguf" -t "$lanes" --gpus 2 --emit plan
 [ "$(grep -c '^#   token_embd.weight' "$tmp/out")" = 2 ] || bad "the table is not stored once for each GPU"

@@ -148,6 +148,31 @@ static void architectures(void **state)
     check_models(FORGEC_UNPACKED "/golden/*.gguf", 8, 8);
 }
 
+static void tiny(void **state)
+{
+    (void)state;
+    check_models(FORGEC_UNPACKED "/tiny/*.gguf", 30, 30);
+}
+
+/* Where attention and feed-forward part stand side by side, their sums are one exchange. */
+static void joined(void **state)
+{
+    static const struct { const char *name; uint32_t each; } models[] = {
+        { "falcon", 1 }, { "falcon-40b", 1 }, { "phi2", 1 }, { "command-r-plus", 1 }, { "cohere2", 1 }, { "gptneox", 1 },
+        { "stablelm-12b", 1 },
+        { "gptneox-serial", 2 }, { "stablelm", 2 }, { "gpt2", 2 }, { "qwen3moe", 2 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct arena *a = arena_create();
+        const char *path = arena_printf(a, FORGEC_UNPACKED "/tiny/%s.gguf", models[i].name);
+        const struct graph *g = graph_build(a, model_describe(a, gguf_open(a, path, false), NULL));
+        const uint32_t n = exchanges(share_graph(a, g, 1, 2, COLUMNS)), wanted = models[i].each * g->model->n_layer + 1;
+        if (n != wanted) fail_msg("%s: %u exchanges, not %u", models[i].name, n, wanted);
+        arena_destroy(a);
+    }
+}
+
 /* The heads of a layer's attention, of queries and of keys, that each GPU has. */
 static void heads(void **state)
 {
@@ -182,6 +207,7 @@ static void heads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(architectures), cmocka_unit_test(heads) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(architectures), cmocka_unit_test(tiny),
+                                        cmocka_unit_test(joined), cmocka_unit_test(heads) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
