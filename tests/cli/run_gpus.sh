@@ -37,6 +37,8 @@ verify "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tokens 24
 "$make" --shape tinyllama --layers 2 --embd 256 --ff 512 --heads 8 --kv-heads 2 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/copied.gguf" || exit 1
 verify "$tmp/copied.gguf" -t "$lanes" --gpus 4 --tokens 24
 [ -z "$full" ] || verify "$tmp/copied.gguf" -t "$lanes" --gpus 3 --tokens 24 --fuse none
+check "splits" 0 "$forgec" build "$tmp/uneven.gguf" -t gfx942 --gpus 2 --emit plan
+out_has "resident=1 splits=128"; out_lacks "splits=76"      # by the 2 KV heads that a GPU has of 4
 # attention and feed-forward part side by side: one exchange for the sums of both
 "$make" --shape tiny-phi2-wide --type Q8_0 --tokenizer none -o "$tmp/beside.gguf" || exit 1
 check "sums are joined" 0 "$forgec" build "$tmp/beside.gguf" -t "$lanes" --gpus 2 --emit plan
