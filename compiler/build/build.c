@@ -249,10 +249,15 @@ static const char *write_plan(struct arena *a, const struct build_options *o, st
     const char *path = text_path(a, o);
     struct text t = { .arena = a };
     for (uint32_t i = 0; i < n; i++) {
-        struct text report = { .arena = a };
+        struct text report = { .arena = a }, plan = { .arena = a };
         if (targets[i].plan->gpu) put_gpu_plan(a, o, &targets[i], &report);
         else if (!targets[i].plan->web) report_cpu(&report, targets[i].plan);
-        plan_text_print(&t, targets[i].plan, options_text(a, o, targets[i].plan));
+        plan_text_print(&plan, targets[i].plan, options_text(a, o, targets[i].plan));
+        if (targets[i].rank) {                               /* what is read back is the first one's: plan_beside() */
+            text_printf(&t, "\n# ---- GPU %u of those that share the model ----\n", targets[i].rank);
+            put_comment(&t, text_str(&plan));
+        }
+        else text_puts(&t, text_str(&plan));
         text_puts(&t, "\n");
         put_comment(&t, text_str(&report));
         report = (struct text){ .arena = a };
@@ -462,6 +467,18 @@ static struct plan *plan_with(struct arena *a, const struct build_options *o, co
     return p;
 }
 
+/* The plan of a GPU behind the first of those that share the model. */
+static struct plan *plan_beside(struct arena *a, const struct build_options *o, const struct graph *graph, const struct plan *first,
+                                const struct kernel_choices *tiles)
+{
+    struct plan_options options = first->options;
+    options.choices = tiles;
+    struct plan *p = plan_make(a, graph, o->fuse, first->profile, &options);
+    if (!first->options.choices) return p;
+    options.choices = tuned_beside(a, first, p, tiles);
+    return plan_make(a, graph, o->fuse, first->profile, &options);
+}
+
 struct plan *build_plan(struct arena *a, const struct build_options *o, const struct graph *graph, const struct profile *target)
 {
     struct plan_options options = o->plan;
@@ -588,11 +605,10 @@ static uint32_t plan_ranks(struct arena *a, const struct build_options *o, const
         targets[r].profile = p;
         targets[r].rank = r;
         targets[r].tiles = tiles;                        /* all have the same launches, whatever their parts */
-        targets[r].plan = plan_with(a, o, share_graph(a, graph, r, o->gpus, SHARE_COLUMNS), p, options, read_choices(a, o, p));
+        const struct graph *part = share_graph(a, graph, r, o->gpus, SHARE_COLUMNS);
+        targets[r].plan = r ? plan_beside(a, o, part, targets[0].plan, tiles) : plan_with(a, o, part, p, options, read_choices(a, o, p));
         warn_of_memory(o, targets[r].plan, o->targets[0]);
-        if (r) continue;
-        *tiles = kernel_choices_of(a, targets[0].plan->kernels, TEMPLATE_gemm, p->path);
-        options.choices = tiles;
+        if (!r) *tiles = kernel_choices_of(a, targets[0].plan->kernels, TEMPLATE_gemm, p->path);
     }
     return o->gpus;
 }

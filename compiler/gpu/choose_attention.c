@@ -28,11 +28,13 @@ static uint32_t given_threads(const struct profile *t, const struct kernel_choic
 /* ---- decode: splits and spans ---- */
 
 static uint32_t most_splits(const struct plan *p) { return (p->options.n_ctx + 15) / 16; }
+/* By the KV heads that the graph has: of GPUs that share the model each has some. */
 static uint32_t planned_splits(const struct plan *p)
 {
+    const struct graph *g = p->fused->graph;
     uint32_t heads_kv = 1;
-    for (uint32_t l = 0; l < p->model->n_described; l++)
-        if (p->model->layers[l].n_head_kv > heads_kv) heads_kv = p->model->layers[l].n_head_kv;
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i]->op == OP_attention && g->nodes[i]->inputs[1]->heads > heads_kv) heads_kv = g->nodes[i]->inputs[1]->heads;
     const uint32_t splits = (p->profile->gpu.attention_splits + heads_kv - 1) / heads_kv, most = most_splits(p);
     return splits < 1 ? 1 : splits > most ? most : splits;
 }

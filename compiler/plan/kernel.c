@@ -170,12 +170,13 @@ uint32_t kernel_launches(const struct kernel_list *list, const struct launch *la
 const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template,
                                           enum kernel_steps steps, uint32_t group, uint32_t nth)
 {
-    for (uint32_t i = 0; choices && i < choices->n; i++) {
-        const struct kernel_choice *c = &choices->list[i];
-        if (c->template != template || c->steps != steps) continue;
-        for (uint32_t k = 0; k < c->n_groups; k++)
-            if (c->groups[k] == group && nth-- == 0) return c;
-    }
+    for (; choices; choices = choices->behind)
+        for (uint32_t i = 0; i < choices->n; i++) {
+            const struct kernel_choice *c = &choices->list[i];
+            if (c->template != template || c->steps != steps) continue;
+            for (uint32_t k = 0; k < c->n_groups; k++)
+                if (c->groups[k] == group && nth-- == 0) return c;
+        }
     return NULL;
 }
 

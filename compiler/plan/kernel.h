@@ -131,7 +131,8 @@ struct kernel_choice {
     uint32_t             given;           /* set of parameters */
     uint32_t             param[PARAM_COUNT];
 };
-struct kernel_choices { struct kernel_choice *list; uint32_t n; };
+/* behind: more of them, or NULL. */
+struct kernel_choices { struct kernel_choice *list; uint32_t n; const struct kernel_choices *behind; };
 /* The nth choice for a template of that group; NULL: none, or choices are NULL. */
 const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, enum kernel_template template,
                                           enum kernel_steps steps, uint32_t group, uint32_t nth);

@@ -242,10 +242,34 @@ uint64_t plan_bytes_read(const struct plan *p, const struct node *n)
     return bytes / choice->inputs[0]->cols * choice->attr.used;
 }
 
+static bool is_run(const struct plan *p, const struct weight *w)
+{
+    return p->weight_form[w->index] == WEIGHT_MATRIX && !w->slices && w->run == w->rows;
+}
+
+/* The weight in the image, if any, of whose rows all those of w are some: where one table is embedding and head, and GPUs share the latter.
+ * Only GPUs pack rows one by one. */
+static const struct weight *holder_of(const struct plan *p, const struct weight *w)
+{
+    if (p->profile->kind != TARGET_GPU || !is_run(p, w)) return NULL;
+    for (uint32_t i = 0; i < p->model->n_weights; i++) {
+        const struct weight *h = &p->model->weights[i];
+        if (p->weight_offset[i] != UINT64_MAX && is_run(p, h) && h->tensor == w->tensor && h->col0 == w->col0 && h->cols == w->cols &&
+            h->row0 <= w->row0 && w->row0 + w->rows <= h->row0 + h->rows) return h;
+    }
+    return NULL;
+}
+
 static void place_weight(struct plan *p, const struct weight *w)
 {
     uint64_t *at = &p->weight_offset[w->index];
     if (*at != UINT64_MAX) return;
+    const struct weight *holder = holder_of(p, w);
+    if (holder) {
+        *at = p->weight_offset[holder->index] + (w->row0 - holder->row0) * packing_row_bytes(plan_packing(p, w), w->cols);
+        p->weight_held[w->index] = true;
+        return;
+    }
     *at = p->image_bytes;
     p->image_bytes = plan_align(p->image_bytes + plan_weight_bytes(p, w), machine_for(p)->image_align);
 }
@@ -300,6 +324,7 @@ static void plan_image(struct arena *a, struct plan *p)
 {
     const struct model *m = p->model;
     p->weight_offset = arena_array(a, uint64_t, m->n_weights);
+    p->weight_held = arena_array(a, bool, m->n_weights);
     for (uint32_t i = 0; i < m->n_weights; i++) p->weight_offset[i] = UINT64_MAX;
     place_rotations(p);
     if (p->profile->kind == TARGET_WEBGPU) p->image_bytes = plan_align(p->image_bytes, machine_for(p)->image_align);    /* of bindings */
@@ -309,7 +334,7 @@ static void plan_image(struct arena *a, struct plan *p)
         if (g->node && g->node->weight) place_weight(p, g->node->weight);
         for (uint32_t k = 0; k < g->n_branches; k++) place_branch(p, g, k);
     }
-    for (uint32_t i = 0; i < m->n_weights; i++) p->n_tensors += p->weight_offset[i] != UINT64_MAX;
+    for (uint32_t i = 0; i < m->n_weights; i++) p->n_tensors += p->weight_offset[i] != UINT64_MAX && !p->weight_held[i];
     p->n_tensors += p->fused->graph->n_rotations;
     p->image_hashes = p->image_bytes;
     p->image_bytes = plan_align(p->image_hashes + FORGE_HASHES_BYTES(p->n_tensors), machine_for(p)->image_align);
@@ -333,7 +358,7 @@ const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p)
     }
     for (uint32_t i = 0; i < m->n_weights; i++) {
         const struct weight *w = &m->weights[i];
-        if (p->weight_offset[i] == UINT64_MAX) continue;
+        if (p->weight_offset[i] == UINT64_MAX || p->weight_held[i]) continue;
         list[n++] = (struct plan_tensor){ w->name, w, 0, p->weight_offset[i], plan_weight_bytes(p, w) };
     }
     qsort(list, n, sizeof *list, by_offset);

@@ -103,6 +103,7 @@ struct plan {
     uint64_t              state_bytes, state_bytes_per_token;     /* of a sequence; that a position adds */
     enum weight_form     *weight_form;      /* [n_weights] */
     uint64_t             *weight_offset;    /* [n_weights] in the image; image order = order of first use */
+    bool                 *weight_held;      /* [n_weights] its rows are some of another weight's and lie among those */
     struct rotation_plan *rotations;        /* [fused->graph->n_rotations] */
     uint32_t              n_tensors;        /* plan_tensors */
     uint64_t              image_hashes;     /* image: behind the tensors, their hashes (runtime/model/abi.h) */

@@ -9,21 +9,33 @@ enum part {
     PART_COLUMNS,                                /* each has some of its columns */
     PART_SUM,                                    /* its columns are sums, of which each has a part */
 };
-struct cut { enum part part; uint64_t units; bool ends; };      /* ends: behind it the GPUs put the parts together */
+struct cut {
+    enum part part;
+    uint64_t  units;
+    uint64_t  heads_kv;          /* fewer KV heads than GPUs: each has one, and some of the units that belong to it; 0: not so */
+    bool      copied;            /* it is made of that KV head, and all GPUs that have the head have all of it */
+    bool      ends;              /* behind it the GPUs put the parts together */
+    const struct node *with;     /* its sum is put together with this earlier one, of which all that follows it waits for that */
+    bool      waits;
+};
 
 struct sharing {
     struct arena       *arena;
     const struct graph *from;
     struct cut         *cuts;                    /* [from->n_nodes] */
     uint32_t            rank, ranks, columns;
-    /* the region at hand: the nodes from which a product's input comes */
+    /* the region at hand: the nodes from which a product's input comes, those of them that make keys and values, in which units both are
+     * cut, and into how many KV heads the latter (0: there is no attention) */
     const struct node **members;
+    bool               *makes_keys;              /* [from->n_nodes] */
     uint32_t            n_members;
-    uint64_t            units;
+    bool                in_keys;
+    uint64_t            units, key_units, heads_kv;
     /* the new graph */
     struct graph       *to;
     struct model       *model;
     struct node       **made;                    /* [from->n_nodes] what stands for a node */
+    uint32_t            n_left_out;              /* of the sum at hand */
 };
 
 static uint64_t common(uint64_t x, uint64_t y) { return y ? common(y, x % y) : x; }
@@ -52,6 +64,12 @@ static bool is_plain(const struct weight *w) { return w->run == w->rows || (w->s
 
 static bool add_input(struct sharing *s, const struct node *n);
 
+static void fit_units(struct sharing *s, uint64_t pieces)
+{
+    uint64_t *units = s->in_keys ? &s->key_units : &s->units;
+    *units = common(*units, pieces);
+}
+
 static bool add_inputs(struct sharing *s, const struct node *n)
 {
     for (uint32_t i = 0; i < op_info[n->op].n_values; i++)
@@ -59,34 +77,47 @@ static bool add_inputs(struct sharing *s, const struct node *n)
     return true;
 }
 
+static bool add_attention(struct sharing *s, const struct node *n)
+{
+    const uint64_t heads_kv = n->inputs[1]->heads;
+    if (s->in_keys || (s->heads_kv && s->heads_kv != heads_kv)) return false;
+    s->heads_kv = heads_kv;
+    fit_units(s, n->heads);
+    if (!add_input(s, n->inputs[0])) return false;
+    s->in_keys = true;
+    fit_units(s, heads_kv);
+    const bool added = add_input(s, n->inputs[1]) && add_input(s, n->inputs[2]);
+    s->in_keys = false;
+    return added;
+}
+
 /* Does every column of n come from columns of its operands, from heads of them, or from rows of a product?  Then it is a member, and so are
  * those. */
 static bool add_input(struct sharing *s, const struct node *n)
 {
-    if (is_member(s, n)) return true;
+    if (is_member(s, n)) return s->makes_keys[n->index] == s->in_keys;
     if (s->cuts[n->index].part != PART_NONE || graph_drafts(s->from, n)) return false;
     s->members[s->n_members++] = n;
-    s->units = common(s->units, n->cols / rows_of_experts(n));
+    s->makes_keys[n->index] = s->in_keys;
+    fit_units(s, n->cols / rows_of_experts(n));
     switch (n->op) {
     case OP_matmul:
     case OP_expert_matmul: return is_plain(n->weight);
     case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_scale: case OP_softcap:
     case OP_temperature: case OP_bias: case OP_glu_silu: case OP_glu_gelu: case OP_glu_oai: case OP_add: return add_inputs(s, n);
     case OP_times:
-        if (n->weight && n->weight->cols > 1) s->units = common(s->units, n->weight->cols);
+        if (n->weight && n->weight->cols > 1) fit_units(s, n->weight->cols);
         return add_input(s, n->inputs[0]);
     case OP_mul: return n->inputs[1]->cols == n->cols && add_inputs(s, n);
     case OP_expert_bias:
     case OP_expert_times: return add_input(s, n->inputs[0]);
     case OP_headnorm: case OP_l2norm: case OP_layernorm_heads: case OP_rope: case OP_store_k: case OP_store_v:
-        s->units = common(s->units, n->cols / n->attr.head_dim);
+        fit_units(s, n->cols / n->attr.head_dim);
         return add_input(s, n->inputs[0]);
     case OP_part:
-        s->units = common(s->units, n->inputs[0]->cols / n->attr.every);
+        fit_units(s, n->inputs[0]->cols / n->attr.every);
         return add_input(s, n->inputs[0]);
-    case OP_attention:
-        s->units = common(s->units, n->inputs[1]->heads);
-        return add_inputs(s, n);
+    case OP_attention: return add_attention(s, n);
     default: return false;
     }
 }
@@ -110,9 +141,32 @@ static uint64_t column_units(const struct sharing *s, const struct weight *w)
     return w->cols % least ? 0 : w->cols / least;
 }
 
-static void cut_region(struct sharing *s)
+static void begin_region(struct sharing *s, uint64_t units)
 {
-    for (uint32_t i = 0; i < s->n_members; i++) s->cuts[s->members[i]->index] = (struct cut){ PART_COLUMNS, s->units, false };
+    s->n_members = 0;
+    s->units = units;
+    s->key_units = s->heads_kv = 0;
+}
+
+/* How the units go to the GPUs: each has some of all, with the KV heads that belong to them, or some of one KV head's.  False: they are
+ * too few. */
+static bool share_out(const struct sharing *s, struct cut *cut)
+{
+    const uint64_t heads = s->heads_kv;
+    *cut = (struct cut){ .units = common(s->units, s->key_units) };
+    if (cut->units >= s->ranks) return true;
+    *cut = (struct cut){ .units = s->units, .heads_kv = heads };
+    return heads && s->key_units == heads && s->units % heads == 0 && s->units / heads >= (s->ranks + heads - 1) / heads;
+}
+
+static void cut_region(struct sharing *s, struct cut cut)
+{
+    cut.part = PART_COLUMNS;
+    for (uint32_t i = 0; i < s->n_members; i++) {
+        const uint32_t at = s->members[i]->index;
+        s->cuts[at] = cut;
+        s->cuts[at].copied = cut.heads_kv && s->makes_keys[at];
+    }
 }
 
 /* What stands between a product with experts and the sum over them; NULL: there is none. */
@@ -126,14 +180,41 @@ static const struct node *sum_of_experts(const struct node *product)
 static void cut_product(struct sharing *s, const struct node *product)
 {
     const struct node *end = product->op == OP_matmul ? product : sum_of_experts(product);
-    s->n_members = 0;
-    s->units = column_units(s, product->weight);
+    struct cut cut;
+    begin_region(s, column_units(s, product->weight));
     if (!end || !s->units || graph_drafts(s->from, product) || s->cuts[product->index].part != PART_NONE) return;
-    if (!add_input(s, product->inputs[0]) || !is_closed(s, product) || s->units < s->ranks) return;
-    cut_region(s);
+    if (!add_input(s, product->inputs[0]) || !is_closed(s, product) || !share_out(s, &cut)) return;
+    cut_region(s, cut);
+    cut.part = PART_SUM;
     for (const struct node *n = product; ; n = n->readers[0]) {
-        s->cuts[n->index] = (struct cut){ PART_SUM, s->units, n == end };
+        s->cuts[n->index] = cut;
+        s->cuts[n->index].ends = n == end;
         if (n == end) break;
+    }
+}
+
+static const struct node *skip_biases(const struct node *n)
+{
+    while (n->n_readers == 1 && n->readers[0]->op == OP_bias) n = n->readers[0];
+    return n;
+}
+
+/* Where attention and feed-forward part both read the stream at the beginning of the layer, x + A + F is made of two sums that nobody reads
+ * but the additions: the GPUs add their parts of both, and put them together once. */
+static void join_sums(struct sharing *s, const struct node *second)
+{
+    const struct node *n = skip_biases(second), *last = n->n_readers == 1 ? n->readers[0] : NULL;
+    if (!last || last->op != OP_add) return;
+    const struct node *sum = last->inputs[last->inputs[0] == n];
+    if (sum->op != OP_add || sum->n_readers != 1) return;
+    for (uint32_t k = 0; k < 2; k++) {
+        const struct node *first = sum->inputs[k];
+        while (first->op == OP_bias && first->n_readers == 1) first = first->inputs[0];
+        const struct cut *cut = &s->cuts[first->index];
+        if (!cut->ends || cut->part != PART_SUM || cut->with || first->n_readers != 1 || first->index > second->index) continue;
+        s->cuts[second->index].with = first;
+        for (n = first; n != last; n = n->readers[0]) s->cuts[n->index].waits = true;
+        return;
     }
 }
 
@@ -141,27 +222,41 @@ static void cut_product(struct sharing *s, const struct node *product)
 static void cut_output(struct sharing *s)
 {
     const struct node *n = s->from->output;
-    s->n_members = 0;
-    while (n->op == OP_scale || n->op == OP_softcap) {
+    begin_region(s, 0);
+    while (n->op == OP_scale || n->op == OP_softcap || n->op == OP_bias) {
         s->members[s->n_members++] = n;
         n = n->inputs[0];
         if (n->n_readers != 1) return;
     }
     if (s->from->model->pooling || n->op != OP_matmul || !is_plain(n->weight) || s->cuts[n->index].part != PART_NONE) return;
     s->members[s->n_members++] = n;
-    s->units = n->cols % s->ranks ? n->cols : s->ranks;
-    cut_region(s);
+    cut_region(s, (struct cut){ .units = n->cols % s->ranks ? n->cols : s->ranks });
     s->cuts[s->from->output->index].ends = true;
 }
 
 /* ---- the rank's part ---- */
 
 struct range { uint64_t first, n; };
-/* Of so many columns, or rows, in units. */
-static struct range range_of(const struct sharing *s, uint64_t units, uint64_t all)
+/* The ith of n parts, all but alike. */
+static struct range part_of(uint64_t all, uint64_t i, uint64_t n)
 {
-    const uint64_t each = all / units, first = units * s->rank / s->ranks, end = units * (s->rank + 1) / s->ranks;
-    return (struct range){ first * each, (end - first) * each };
+    return (struct range){ all * i / n, all * (i + 1) / n - all * i / n };
+}
+
+/* Of so many columns, or rows, those that the rank has.  Of H KV heads, fewer than ranks, it has number rank H / ranks; the ranks that
+ * have the same one, neighbours, share its units. */
+static struct range range_of(const struct sharing *s, const struct cut *cut, uint64_t all)
+{
+    const uint64_t each = all / cut->units, heads = cut->heads_kv;
+    if (!heads) {
+        const struct range r = part_of(cut->units, s->rank, s->ranks);
+        return (struct range){ r.first * each, r.n * each };
+    }
+    const uint64_t head = s->rank * heads / s->ranks, first = (head * s->ranks + heads - 1) / heads,
+                   end = ((head + 1) * s->ranks + heads - 1) / heads;
+    if (cut->copied) return (struct range){ head * (all / heads), all / heads };
+    const struct range r = part_of(cut->units / heads, s->rank - first, end - first);
+    return (struct range){ (head * (cut->units / heads) + r.first) * each, r.n * each };
 }
 
 static struct weight *weight_new(struct sharing *s, const struct weight *w)
@@ -172,11 +267,11 @@ static struct weight *weight_new(struct sharing *s, const struct weight *w)
     return made;
 }
 
-static const struct weight *rows_cut(struct sharing *s, const struct weight *w, uint64_t units)
+static const struct weight *rows_cut(struct sharing *s, const struct weight *w, const struct cut *cut)
 {
     struct weight *made = weight_new(s, w);
     const uint64_t slices = w->slices ? w->slices : 1, each = w->rows / slices;
-    const struct range r = range_of(s, units, each);
+    const struct range r = range_of(s, cut, each);
     made->row0 += r.first;
     made->stride = w->slices ? w->run == w->rows ? each : w->stride : r.n;
     made->run = r.n;
@@ -184,10 +279,10 @@ static const struct weight *rows_cut(struct sharing *s, const struct weight *w, 
     return made;
 }
 
-static const struct weight *columns_cut(struct sharing *s, const struct weight *w, uint64_t units)
+static const struct weight *columns_cut(struct sharing *s, const struct weight *w, const struct cut *cut)
 {
     struct weight *made = weight_new(s, w);
-    const struct range r = range_of(s, units, w->cols);
+    const struct range r = range_of(s, cut, w->cols);
     if (w->is_vector) made->row0 += r.first;
     else made->col0 += r.first;
     made->cols = r.n;
@@ -200,16 +295,16 @@ static const struct weight *weight_of(struct sharing *s, const struct node *n)
     const bool product = n->op == OP_matmul || n->op == OP_expert_matmul;
     if (!n->weight) return NULL;
     const struct weight *same = &s->model->weights[n->weight->index];
-    if (cut->part == PART_SUM) return product ? columns_cut(s, same, cut->units) : same;
+    if (cut->part == PART_SUM) return product ? columns_cut(s, same, cut) : same;
     if (cut->part == PART_NONE) return same;
-    if (product) return rows_cut(s, same, cut->units);
+    if (product) return rows_cut(s, same, cut);
     switch (n->op) {
     case OP_times:
     case OP_headnorm: case OP_layernorm_heads:
-        return same->cols == 1 || (n->op != OP_times && same->cols == n->attr.head_dim) ? same : columns_cut(s, same, cut->units);
-    case OP_expert_times: return same->is_vector ? same : columns_cut(s, same, cut->units);
+        return same->cols == 1 || (n->op != OP_times && same->cols == n->attr.head_dim) ? same : columns_cut(s, same, cut);
+    case OP_expert_times: return same->is_vector ? same : columns_cut(s, same, cut);
     case OP_rope:         return same;
-    default:              return columns_cut(s, same, cut->units);       /* biases, sinks of heads */
+    default:              return columns_cut(s, same, cut);       /* biases, sinks of heads */
     }
 }
 
@@ -243,24 +338,71 @@ static bool is_left_out(const struct sharing *s, const struct node *n)
     return s->cuts[n->index].part == PART_SUM && n->op == OP_expert_bias && s->rank > 0;
 }
 
+/* All GPUs have as many launches, also where every operation is one: in the place of what is left out, one that changes nothing. */
+static struct node *unchanged_new(struct sharing *s, struct node *x)
+{
+    struct node *n = node_new(s, x, arena_printf(s->arena, "%s_unchanged", x->name));
+    n->op = OP_scale;
+    n->inputs[0] = x;
+    n->weight = NULL;
+    n->attr = (struct node_attrs){ .by = 1 };
+    return n;
+}
+
+/* What the GPUs put together of the parts that they have. */
+static struct node *exchanged(struct sharing *s, const struct node *n, struct node *part)
+{
+    const bool sums = s->cuts[n->index].part == PART_SUM;
+    struct node *given = exchange_new(s, part, OP_give, arena_printf(s->arena, "%s_given", n->name), part->cols);
+    return exchange_new(s, given, sums ? OP_take : OP_gather, n->name, n->cols);
+}
+
+/* Two sums in one.  The biases of the first have waited for it. */
+static struct node *exchanged_with(struct sharing *s, const struct node *n, struct node *part)
+{
+    const struct node *first = s->cuts[n->index].with, *biased = first;
+    struct node *both = node_new(s, part, arena_printf(s->arena, "%s_both", n->name));
+    both->op = OP_add;
+    both->inputs[0] = s->made[first->index];
+    both->inputs[1] = part;
+    both->weight = NULL;
+    both->attr = (struct node_attrs){ 0 };
+    struct node *made = exchanged(s, n, both);
+    while ((biased = biased->readers[0])->op == OP_bias) {
+        struct node *sum = node_new(s, biased, biased->name);
+        sum->inputs[0] = made;
+        sum->weight = weight_of(s, biased);
+        made = sum;
+    }
+    return made;
+}
+
+/* What waits for a later sum: of the addition its other operand goes on, the biases are made behind that sum. */
+static bool is_waiting(struct sharing *s, const struct node *n)
+{
+    if (!s->cuts[n->index].waits || s->cuts[n->index].ends) return false;
+    if (n->op == OP_add) s->made[n->index] = s->made[n->inputs[s->cuts[n->inputs[0]->index].waits]->index];
+    return true;
+}
+
 static void make_node(struct sharing *s, const struct node *n)
 {
     const struct cut *cut = &s->cuts[n->index];
+    if (is_waiting(s, n)) return;
     if (is_left_out(s, n)) {
         s->made[n->index] = s->made[n->inputs[0]->index];
+        s->n_left_out++;
         return;
     }
     struct node *made = node_new(s, n, cut->ends ? arena_printf(s->arena, "%s_part", n->name) : n->name);
     for (uint32_t i = 0; i < op_info[n->op].n_values; i++) made->inputs[i] = s->made[n->inputs[i]->index];
     made->weight = weight_of(s, n);
     if (cut->part == PART_COLUMNS) {
-        made->cols = (uint32_t)range_of(s, cut->units, n->cols).n;
-        made->heads = n->heads ? (uint32_t)range_of(s, cut->units, n->heads).n : 0;
+        made->cols = (uint32_t)range_of(s, cut, n->cols).n;
+        made->heads = n->heads ? (uint32_t)range_of(s, cut, n->heads).n : 0;
     }
-    if (cut->ends) {
-        struct node *given = exchange_new(s, made, OP_give, arena_printf(s->arena, "%s_given", n->name), made->cols);
-        made = exchange_new(s, given, cut->part == PART_SUM ? OP_take : OP_gather, n->name, n->cols);
-    }
+    for (; n->op == OP_expert_sum && s->n_left_out; s->n_left_out--) made = unchanged_new(s, made);
+    if (cut->ends && !cut->waits) made = cut->with ? exchanged_with(s, n, made) : exchanged(s, n, made);
     s->made[n->index] = made;
 }
 
@@ -279,9 +421,12 @@ const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t
 {
     struct sharing s = { .arena = a, .from = g, .rank = rank, .ranks = ranks, .columns = columns,
                          .cuts = arena_array(a, struct cut, g->n_nodes), .members = arena_array(a, const struct node *, g->n_nodes),
+                         .makes_keys = arena_array(a, bool, g->n_nodes),
                          .made = arena_array(a, struct node *, g->n_nodes), .to = arena_new(a, struct graph) };
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (g->nodes[i]->op == OP_matmul || g->nodes[i]->op == OP_expert_matmul) cut_product(&s, g->nodes[i]);
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (s.cuts[i].ends && s.cuts[i].part == PART_SUM) join_sums(&s, g->nodes[i]);
     cut_output(&s);
     bool any = false;
     for (uint32_t i = 0; i < g->n_nodes; i++) any |= s.cuts[i].part != PART_NONE;

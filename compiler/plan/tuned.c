@@ -11,17 +11,18 @@ static void put_branch(struct text *t, const struct branch *b)
     text_printf(t, " %u", b->n_chain);
 }
 
+static void put_group(struct text *t, const struct group *g)
+{
+    text_printf(t, "%u %u", (uint32_t)g->kind, g->norm != NULL);
+    for (uint32_t k = 0; k < g->n_branches; k++) put_branch(t, &g->branches[k]);
+    if (g->node) text_printf(t, " %u %u %u", g->node->cols, g->node->heads, g->node->attr.head_dim);
+    text_puts(t, "\n");
+}
+
 const char *tuned_shape(struct arena *a, const struct plan *p)
 {
-    const struct fused *f = p->fused;
     struct text t = { .arena = a };
-    for (uint32_t i = 0; i < f->n_groups; i++) {
-        const struct group *g = &f->groups[i];
-        text_printf(&t, "%u %u", (uint32_t)g->kind, g->norm != NULL);
-        for (uint32_t k = 0; k < g->n_branches; k++) put_branch(&t, &g->branches[k]);
-        if (g->node) text_printf(&t, " %u %u %u", g->node->cols, g->node->heads, g->node->attr.head_dim);
-        text_puts(&t, "\n");
-    }
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) put_group(&t, &p->fused->groups[i]);
     const struct bytes part = { (const uint8_t *)text_str(&t), t.size };
     return arena_printf(a, "%.16s", cache_key_hex(a, cache_key_of(&part, 1)));
 }
@@ -69,6 +70,34 @@ const struct kernel_choices *tuned_choices(struct arena *a, const struct plan *p
                 die_at(y->at, "group %u has no %s kernel in %s", c.groups[k], template_info[c.template].name,
                        kernel_steps_name[c.steps]);
         if (fit(p, &c)) all->list[all->n++] = c;
+    }
+    return all;
+}
+
+static bool are_alike(struct arena *a, const struct plan *p, const struct plan *q, uint32_t group)
+{
+    struct text x = { .arena = a }, y = { .arena = a };
+    if (group >= p->fused->n_groups || group >= q->fused->n_groups) return false;
+    put_group(&x, &p->fused->groups[group]);
+    put_group(&y, &q->fused->groups[group]);
+    return strcmp(text_str(&x), text_str(&y)) == 0;
+}
+
+const struct kernel_choices *tuned_beside(struct arena *a, const struct plan *first, const struct plan *p,
+                                          const struct kernel_choices *tiles)
+{
+    const struct kernel_choices *of = first->options.choices;
+    struct kernel_choices *all = arena_new(a, struct kernel_choices);
+    all->list = arena_array(a, struct kernel_choice, of->n);
+    all->behind = tiles;
+    for (uint32_t i = 0; i < of->n; i++) {
+        struct kernel_choice c = of->list[i];
+        uint32_t *groups = arena_array(a, uint32_t, c.n_groups + 1u), n = 0;
+        if (c.template == TEMPLATE_gemm) continue;
+        for (uint32_t k = 0; k < c.n_groups; k++) if (are_alike(a, first, p, c.groups[k])) groups[n++] = c.groups[k];
+        c.groups = groups;
+        c.n_groups = n;
+        all->list[all->n++] = c;
     }
     return all;
 }

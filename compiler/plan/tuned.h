@@ -11,4 +11,9 @@ const char *tuned_shape(struct arena *a, const struct plan *p);
  * has no room for are left out.  p: planned without them.  options: what shaped the program, without its context: "--fuse layer --kv f16".
  * Dies with line and column when the file was tuned for another shape, target or other options. */
 const struct kernel_choices *tuned_choices(struct arena *a, const struct plan *p, const char *options);
+/* What the plan p of another GPU that shares the model takes over of the settings that the first one's was made with, tuned ones or those
+ * of a plan that was read back: those of groups that have the first one's shape.  But tiles, the first one's settings of prefill's
+ * products, go for all groups: so all GPUs have the same launches. */
+const struct kernel_choices *tuned_beside(struct arena *a, const struct plan *first, const struct plan *p,
+                                          const struct kernel_choices *tiles);
 #endif

@@ -122,6 +122,7 @@ static const char *const *build_line(struct trials *t, const char *tuned, const 
     argv[n++] = "build";
     argv[n++] = "-q";
     for (size_t i = 0; i < COUNT_OF(words); i++) if (words[i].value) { argv[n++] = words[i].name; argv[n++] = words[i].value; }
+    if (o->gpus > 1) { argv[n++] = "--gpus"; argv[n++] = arena_printf(t->arena, "%u", o->gpus); }
     if (o->plan.columns) { argv[n++] = "--columns"; argv[n++] = arena_printf(t->arena, "%u", o->plan.columns); }
     if (o->plan.spec) { argv[n++] = "--spec"; argv[n++] = spec_kind_name[o->plan.spec]; }
     if (o->plan.exact) argv[n++] = "--exact";

@@ -107,7 +107,7 @@ int tune(struct arena *a, const struct tune_options *o)
     const struct model *m = build_model(a, b, file);
     if (m->pooling) die("%s: a model of embeddings decodes nothing; tune is for models of text", b->model_path);
     const struct profile *p = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
-    t->plan = plan_make(a, graph_build(a, m), b->fuse, p, &b->plan);
+    t->plan = build_plan(a, b, graph_build(a, m), p);
     const char *not_here = o->on ? NULL : profile_unsupported_here(a, p);
     if (not_here) die("a program for %s cannot run here: %s; --on COMMAND runs it on another machine", p->name, not_here);
     t->runner = (struct runner){ .target = p->name, .on = o->on };

@@ -26,12 +26,46 @@ verify "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2 --tokens 40 --columns 
 verify "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2 --tokens 40 --exact
 "$make" --shape tiny-gpt-oss-wide --type Q8_0 --tokenizer none -o "$tmp/experts.gguf" || exit 1
 check "experts are shared" 0 "$forgec" build "$tmp/experts.gguf" -t "$lanes" --gpus 2 --emit plan
-out_has "expert_bias expert_sum give"; out_has "expert_matmul(ffn_down_exps) expert_sum give"; out_has "take"
+out_has "expert_bias expert_sum give"; out_has "expert_matmul(ffn_down_exps) expert_sum scale give"; out_has "take"
 verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 24
+verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 8 --fuse none
 # uneven parts: 5 of 11 units
 "$make" --shape tinyllama --layers 2 --embd 256 --ff 704 --heads 4 --kv-heads 4 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/uneven.gguf" || exit 1
 verify "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tokens 24
 [ -z "$full" ] || verify "$tmp/uneven.gguf" -t "$lanes" --gpus 4 --tokens 24
+# two KV heads, one on each of two: 2 of its 4 query heads each, or by three 2, 2 and 4
+"$make" --shape tinyllama --layers 2 --embd 256 --ff 512 --heads 8 --kv-heads 2 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/copied.gguf" || exit 1
+verify "$tmp/copied.gguf" -t "$lanes" --gpus 4 --tokens 24
+[ -z "$full" ] || verify "$tmp/copied.gguf" -t "$lanes" --gpus 3 --tokens 24 --fuse none
+check "splits" 0 "$forgec" build "$tmp/uneven.gguf" -t gfx942 --gpus 2 --emit plan
+out_has "resident=1 splits=128"; out_lacks "splits=76"      # by the 2 KV heads that a GPU has of 4
+# attention and feed-forward part side by side: one exchange for the sums of both
+"$make" --shape tiny-phi2-wide --type Q8_0 --tokenizer none -o "$tmp/beside.gguf" || exit 1
+check "sums are joined" 0 "$forgec" build "$tmp/beside.gguf" -t "$lanes" --gpus 2 --emit plan
+out_has "matmul(ffn_down) add give"; out_has "take bias bias add"; out_has "matmul(output) bias give"
+verify "$tmp/beside.gguf" -t "$lanes" --gpus 2 --tokens 24
+[ -z "$full" ] || verify "$tmp/beside.gguf" -t "$lanes" --gpus 2 --tokens 24 --fuse none
+# a table that is embedding and head lies in each GPU's memory once
+check "one table" 0 "$forgec" build "$golden/q-llama-Q8_0.gguf" -t "$lanes" --gpus 2 --emit plan
+[ "$(grep -c '^#   token_embd.weight' "$tmp/out")" = 2 ] || bad "the table is not stored once for each GPU"
+
+# ---- settings: the first GPU's, of whose tiles all have as many; of parts with another shape the rest is planned ----
+check "a plan" 0 "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --ctx 128 --emit plan
+sed 's/^  gemv ffn_gate_up rows=2/  gemv ffn_gate_up rows=4/
+    s/^  \(gemm ffn_down_prefill\) .* least=1 most=32 \(.*\)/  \1_8 rows=64 tokens=32 threads=128 least=1 most=8 \2\n  \1 rows=64 tokens=64 threads=128 least=9 most=32 \2/' \
+    "$tmp/out" > "$tmp/edited.plan"
+check "an edited plan" 0 "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --ctx 128 --emit plan --plan "$tmp/edited.plan"
+[ "$(grep -c '^  gemv ffn_gate_up rows=4' "$tmp/out")" = 1 ] || bad "the first GPU's part has not the setting"
+[ "$(grep -c '^#  gemv ffn_gate_up rows=2' "$tmp/out")" = 1 ] || bad "the second GPU's larger part has not its own"
+[ "$(grep -c '^#*  gemm ffn_down_prefill.* tokens=\(32\|64\)' "$tmp/out")" = 4 ] || bad "both GPUs have not the two tiles"
+verify "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --ctx 128 --plan "$tmp/edited.plan" --tokens 20
+tuned() { printf 'tuned:\n  target: simt32\n  options: --fuse layer --kv f16 --gpus 2\n  shape: "%s"\nkernels:\n%s\n' "$1" \
+    '  - decode gemv ffn_gate_up rows=4 groups=5,12' > "$tmp/tuned.yaml"; }
+tuned 0
+refuse "another shape" 1 "of a model of shape 0" "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tuned "$tmp/tuned.yaml" -o "$tmp/no"
+tuned "$(sed 's/.* //' "$tmp/err")"
+check "tuned" 0 "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tuned "$tmp/tuned.yaml" --emit plan
+[ "$(grep -c '^#*  gemv ffn_gate_up rows=4' "$tmp/out")" = 1 ] || bad "not the first GPU's part alone is as tuned"
 
 # ---- layers in a row ----
 FORGE_SIMT_NO_PEER=1 greedy llama-fusedqkv 2 --split layer --columns 3
@@ -91,4 +125,6 @@ FORGE_GFXSIM_NO_PEER=1 verify "$golden/llama-fusedqkv.gguf" -t gfx1100x2 --split
 FORGE_GFXSIM_NO_PEER=1 verify "$golden/qwen3-a.gguf" -t gfx1100+gfx1151 --simulate --tokens 6
 [ -z "$full" ] || verify "$golden/q-llama-Q8_0.gguf" -t gfx942x2 --split layer --simulate --tokens 6
 verify "$tmp/uneven.gguf" -t gfx942x4 --simulate --tokens 5
+FORGE_GFXSIM_DEVICES=4 verify "$tmp/uneven.gguf" -t gfx942x4 --simulate --tokens 5
+[ -z "$full" ] || FORGE_GFXSIM_DEVICES=4 verify "$tmp/copied.gguf" -t gfx942x4 --simulate --tokens 5
 summary

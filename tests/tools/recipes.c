@@ -138,6 +138,15 @@ const struct recipe recipes[] = {
     TINY_GPT_OSS("tiny-gpt-oss-wide", "192"),            /* experts that two or three GPUs share */
     TINY("tiny-qwen3moe", "qwen3moe", "64", "",
          "blk.*.attn_q_norm.weight 32\nblk.*.attn_k_norm.weight 32\nblk.*.ffn_norm.weight 128\n"),
+    /* attention and feed-forward part side by side, biases everywhere, for two GPUs */
+    { "tiny-phi2-wide", "phi2", 2, 300, 4, 4, false,
+      "%.context_length=512\n%.embedding_length=128\n%.feed_forward_length=192\n%.attention.head_count=4\n%.attention.head_count_kv=4\n"
+      "%.attention.layer_norm_epsilon=0.00001\n%.rope.dimension_count=16\n",
+      HEAD("128") "output.weight 128xV\noutput.bias 300 bias\noutput_norm.bias 128 bias\n"
+      "blk.*.attn_norm.weight 128\nblk.*.attn_norm.bias 128 bias\nblk.*.attn_q.weight 128x128\nblk.*.attn_k.weight 128x128\n"
+      "blk.*.attn_v.weight 128x128\nblk.*.attn_q.bias 128 bias\nblk.*.attn_k.bias 128 bias\nblk.*.attn_v.bias 128 bias\n"
+      "blk.*.attn_output.weight 128x128\nblk.*.attn_output.bias 128 bias\nblk.*.ffn_up.weight 128x192\nblk.*.ffn_up.bias 192 bias\n"
+      "blk.*.ffn_down.weight 192x128\nblk.*.ffn_down.bias 128 bias\n" },
     /* and with a block that drafts: what layers add is small beside the embedding, which the block hands on: drafts are often right */
 #define NEXTN "blk.*.nextn.eh_proj.weight 128x64 F32 eye @3\nblk.*.nextn.enorm.weight 64 @3\nblk.*.nextn.hnorm.weight 64 @3\n"
 #define SMALL_EXPERTS(where) "blk.*.ffn_gate_inp.weight 64x6 F32" where "\n" \

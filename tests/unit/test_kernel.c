@@ -157,7 +157,8 @@ static void choices(void **state)
         { .template = TEMPLATE_gemm, .steps = STEPS_PREFILL, .groups = first, .n_groups = 2, .given = 1u << PARAM_TOKENS },
         { .template = TEMPLATE_gemm, .steps = STEPS_PREFILL, .groups = second, .n_groups = 1 },
     };
-    const struct kernel_choices c = { list, COUNT_OF(list) };
+    const struct kernel_choices c = { .list = list, .n = COUNT_OF(list) }, none = { .behind = &c };
+    assert_ptr_equal(kernel_choice(&none, TEMPLATE_gemv, false, 4, 0), &list[0]);
     assert_ptr_equal(kernel_choice(&c, TEMPLATE_gemv, false, 4, 0), &list[0]);
     assert_null(kernel_choice(&c, TEMPLATE_gemv, false, 2, 0));
     assert_null(kernel_choice(&c, TEMPLATE_gemv, true, 4, 0));

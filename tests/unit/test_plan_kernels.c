@@ -261,7 +261,7 @@ static struct kernel_choice choice_of(const struct plan *p, enum kernel_template
 static struct plan *planned_with(struct kernel_choice *list, uint32_t n)
 {
     struct kernel_choices *choices = arena_new(a, struct kernel_choices);
-    *choices = (struct kernel_choices){ list, n };
+    *choices = (struct kernel_choices){ .list = list, .n = n };
     return plan_of(model, "gfx1151", FUSE_LAYER, (struct plan_options){ .n_ctx = 512, .choices = choices });
 }
 
@@ -313,7 +313,7 @@ static void what_was_planned_is_taken(void **state)
         model = tiny_model(a, &wide);
         const struct plan *p = plan_of(model, targets[t], FUSE_LAYER, (struct plan_options){ .n_ctx = 512 });
         const struct kernel_list *k = p->kernels;
-        struct kernel_choices choices = { arena_array(a, struct kernel_choice, k->n_decode + k->n_prefill), 0 };
+        struct kernel_choices choices = { .list = arena_array(a, struct kernel_choice, k->n_decode + k->n_prefill) };
         for (uint32_t i = 0; i < k->n_decode + k->n_prefill; i++) {
             const struct launch *l = i < k->n_decode ? &k->decode[i] : &k->prefill[i - k->n_decode];
             const struct kernel *of = &k->kernels[l->kernel];

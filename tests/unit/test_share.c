@@ -14,7 +14,7 @@
 #include "compiler/front/reference.h"
 #include "compiler/plan/share.h"
 
-enum { TOKENS = 5, RANKS = 4, COLUMNS = 32 };            /* the golden models are small */
+enum { TOKENS = 5, RANKS = 4, COLUMNS = 16 };            /* the golden models are small */
 
 struct side {
     struct meeting     *with;
@@ -148,8 +148,66 @@ static void architectures(void **state)
     check_models(FORGEC_UNPACKED "/golden/*.gguf", 8, 8);
 }
 
+static void tiny(void **state)
+{
+    (void)state;
+    check_models(FORGEC_UNPACKED "/tiny/*.gguf", 30, 30);
+}
+
+/* Where attention and feed-forward part stand side by side, their sums are one exchange. */
+static void joined(void **state)
+{
+    static const struct { const char *name; uint32_t each; } models[] = {
+        { "falcon", 1 }, { "falcon-40b", 1 }, { "phi2", 1 }, { "command-r-plus", 1 }, { "cohere2", 1 }, { "gptneox", 1 },
+        { "stablelm-12b", 1 },
+        { "gptneox-serial", 2 }, { "stablelm", 2 }, { "gpt2", 2 }, { "qwen3moe", 2 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct arena *a = arena_create();
+        const char *path = arena_printf(a, FORGEC_UNPACKED "/tiny/%s.gguf", models[i].name);
+        const struct graph *g = graph_build(a, model_describe(a, gguf_open(a, path, false), NULL));
+        const uint32_t n = exchanges(share_graph(a, g, 1, 2, COLUMNS)), wanted = models[i].each * g->model->n_layer + 1;
+        if (n != wanted) fail_msg("%s: %u exchanges, not %u", models[i].name, n, wanted);
+        arena_destroy(a);
+    }
+}
+
+/* The heads of a layer's attention, of queries and of keys, that each GPU has. */
+static void heads(void **state)
+{
+    static const struct { const char *path; uint32_t layer, ranks; const char *expected; } shares[] = {
+        { FORGEC_TEST_DATA "/golden/llama-fusedqkv.gguf", 0, 2, " 1/1 1/1" },              /* 2 of 2 */
+        { FORGEC_TEST_DATA "/golden/llama-bias-a64.gguf", 0, 2, " 1/1 1/1" },              /* 2 of 1: the KV head is on both */
+        { FORGEC_TEST_DATA "/golden/llama-bias-a64.gguf", 0, 3, " 2/1 2/1 2/1" },          /* fewer than GPUs: all alike */
+        { FORGEC_TEST_DATA "/golden/qwen2-h224.gguf", 0, 2, " 3/1 4/1" },                  /* 7 of 1 */
+        { FORGEC_TEST_DATA "/golden/qwen2-h224.gguf", 0, 4, " 1/1 2/1 2/1 2/1" },
+        { FORGEC_UNPACKED "/golden/glm4moe-a.gguf", 0, 2, " 2/1 2/1" },                    /* 4 of 2 */
+        { FORGEC_UNPACKED "/golden/glm4moe-a.gguf", 0, 3, " 1/1 1/1 2/1" },                /* two GPUs share the first KV head */
+        { FORGEC_UNPACKED "/golden/glm4moe-a.gguf", 0, 4, " 1/1 1/1 1/1 1/1" },
+        { FORGEC_UNPACKED "/golden/hunyuan-dense-a.gguf", 0, 4, " 4/2 4/2 4/2 4/2" },      /* 4 of 2, too short to cut between */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        struct arena *a = arena_create();
+        struct text found = { .arena = a };
+        const struct graph *g = graph_build(a, model_describe(a, gguf_open(a, shares[i].path, false), NULL));
+        for (uint32_t r = 0; r < shares[i].ranks; r++) {
+            const struct graph *part = share_graph(a, g, r, shares[i].ranks, COLUMNS);
+            for (uint32_t k = 0; k < part->n_nodes; k++) {
+                const struct node *n = part->nodes[k];
+                if (n->op == OP_attention && n->layer == shares[i].layer) text_printf(&found, " %u/%u", n->heads, n->inputs[1]->heads);
+            }
+        }
+        if (strcmp(text_str(&found), shares[i].expected))
+            fail_msg("%s by %u: heads%s, not%s", shares[i].path, shares[i].ranks, text_str(&found), shares[i].expected);
+        arena_destroy(a);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(architectures) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(golden), cmocka_unit_test(architectures), cmocka_unit_test(tiny),
+                                        cmocka_unit_test(joined), cmocka_unit_test(heads) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
