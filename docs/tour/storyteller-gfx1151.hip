@@ -23,30 +23,30 @@
  *    975  templates/gpu/machine/copy_registers.h
  *    990  runtime/model/abi_gpu.h
  *   1059  templates/gpu/dialect.h
- *   1203  templates/gpu/launch.h
- *   1239  templates/gpu/gemv_sizes.h
- *   1260  templates/gpu/acts_unit.h
- *   1332  templates/gpu/acts.h
- *   1603  templates/gpu/stage.h
- *   1654  templates/gpu/attention_sizes.h
- *   1691  templates/gpu/kv.h
- *   1834  templates/gpu/rope.h
- *   1971  templates/gpu/attention_decode_tmpl.c
- *   2731  templates/gpu/mma.h
- *   2827  templates/gpu/attention_prefill_sizes.h
- *   2873  templates/gpu/attention_prefill.h
- *   3063  templates/gpu/attention_prefill_columns.h
- *   3360  templates/gpu/attention_prefill_exact.h
- *   3511  templates/gpu/attention_prefill_tmpl.c
- *   3570  templates/gpu/sample_math.h
- *   3704  templates/gpu/sample_sizes.h
- *   3739  templates/gpu/sample_tmpl.c
- *   4646  templates/gpu/formats/q8_0.h
- *   4699  templates/gpu/row_stride.h
- *   4707  templates/gpu/gemm_sizes.h
- *   4758  templates/gpu/embed_tmpl.c
- *   4826  templates/gpu/gemm_tmpl.c
- *   5231  templates/gpu/gemv_tmpl.c
+ *   1206  templates/gpu/launch.h
+ *   1242  templates/gpu/gemv_sizes.h
+ *   1263  templates/gpu/acts_unit.h
+ *   1335  templates/gpu/acts.h
+ *   1606  templates/gpu/stage.h
+ *   1657  templates/gpu/attention_sizes.h
+ *   1694  templates/gpu/kv.h
+ *   1837  templates/gpu/rope.h
+ *   1974  templates/gpu/attention_decode_tmpl.c
+ *   2734  templates/gpu/mma.h
+ *   2830  templates/gpu/attention_prefill_sizes.h
+ *   2876  templates/gpu/attention_prefill.h
+ *   3066  templates/gpu/attention_prefill_columns.h
+ *   3363  templates/gpu/attention_prefill_exact.h
+ *   3514  templates/gpu/attention_prefill_tmpl.c
+ *   3573  templates/gpu/sample_math.h
+ *   3707  templates/gpu/sample_sizes.h
+ *   3742  templates/gpu/sample_tmpl.c
+ *   4649  templates/gpu/formats/q8_0.h
+ *   4702  templates/gpu/row_stride.h
+ *   4710  templates/gpu/gemm_sizes.h
+ *   4761  templates/gpu/embed_tmpl.c
+ *   4829  templates/gpu/gemm_tmpl.c
+ *   5234  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1094,8 +1094,11 @@ enum { FORGE_GPU_RING = 1024 };
  *   plane_at(row, at, plane)    byte `at` of the plane of a row that begins at byte `plane`, a constant; quants_at: of packed weights
  *   store_host_u32              to memory of the host, without waiting until it has arrived
  *   load_shared_f32, store_shared_f32         data that other groups of the same launch wrote: past the caches that are not coherent
- *   stores_done                 this thread's stores are where a counter_add() that follows makes them seen
- *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it
+ *   stores_done                 this thread's stores are where a counter_add() or store_flag() that follows makes them seen
+ *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it;
+ *                               load_peer_f32: 4 of them
+ *   store_flag(p, x), load_flag(p)            4 bytes of it that say that other values are there: who has loaded x sees all that the group
+ *                               stored with store_peer before stores_done() and a barrier()
  *   poll_pause                  between two looks at what another GPU will store
  *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
  *   acquire                     what others released is seen
