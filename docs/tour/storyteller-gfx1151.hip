@@ -1098,7 +1098,7 @@ enum { FORGE_GPU_RING = 1024 };
  *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it;
  *                               load_peer_f32: 4 of them
  *   store_flag(p, x), load_flag(p)            4 bytes of it that say that other values are there: who has loaded x sees all that the group
- *                               stored with store_peer before stores_done() and a barrier()
+ *                               stored with store_peer before stores_done(), a barrier() and peer_release() by the thread that stores flags
  *   poll_pause                  between two looks at what another GPU will store
  *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
  *   acquire                     what others released is seen

@@ -132,6 +132,7 @@ DEVICE void exchange_store(const struct forge_kernel_args a, const struct exchan
     stores_done();
     barrier();
     if (thread_x() != 0) return;
+    peer_release();
     UNROLL
     for (uint32_t rank = 0; rank < RANKS; rank++)
         if ((to == RANKS || rank == to) && (rank != a.rank || self))

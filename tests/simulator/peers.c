@@ -80,6 +80,7 @@ DEVICE void give_rows_by(const struct forge_kernel_args a, const uint32_t waits,
         store_peer(a.exchange[rank] + tag % 2 * HALF + VALUES + 4 * (a.rank * COLS + c), x);
     if (waits) stores_done();
     barrier();
+    peer_release();
     for (uint32_t rank = 0; rank < RANKS && thread_x() == 0; rank++) {
         uint8_t *flag = a.exchange[rank] + tag % 2 * HALF + FLAGS + 4 * a.rank;
         if (plain) *(GLOBAL uint32_t *)flag = tag;

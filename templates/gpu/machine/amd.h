@@ -95,9 +95,9 @@ DEVICE float load_peer_f32(const void *p)
 }
 /* No fence: a fence of the system writes back the whole L2 (buffer_wbl2 sc0 sc1) or invalidates it for every group, for the sake of plain
  * accesses.  Stores at the scope of the system have passed the L2 when they have been waited for, and such loads do not stop there. */
+DEVICE void peer_release(void) { asm volatile("" ::: "memory"); }
 DEVICE void store_flag(void *p, uint32_t x)
 {
-    asm volatile("" ::: "memory");
     __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 DEVICE uint32_t load_flag(const void *p)

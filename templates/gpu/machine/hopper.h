@@ -165,7 +165,9 @@ DEVICE float load_peer_f32(const void *p)
     asm volatile("ld.relaxed.sys.global.f32 %0, [%1];" : "=f"(x) : "l"(p) : "memory");
     return x;
 }
-DEVICE void store_flag(void *p, uint32_t x) { asm volatile("st.release.sys.global.u32 [%0], %1;" :: "l"(p), "r"(x) : "memory"); }
+/* Once for the flags of all GPUs: as releases each store would wait for the one before it. */
+DEVICE void peer_release(void) { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+DEVICE void store_flag(void *p, uint32_t x) { asm volatile("st.relaxed.sys.global.u32 [%0], %1;" :: "l"(p), "r"(x) : "memory"); }
 DEVICE uint32_t load_flag(const void *p)
 {
     uint32_t x;

@@ -85,6 +85,7 @@ DEVICE float load_peer_f32(const void *p)
     __builtin_memcpy(&x, &bits, 4);
     return x;
 }
+DEVICE void peer_release(void) { }
 DEVICE void store_flag(void *p, uint32_t x) { __atomic_store_n((uint32_t *)p, x, __ATOMIC_RELEASE); }
 DEVICE uint32_t load_flag(const void *p) { return __atomic_load_n((const uint32_t *)p, __ATOMIC_ACQUIRE); }
 DEVICE void poll_pause(void) { simt_pause(); }
