@@ -238,7 +238,7 @@ struct group {
     uint8_t       *lds; uint32_t lds_bytes;
     void          *lds_shadow;                   /* lds.c */
     uint32_t       epoch;                        /* barriers passed */
-    void          *order;                        /* order.c */
+    void          *order, *peers;                /* order.c, peers.c */
     struct counters *counters;                   /* of the thread that runs it, and its steps; NULL: they are not counted */
     struct channel_steps *steps;
     struct group  *next;
@@ -407,6 +407,12 @@ void order_write_back(struct wave *w, enum scope scope);       /* buffer_wbl2 */
 void order_invalidate(struct wave *w, enum scope scope);       /* buffer_inv, buffer_gl0_inv, buffer_gl1_inv */
 void order_barrier(struct group *g);             /* all its waves have arrived */
 
+/* How far a wave's stores are: those up to `done` are complete; issued: twice the number of the last that was begun, odd: and something
+ * after it. */
+struct progress { uint32_t done, issued; };
+void order_published(const struct group *g, uint32_t wave, struct progress *p);        /* at its group's last barrier */
+void order_own(const struct wave *w, struct progress *p);      /* as of the store at hand */
+
 /* ---- peers.c: what one chip may see of another ---- */
 #define PEER_CLOSED ", which hipDeviceEnablePeerAccess has not opened to this one"
 enum peer_access { PEER_LOAD = 1, PEER_STORE = 2 /* atomics are both */ };
@@ -417,6 +423,8 @@ void peers_access(struct wave *w, const struct inst *i, const uint64_t *address,
 /* A copy that the device makes: false and a message when another chip's launch may be at the same bytes. */
 bool peers_copy(uint32_t device, uint32_t seq, const uint32_t *known, uint64_t address, size_t bytes, enum peer_access access);
 void peers_forget(uint32_t number);              /* the allocation was freed */
+void peers_barrier(struct group *g);             /* as order_barrier and order_group_end; of several chips */
+void peers_group_end(struct group *g);
 
 /* ---- lds.c ---- */
 void lds_group_begin(struct group *g);           /* poison, nothing written, no readers */

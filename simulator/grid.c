@@ -175,6 +175,7 @@ static struct group *begin_group(struct worker *k, uint32_t id)
 static void end_group(struct worker *k, struct group *g)
 {
     order_group_end(g);
+    peers_group_end(g);
     lds_group_end(g);
     for (uint32_t i = 0; i < g->n_waves; i++) reach(&k->run->step_ended, g->waves[i].pieces);
     g->next = k->spare;
@@ -193,6 +194,7 @@ static bool open_barrier(struct run *r, struct group *g)
     if (g->n_waiting == 0 || g->n_waiting + g->n_ended < g->n_waves) return false;
     lds_barrier(g);
     order_barrier(g);
+    peers_barrier(g);
     g->epoch++;
     g->counters->barriers++;
     for (uint32_t i = 0; i < g->n_waves; i++) g->waves[i].at_barrier = false;

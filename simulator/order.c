@@ -519,6 +519,14 @@ void order_barrier(struct group *g)
     o->interval++;
 }
 
+void order_published(const struct group *g, uint32_t wave, struct progress *p)
+{
+    const struct seen *s = &((const struct group_order *)g->order)->published[wave];
+    *p = (struct progress){ s->done, s->issued };
+}
+
+void order_own(const struct wave *w, struct progress *p) { *p = (struct progress){ stores_done(w), 2 * stores_begun(w) }; }
+
 /* ---- findings ---- */
 
 /* "0x7f..., byte 16 of allocation 3 ..., was stored by group 4, wave 1 (0x1c0: global_store_dword ...) why" */

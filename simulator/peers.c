@@ -13,8 +13,17 @@
  * device are accesses of all that an allocation holds.
  *
  * A value and its tag that are stored and loaded by one access of 8 bytes need no more than that.  Stored one after the other there has to
- * be a wait between.  Not looked at: whether other data that a tag stands for was waited for and written back, as order.c does within a
- * chip; a plain access that chips have ordered by values they gave each other is a finding here, too. */
+ * be a wait between.
+ *
+ * Other data need a flag: 4 bytes or less, stored when the stores of the data are complete.  As in order.c a store tells how far the waves
+ * of its group were, as they had published it at their last barrier, and a wave that loads less than 8 bytes of it at system scope has
+ * learned that; barriers spread it in its group.  Whoever loads a value, and has learned that something was stored after it but not that it
+ * is complete, has seen a flag that was set without a wait.  What a store of 8 bytes or more left is no flag: who loads less than that
+ * of it without having learned that it is complete has not waited for its flag.
+ *
+ * Not looked at: what a group learns of others by a group of its own chip that has learned it; flags from launch to launch, which the order
+ * of each chip's launches makes right; stores over what another chip still wants to read.  A plain access that chips have ordered by flags
+ * is a finding here, too. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +34,18 @@
 enum { PLAIN_LOAD, SYSTEM_LOAD, PLAIN_STORE, SYSTEM_STORE, N_WAYS };
 enum { MOST_SHARED = 1 << 22 /* as many as allocations */, TEXT_BYTES = 512 };
 
+/* What a group's store tells, shared by the dwords that it stored: the launch's and group's numbers, and how far each wave was. */
+struct told { uint32_t refs, chip, seq, group, n; struct progress of[]; };
+/* What a wave has learned; entries are its own.  A group has [n_waves], NULL: nothing. */
+struct learned { struct told **told; uint32_t n; };
+
 /* The last accesses of a dword by a chip: number of the launch on its device, 0: none; and where in the code. */
 struct touch {
     uint32_t seq[N_WAYS], pc[N_WAYS];
     uint32_t wave, number, done;                 /* of SYSTEM_STORE: which of the wave's stores it was, those up to `done` were complete */
+    uint32_t index;                              /* of the wave in its group */
+    bool     wide;                               /* by 8 bytes or more of a lane */
+    struct told *told;
 };
 /* Of an allocation. */
 struct shared {
@@ -38,6 +55,7 @@ struct shared {
     struct { uint32_t seq; uint64_t begin, end; } copied[MAX_CHIPS];       /* the last copy of each that stored to it */
     struct touch *touch;                         /* [dwords][n_chips]; coarse-grained: NULL */
     size_t   touch_bytes;
+    bool     told;                               /* some of them tell something */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -80,6 +98,69 @@ static const char *name_of(uint32_t chip, uint32_t seq)
     return name != NULL ? name : "a copy";
 }
 
+/* ---- what waves tell each other ---- */
+
+static void told_drop(struct told *t) { if (t != NULL && --t->refs == 0) free(t); }
+
+/* What the store at hand tells. */
+static struct told *told_new(const struct wave *w)
+{
+    const struct group *g = w->group;
+    struct told *t = need(malloc(sizeof *t + g->n_waves * sizeof *t->of));
+    *t = (struct told){ .refs = 1, .chip = g->launch->device, .seq = g->launch->seq, .group = g->id, .n = g->n_waves };
+    for (uint32_t k = 0; k < t->n; k++) order_published(g, k, &t->of[k]);
+    order_own(w, &t->of[w->index]);
+    return t;
+}
+
+static struct told *known_of(const struct wave *w, const struct told *from)
+{
+    const struct learned *l = w->group->peers;
+    for (uint32_t k = 0; l != NULL && k < l[w->index].n; k++) {
+        struct told *t = l[w->index].told[k];
+        if (t->chip == from->chip && t->seq == from->seq && t->group == from->group) return t;
+    }
+    return NULL;
+}
+
+static struct told *known_add(struct learned *l, const struct told *from)
+{
+    const size_t bytes = sizeof *from + from->n * sizeof *from->of;
+    if ((l->n & (l->n - 1)) == 0) l->told = need(realloc(l->told, (l->n == 0 ? 1 : 2 * l->n) * sizeof *l->told));
+    return l->told[l->n++] = memcpy(need(malloc(bytes)), from, bytes);
+}
+
+static void learn(const struct wave *w, const struct told *from)
+{
+    struct group *g = w->group;
+    struct told *t = known_of(w, from);
+    if (g->peers == NULL) g->peers = need(calloc(g->n_waves, sizeof(struct learned)));
+    if (t == NULL) t = known_add((struct learned *)g->peers + w->index, from);
+    for (uint32_t k = 0; k < t->n; k++) {
+        if (from->of[k].done > t->of[k].done) t->of[k].done = from->of[k].done;
+        if (from->of[k].issued > t->of[k].issued) t->of[k].issued = from->of[k].issued;
+    }
+}
+
+void peers_barrier(struct group *g)
+{
+    const struct learned *l = g->peers;
+    for (uint32_t from = 0; l != NULL && from < g->n_waves; from++)
+        for (uint32_t k = 0; k < l[from].n; k++)
+            for (uint32_t to = 0; to < g->n_waves; to++) if (to != from) learn(&g->waves[to], l[from].told[k]);
+}
+
+void peers_group_end(struct group *g)
+{
+    struct learned *l = g->peers;
+    for (uint32_t u = 0; l != NULL && u < g->n_waves; u++) {
+        for (uint32_t k = 0; k < l[u].n; k++) free(l[u].told[k]);
+        free(l[u].told);
+    }
+    free(l);
+    g->peers = NULL;
+}
+
 /* ---- allocations ---- */
 
 static struct shared *shared_of(const struct memory_place *p)
@@ -110,6 +191,7 @@ void peers_forget(uint32_t number)
     pthread_mutex_lock(&lock);
     struct shared *s = table != NULL ? table[number] : NULL;
     if (s != NULL) {
+        for (size_t k = 0; s->told && k < s->touch_bytes / sizeof *s->touch; k++) told_drop(s->touch[k].told);
         if (s->touch != NULL) memory_side_table_free(s->touch, s->touch_bytes);
         free(s);
         table[number] = NULL;
@@ -218,34 +300,68 @@ static bool check_pair(char *text, const struct launch *l, const struct shared *
     return true;
 }
 
-static void note_store(struct touch *t, const struct wave *w)
+/* told: what the wave's store tells, made for the first dword of it. */
+static void note_store(struct shared *s, struct touch *t, const struct wave *w, uint32_t bytes, struct told **told)
 {
     const bool cdna = w->group->launch->chip->cdna;
+    if (*told == NULL) *told = told_new(w);
+    (*told)->refs++;
+    told_drop(t->told);
     t->wave = w->id;
+    t->index = w->index;
     t->number = cdna ? w->vm_started : w->vs_started;
     t->done = cdna ? w->vm_done : w->vs_done;
+    t->wide = bytes >= 8;
+    t->told = *told;
+    s->told = true;
+}
+
+/* Under the lock.  A dword is loaded at system scope by an access of so many bytes, after another chip stored it so.  The kind of finding,
+ * and text says why; N_FINDINGS: none. */
+static enum finding check_flag(char *text, const struct wave *w, const struct shared *s, uint64_t offset, uint64_t address, uint32_t bytes)
+{
+    const struct launch *l = w->group->launch;
+    char where[128];
+    for (uint32_t e = 0; e < s->n_chips; e++) {
+        const struct touch *t = &s->touch[offset / 4 * s->n_chips + e];
+        const uint32_t seq = t->seq[SYSTEM_STORE];
+        if (e == l->device || t->told == NULL || seq <= l->known[e]) continue;
+        const struct told *known = known_of(w, t->told);
+        const bool done = known != NULL && known->of[t->index].done >= t->number;
+        const bool early = !done && known != NULL && known->of[t->index].issued > 2 * t->number, unasked = !done && t->wide && bytes < 8;
+        if (early || unasked) {
+            memory_describe(where, sizeof where, address);
+            snprintf(text, TEXT_BYTES, "0x%llx, %s, was stored by chip %u (%s, 0x%x) %s", (unsigned long long)address, where, e,
+                     name_of(e, seq), t->pc[SYSTEM_STORE], early ? "and its flag set without a wait between"
+                     : "as a part of 8 bytes or more, so it is no flag, and this wave has seen none that says that it is there");
+            return early ? FINDING_FLAG : FINDING_PEERS;
+        }
+        if (!t->wide && bytes < 8) learn(w, t->told);
+    }
+    return N_FINDINGS;
 }
 
 static void touch_fine(struct wave *w, const struct inst *i, int lane, const struct memory_place *p, struct shared *s, uint64_t address,
-                       uint32_t bytes, uint32_t access, bool system)
+                       uint32_t bytes, uint32_t access, bool system, struct told **told)
 {
     struct launch *l = w->group->launch;
-    const bool pair = access == PEER_LOAD && system && bytes == 8 && address % 8 == 0;
+    const bool pair = access == PEER_LOAD && system && bytes == 8 && address % 8 == 0, alone = access == PEER_LOAD && system && !pair;
     char text[TEXT_BYTES];
-    bool good = true, whole = true;
+    enum finding found = N_FINDINGS;
     pthread_mutex_lock(&lock);
     if (access & PEER_LOAD)  reach(&s->loaded[l->device], l->seq);
     if (access & PEER_STORE) reach(&s->stored[l->device], l->seq);
     for (uint64_t at = address & ~(uint64_t)3; at < address + bytes; at += 4) {
         struct touch *t = &s->touch[(at - p->begin) / 4 * s->n_chips + l->device];
-        if (good) good = check_dword(text, l, s, at - p->begin, at, access, system);
+        if (found == N_FINDINGS && !check_dword(text, l, s, at - p->begin, at, access, system)) found = FINDING_PEERS;
+        if (found == N_FINDINGS && alone) found = check_flag(text, w, s, at - p->begin, at, bytes);
         if (access & PEER_LOAD)  note(t, system ? SYSTEM_LOAD : PLAIN_LOAD, l->seq, i->pc);
         if (access & PEER_STORE) note(t, system ? SYSTEM_STORE : PLAIN_STORE, l->seq, i->pc);
-        if ((access & PEER_STORE) && system) note_store(t, w);
+        if ((access & PEER_STORE) && system) note_store(s, t, w, bytes, told);
     }
-    if (good && pair) whole = check_pair(text, l, s, address - p->begin, address);
+    if (found == N_FINDINGS && pair && !check_pair(text, l, s, address - p->begin, address)) found = FINDING_FLAG;
     pthread_mutex_unlock(&lock);
-    if (!good || !whole) report(w, i, good ? FINDING_FLAG : FINDING_PEERS, lane, "%s", text);
+    if (found != N_FINDINGS) report(w, i, found, lane, "%s", text);
 }
 
 /* ---- what is asked ---- */
@@ -255,6 +371,7 @@ void peers_access(struct wave *w, const struct inst *i, const uint64_t *address,
 {
     struct memory_place p;
     const bool one = memory_find(first, &p) && end <= p.begin + p.bytes;
+    struct told *told = NULL;
     struct shared *s = one ? shared_of(&p) : NULL;
     if (one && p.kind == MEMORY_COARSE) {
         touch_coarse(w, i, __builtin_ctzll(mask), address[__builtin_ctzll(mask)], s, access);
@@ -265,8 +382,12 @@ void peers_access(struct wave *w, const struct inst *i, const uint64_t *address,
         if (!one && !memory_find(address[lane], &p)) continue;
         if (!one) s = shared_of(&p);
         if (p.kind == MEMORY_COARSE) touch_coarse(w, i, lane, address[lane], s, access);
-        else touch_fine(w, i, lane, &p, s, address[lane], bytes, access, system);
+        else touch_fine(w, i, lane, &p, s, address[lane], bytes, access, system, &told);
     }
+    if (told == NULL) return;
+    pthread_mutex_lock(&lock);
+    told_drop(told);
+    pthread_mutex_unlock(&lock);
 }
 
 bool peers_copy(uint32_t device, uint32_t seq, const uint32_t *known, uint64_t address, size_t bytes, enum peer_access access)

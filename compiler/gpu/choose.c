@@ -4,6 +4,7 @@
 #include "compiler/plan/machine.h"
 #include "compiler/front/attr.h"
 #include "templates/gpu/attention_sizes.h"
+#include "templates/gpu/exchange_sizes.h"
 #include "templates/gpu/gemv_sizes.h"
 #include "templates/gpu/sample_sizes.h"
 #include "templates/gpu/slices_sizes.h"
@@ -91,6 +92,15 @@ const char *choose_text(const struct chooser *c, struct gpu_place at)
                             (ull)c->plan->gpu->exchange_half);
     return arena_printf(c->arena, "%s%s [%u] at %llu, stride %llu%s", at.name, f32, at.cols, (ull)at.offset, (ull)at.stride,
                         at.form == FORM_LOGITS ? ", from the first token with logits" : "");
+}
+
+/* Of a prompt's rows that are given, beside where they are. */
+static const char *exchange_text(const struct chooser *c, const struct node *given)
+{
+    const struct gpu_plan *g = c->plan->gpu;
+    return arena_printf(c->arena, "%s [%u] of all GPUs, pieces of %u tokens x %u, halves of %llu bytes, flags at %llu, values at %llu",
+                        plan_value_name(given), given->cols, EXCHANGE_TOKENS, EXCHANGE_RUN(c->plan->profile->gpu.stage_threads),
+                        (ull)g->exchange_half, (ull)g->exchange_flags, (ull)g->exchange_values);
 }
 
 /* ---- operations on rows ---- */
@@ -200,14 +210,16 @@ static void choose_map_chain(const struct chooser *c)
     const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
     const struct gpu_place to = gpu_written(c->plan, b->result, c->prefill);
     struct text t = { .arena = c->arena };
-    d.kernel.grid_tokens = 1;
-    const bool receives = n->op == OP_receive, takes = n->op == OP_take || n->op == OP_gather || receives;
-    const bool gives = b->result->op == OP_give || b->result->op == OP_send;
-    d.kernel.prefill = c->prefill && ((takes && !receives) || gives || to.form == FORM_F16 || to.form == FORM_BF16);
+    const bool takes_rows = n->op == OP_take && c->prefill, receives = n->op == OP_receive;
+    d.kernel.grid_tokens = takes_rows ? EXCHANGE_TOKENS : 1;
+    const bool takes = n->op == OP_take || n->op == OP_gather, gives = b->result->op == OP_give || b->result->op == OP_send;
+    d.kernel.prefill = c->prefill && (takes || gives || to.form == FORM_F16 || to.form == FORM_BF16);
     choose_chain(c, &d, &t, b, 0, b->n_chain);
     const char *rotation = n->op == OP_rope ? arena_printf(c->arena, ", %s", choose_rotation(c, &d, n)) : "";
-    if (takes) kernel_does(&d, "from %s", choose_text(c, gpu_given(c->plan, receives ? n : n->inputs[0])));
-    const bool has_rows = n->op != OP_gather && !receives && (n->op != OP_take || c->prefill);
+    if (takes || receives)
+        kernel_does(&d, "from %s", takes_rows ? exchange_text(c, n->inputs[0])
+                                              : choose_text(c, gpu_given(c->plan, receives ? n : n->inputs[0])));
+    const bool has_rows = !receives && (!takes || takes_rows);
     kernel_does(&d, "%s%s%s -> %s", has_rows ? choose_text(c, gpu_read(c->plan, n->inputs[0])) : "values", text_str(&t), rotation,
                 choose_text(c, to));
     if (gpu_map_of(c->group) == MAP_HEADS) {
@@ -220,17 +232,45 @@ static void choose_map_chain(const struct chooser *c)
     choose_end(c, &d);
 }
 
-/* The rows of a prompt that a group has made for all GPUs: only whole runs of values pass between GPUs at speed. */
-static void choose_give(const struct chooser *c)
+bool gpu_takes_rows(const struct kernel *k)
 {
-    const struct node *n = c->group->n_branches ? c->group->branches[0].result : NULL;
-    if (!c->prefill || !n || (n->op != OP_give && n->op != OP_send) || gpu_gives_logits(n)) return;
-    struct kernel_draft d = choose_begin_rows(c, TEMPLATE_give, arena_printf(c->arena, "%s_give", c->group->name));
+    return k->template == TEMPLATE_map && k->prefill && k->group->branches[0].chain[0]->op == OP_take;
+}
+
+static void choose_give_by(const struct chooser *c, enum kernel_template template, const char *name)
+{
+    const struct node *n = c->group->branches[0].result;
+    struct kernel_draft d = choose_begin_rows(c, template, arena_printf(c->arena, "%s_%s", c->group->name, name));
+    const uint32_t run = EXCHANGE_RUN(d.kernel.param[PARAM_THREADS]);
+    d.launch.name = d.kernel.name;
+    kernel_does(&d, "%s%s -> %s", choose_text(c, gpu_read(c->plan, n)), template == TEMPLATE_give ? "" : ", sums", exchange_text(c, n));
+    d.kernel.grid_tokens = EXCHANGE_TOKENS;
+    d.kernel.grid_x = (n->cols + run - 1) / run;
+    choose_end(c, &d);
+}
+
+/* The rows of a prompt for the next GPU in a row. */
+static void choose_send(const struct chooser *c, const struct node *n)
+{
+    struct kernel_draft d = choose_begin_rows(c, TEMPLATE_give, arena_printf(c->arena, "%s_send", c->group->name));
     const uint32_t threads = d.kernel.param[PARAM_THREADS];
     d.launch.name = d.kernel.name;
     kernel_does(&d, "%s -> %s", choose_text(c, gpu_read(c->plan, n)), choose_text(c, gpu_given(c->plan, n)));
     d.kernel.grid_x = (n->cols + threads - 1) / threads;
     choose_end(c, &d);
+}
+
+/* The rows of a prompt that a group has made for all GPUs: only whole runs of values pass between GPUs at speed. */
+static void choose_give(const struct chooser *c)
+{
+    const struct node *n = c->group->n_branches ? c->group->branches[0].result : NULL;
+    if (!c->prefill || !n || (n->op != OP_give && n->op != OP_send) || gpu_gives_logits(n)) return;
+    if (n->op == OP_send) {
+        choose_send(c, n);
+        return;
+    }
+    choose_give_by(c, TEMPLATE_give, "give");
+    if (EXCHANGE_SHARED(c->plan->options.ranks)) choose_give_by(c, TEMPLATE_give_sums, "give_sums");
 }
 
 /* One operation on finished rows; what stores into the cache writes no row. */
@@ -416,10 +456,12 @@ static void choose_group(const struct chooser *c)
     choose_give(c);
 }
 
-/* Who gives and who takes have the number of the exchange, which counts those of the step. */
+/* Who gives and who takes have the number of the exchange, which counts those of the step.  Rows of a prompt are numbered from the first
+ * that matters on, so they have to agree about that. */
 static void number_exchanges(const struct plan *p, struct launch *launches, uint32_t n)
 {
     uint32_t count = 0, taken = NO_GROUP;
+    bool tail = false;
     for (uint32_t i = 0; i < n; i++) {
         const struct group *g = launches[i].group == NO_GROUP ? NULL : &p->fused->groups[launches[i].group];
         const enum op first = g && g->kind == GROUP_MAP ? g->branches[0].chain[0]->op : OP_COUNT;
@@ -428,6 +470,9 @@ static void number_exchanges(const struct plan *p, struct launch *launches, uint
             taken = NO_GROUP;
         }
         if (first == OP_take || first == OP_gather) taken = launches[i].group;
+        if (p->kernels->kernels[launches[i].kernel].template == TEMPLATE_give) tail = launches[i].tail;
+        if (gpu_takes_rows(&p->kernels->kernels[launches[i].kernel]) && launches[i].tail != tail)
+            die("%s takes other tokens than are given; this is a mistake in forgec, please report it", launches[i].name);
         launches[i].exchanging = taken != NO_GROUP;
         launches[i].exchanges = count;
         for (uint32_t k = 0; g && k < g->n_branches; k++) launches[i].exchanging |= g->branches[k].result->op == OP_give;

@@ -43,6 +43,7 @@ struct gpu_plan {
     bool              has_several;                  /* tokens of a step of a few may be of several sequences */
     uint64_t          exchange_half;                /* bytes of the memory into which GPUs that share the model store, for every second
                                                      * exchange (templates/gpu/exchange.h); 0: there is one GPU */
+    uint64_t          exchange_flags, exchange_values;        /* where flags and rows of a prompt begin in it */
 };
 
 /* Where a kernel finds rows of a value, or leaves them.  NONE: in no row, as what goes into the KV cache; LOGITS: f32, rows from the first
@@ -55,9 +56,9 @@ struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool pr
 struct gpu_place gpu_read(const struct plan *p, const struct node *n);
 /* The rows that prefill's products of a group read; bf16: those in that form. */
 struct gpu_place gpu_stage(const struct plan *p, const struct group *g, bool bf16);
-/* Of a value that is given: where in the memory of exchanges, rows that it has at most there; whether they begin with the first token that
- * has logits.  Decode's kernels give values one by one, and so are logits in prefill; other rows of prefill have a place of their own, from
- * which a kernel gives whole ones. */
+/* Of a value that is given one by one: where in the memory of exchanges, rows that it has at most there; whether they begin with the first
+ * token that has logits.  So decode's kernels give, and prefill's logits; other rows of prefill have a place of their own, from which a
+ * kernel gives whole pieces. */
 struct gpu_place gpu_given(const struct plan *p, const struct node *given);
 uint32_t gpu_given_rows(const struct plan *p, const struct node *given);
 bool gpu_gives_logits(const struct node *given);
@@ -65,6 +66,8 @@ bool gpu_gives_logits(const struct node *given);
  * of all memory of exchanges that a GPU has. */
 uint64_t gpu_passed_bytes(const struct plan *p, const struct node *up_to, enum op op);
 uint64_t gpu_exchange_room(const struct plan *p);
+/* Does the kernel take rows of a prompt in pieces? */
+bool gpu_takes_rows(const struct kernel *k);
 /* Does decode's product of the branch only add to the sum?  Then it asks early for what it adds. */
 bool gpu_only_adds(const struct branch *b);
 /* Is its 16-bit form bf16? */

@@ -276,7 +276,8 @@ static void put_body(struct emitter *e)
     case TEMPLATE_sample:            put_sample(e); break;
     case TEMPLATE_sample_drafts:     put_sample_drafts(e); break;
     case TEMPLATE_take:              put_take(e); break;
-    case TEMPLATE_give:              gpu_put_give(e); break;
+    case TEMPLATE_give:
+    case TEMPLATE_give_sums:         gpu_put_give(e); break;
     case TEMPLATE_route:             gpu_put_route(e); break;
     case TEMPLATE_picked:            gpu_put_picked(e); break;
     case TEMPLATE_conv:              gpu_put_conv(e); break;

@@ -106,7 +106,7 @@ void gpu_put_chain(struct emitter *e, const struct branch *b, uint32_t from, uin
     for (uint32_t i = from; i < to; i++) put_operation(e, b, i);
 }
 
-/* What functions of exchange.h take of a value that is given, its row last. */
+/* What functions of exchange.h take of a value that is given one by one, its row last. */
 static const char *exchange_of(struct emitter *e, const struct node *given)
 {
     const struct gpu_place at = gpu_given(e->plan, given);
@@ -127,6 +127,17 @@ static const char *passed_of(struct emitter *e, const struct node *n)
 static void put_send(struct emitter *e, const struct node *n, const char *y)
 {
     gpu_put(e, "layers_send(a, a.exchange[%u], %s, r, %s);", e->plan->options.rank + 1, passed_of(e, n), y);
+}
+
+/* What those take of rows of a prompt; where this GPU has its own last. */
+static const char *exchange_rows_of(struct emitter *e, const struct node *given)
+{
+    const struct gpu_plan *g = e->plan->gpu;
+    const struct gpu_place own = gpu_read(e->plan, given);
+    gpu_put(e, "const struct exchange_rows of = { /* half */ %lluu, /* flags at */ %llu, /* values at */ %llu, /* tokens */ %u, %u, %u };",
+            (unsigned long long)g->exchange_half, (unsigned long long)g->exchange_flags, (unsigned long long)g->exchange_values,
+            e->plan->chunk, given->cols, e->kernel->param[PARAM_THREADS]);
+    return arena_printf(e->arena, "of, FLOATS(AT_%s), STRIDE_%s / 4", own.symbol, own.symbol);
 }
 
 void gpu_put_result(struct emitter *e, const struct node *n)
@@ -169,9 +180,7 @@ static const char *first_value(struct emitter *e, const struct branch *b, uint32
     case OP_expert_sum:
         return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, row_of(e, n->inputs[1]), n->cols,
                             n->inputs[1]->attr.used);
-    case OP_take:
-        if (!e->kernel->prefill) return arena_printf(e->arena, "exchange_sum(a, %s, r)", exchange_of(e, n->inputs[0]));
-        return arena_printf(e->arena, "exchange_sum_with(a, %s, r, %s[r])", exchange_of(e, n->inputs[0]), x);
+    case OP_take:   return arena_printf(e->arena, "exchange_sum(a, %s, r)", exchange_of(e, n->inputs[0]));
     case OP_gather: return arena_printf(e->arena, "exchange_one(a, %s, r, /* of */ %u)", exchange_of(e, n->inputs[0]), n->cols);
     default: break;
     }
@@ -180,18 +189,45 @@ static const char *first_value(struct emitter *e, const struct branch *b, uint32
 }
 
 /* One thread a column. */
-static void put_columns(struct emitter *e, uint32_t cols)
+static void put_column(struct emitter *e, uint32_t cols)
 {
     const uint32_t threads = e->kernel->param[PARAM_THREADS];
-    gpu_put_token(e);
     gpu_put(e, "const uint32_t r = group_x() * %u + thread_x();", threads);
     if (cols % threads) gpu_put(e, "if (r >= %u) return;", cols);
+}
+
+static void put_columns(struct emitter *e, uint32_t cols)
+{
+    gpu_put_token(e);
+    put_column(e, cols);
+}
+
+/* The sums of a prompt's rows: a thread has those of a few tokens. */
+static void put_taken_rows(struct emitter *e, const struct branch *b)
+{
+    const struct node *n = b->chain[0];
+    gpu_put_start(e);
+    put_column(e, n->cols);
+    gpu_put(e, "float sums[EXCHANGE_TOKENS];");
+    gpu_put(e, "exchange_take_rows(a, %s, r, sums);", exchange_rows_of(e, n->inputs[0]));
+    gpu_put(e, "UNROLL");
+    gpu_put(e, "for (uint32_t i = 0; i < EXCHANGE_TOKENS; i++) {");
+    gpu_put(e, "if (i >= exchange_piece(a)) break;");
+    gpu_put(e, "const uint32_t t = first_token(a) + group_y() * EXCHANGE_TOKENS + i;");
+    gpu_put(e, "float y = sums[i];");
+    gpu_put_chain(e, b, 1, b->n_chain);
+    gpu_put_result(e, b->result);
+    gpu_put(e, "}");
 }
 
 void gpu_put_values(struct emitter *e)
 {
     const struct branch *b = &e->group->branches[0];
     uint32_t next;
+    if (gpu_takes_rows(e->kernel)) {
+        put_taken_rows(e, b);
+        return;
+    }
     put_columns(e, b->chain[0]->cols);
     const char *y = first_value(e, b, &next);
     gpu_put(e, "float y = %s;", y);
@@ -202,9 +238,13 @@ void gpu_put_values(struct emitter *e)
 void gpu_put_give(struct emitter *e)
 {
     const struct node *n = e->group->branches[0].result;
-    put_columns(e, n->cols);
-    if (n->op == OP_send) put_send(e, n, arena_printf(e->arena, "%s[r]", row_of(e, n)));
-    else gpu_put(e, "exchange_pass(a, %s, r, %s[r]);", exchange_of(e, n), row_of(e, n));
+    if (n->op == OP_send) {
+        put_columns(e, n->cols);
+        put_send(e, n, arena_printf(e->arena, "%s[r]", row_of(e, n)));
+        return;
+    }
+    gpu_put_start(e);
+    gpu_put(e, "%s(a, %s);", e->kernel->template == TEMPLATE_give ? "exchange_give_rows" : "exchange_sum_rows", exchange_rows_of(e, n));
 }
 
 void gpu_put_slices_sum(struct emitter *e)

@@ -4,6 +4,7 @@
 #include "choose.h"
 #include "compiler/plan/lifetimes.h"
 #include "templates/gpu/attention_sizes.h"
+#include "templates/gpu/exchange_sizes.h"
 #include "templates/gpu/layers_sizes.h"
 #include "templates/gpu/sample_sizes.h"
 
@@ -18,11 +19,15 @@ static struct gpu_place place_of(const struct node *n, enum gpu_form form, const
     return (struct gpu_place){ b->name ? b->name : plan_value_name(n), b->symbol, form, b->offset, b->stride, n->cols };
 }
 
+static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
+/* Tokens of a step whose products are decode's. */
+static uint32_t columns_of(const struct plan *p) { return p->options.columns ? p->options.columns : 1; }
+
 bool gpu_gives_logits(const struct node *given) { return given->op == OP_give && given->readers[0]->op == OP_gather; }
 
 uint32_t gpu_given_rows(const struct plan *p, const struct node *given)
 {
-    return gpu_gives_logits(given) ? p->gpu->logits_rows : p->chunk;
+    return gpu_gives_logits(given) ? p->gpu->logits_rows : columns_of(p);
 }
 
 /* Floats from row to row, the same for all GPUs: a sum's columns, or as many as a GPU has of all at most. */
@@ -33,12 +38,19 @@ static uint32_t given_stride(const struct plan *p, const struct node *given)
 
 static void choose_exchange(struct plan *p)
 {
+    const uint32_t ranks = p->options.ranks, threads = p->profile->gpu.stage_threads;
+    uint64_t pairs = 0, flags = 0, rows = 0;
     for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
         const struct node *n = p->fused->graph->nodes[i];
         if (n->op != OP_give) continue;
-        const uint64_t bytes = 8ull * p->options.ranks * gpu_given_rows(p, n) * given_stride(p, n);
-        if (bytes > p->gpu->exchange_half) p->gpu->exchange_half = plan_align(bytes, 256);
+        pairs = larger(pairs, EXCHANGE_PAIRS_BYTES(ranks, gpu_given_rows(p, n), given_stride(p, n)));
+        if (gpu_gives_logits(n)) continue;
+        flags = larger(flags, EXCHANGE_FLAGS_BYTES(ranks, p->chunk, n->cols, threads));
+        rows = larger(rows, EXCHANGE_ROWS_BYTES(ranks, p->chunk, n->cols));
     }
+    p->gpu->exchange_flags = plan_align(pairs, 256);
+    p->gpu->exchange_values = p->gpu->exchange_flags + plan_align(flags, 256);
+    p->gpu->exchange_half = p->gpu->exchange_values + plan_align(rows, 256);
 }
 
 /* Of GPUs in a row: both sides have the same values in the same order. */
@@ -194,9 +206,6 @@ static uint32_t last_reader(const struct plan *p, const struct node *n)
     return last;
 }
 
-/* Tokens of a step whose products are decode's. */
-static uint32_t columns_of(const struct plan *p) { return p->options.columns ? p->options.columns : 1; }
-
 static void add_value(struct arena *a, struct plan *p, struct arena_plan *ap, const struct node *n, uint32_t group)
 {
     bool bf16 = false;
@@ -236,8 +245,6 @@ static uint64_t take(struct plan *p, uint64_t bytes)
     p->arena_bytes = at + bytes;
     return at;
 }
-
-static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
 
 /* Decode's attention, or the unfused one's scores, of the layer that needs most. */
 struct attention_bytes { uint64_t parts, ml, scores, counters; };

@@ -23,30 +23,30 @@
  *    975  templates/gpu/machine/copy_registers.h
  *    990  runtime/model/abi_gpu.h
  *   1059  templates/gpu/dialect.h
- *   1203  templates/gpu/launch.h
- *   1239  templates/gpu/gemv_sizes.h
- *   1260  templates/gpu/acts_unit.h
- *   1332  templates/gpu/acts.h
- *   1603  templates/gpu/stage.h
- *   1654  templates/gpu/attention_sizes.h
- *   1691  templates/gpu/kv.h
- *   1834  templates/gpu/rope.h
- *   1971  templates/gpu/attention_decode_tmpl.c
- *   2731  templates/gpu/mma.h
- *   2827  templates/gpu/attention_prefill_sizes.h
- *   2873  templates/gpu/attention_prefill.h
- *   3063  templates/gpu/attention_prefill_columns.h
- *   3360  templates/gpu/attention_prefill_exact.h
- *   3511  templates/gpu/attention_prefill_tmpl.c
- *   3570  templates/gpu/sample_math.h
- *   3704  templates/gpu/sample_sizes.h
- *   3739  templates/gpu/sample_tmpl.c
- *   4646  templates/gpu/formats/q8_0.h
- *   4699  templates/gpu/row_stride.h
- *   4707  templates/gpu/gemm_sizes.h
- *   4758  templates/gpu/embed_tmpl.c
- *   4826  templates/gpu/gemm_tmpl.c
- *   5231  templates/gpu/gemv_tmpl.c
+ *   1206  templates/gpu/launch.h
+ *   1242  templates/gpu/gemv_sizes.h
+ *   1263  templates/gpu/acts_unit.h
+ *   1335  templates/gpu/acts.h
+ *   1606  templates/gpu/stage.h
+ *   1657  templates/gpu/attention_sizes.h
+ *   1694  templates/gpu/kv.h
+ *   1837  templates/gpu/rope.h
+ *   1974  templates/gpu/attention_decode_tmpl.c
+ *   2734  templates/gpu/mma.h
+ *   2830  templates/gpu/attention_prefill_sizes.h
+ *   2876  templates/gpu/attention_prefill.h
+ *   3066  templates/gpu/attention_prefill_columns.h
+ *   3363  templates/gpu/attention_prefill_exact.h
+ *   3514  templates/gpu/attention_prefill_tmpl.c
+ *   3573  templates/gpu/sample_math.h
+ *   3708  templates/gpu/sample_sizes.h
+ *   3743  templates/gpu/sample_tmpl.c
+ *   4652  templates/gpu/formats/q8_0.h
+ *   4705  templates/gpu/row_stride.h
+ *   4713  templates/gpu/gemm_sizes.h
+ *   4764  templates/gpu/embed_tmpl.c
+ *   4832  templates/gpu/gemm_tmpl.c
+ *   5237  templates/gpu/gemv_tmpl.c
  */
 
 #ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the model includes */
@@ -1094,8 +1094,11 @@ enum { FORGE_GPU_RING = 1024 };
  *   plane_at(row, at, plane)    byte `at` of the plane of a row that begins at byte `plane`, a constant; quants_at: of packed weights
  *   store_host_u32              to memory of the host, without waiting until it has arrived
  *   load_shared_f32, store_shared_f32         data that other groups of the same launch wrote: past the caches that are not coherent
- *   stores_done                 this thread's stores are where a counter_add() that follows makes them seen
- *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it
+ *   stores_done                 this thread's stores are where a counter_add() or store_flag() that follows makes them seen
+ *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it;
+ *                               load_peer_f32: 4 of them
+ *   store_flag(p, x), load_flag(p)            4 bytes of it that say that other values are there: who has loaded x sees all that the group
+ *                               stored with store_peer before stores_done(), a barrier() and peer_release() by the thread that stores flags
  *   poll_pause                  between two looks at what another GPU will store
  *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
  *   acquire                     what others released is seen
@@ -3572,6 +3575,7 @@ DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, co
  * libm), random numbers, and double sums over lanes. */
 
 #define SAMPLE_NOTHING 0xffffffffu
+#define SAMPLE_ELSEWHERE 0xfffffffeu                 /* another thread knows the token */
 
 /* ---- keys: candidates in their order as integers: 32 bits of logit, 24 bits of id, a lower id being larger ---- */
 #define SAMPLE_KEY_INFINITE 0xff800000u          /* of +inf */
@@ -4628,19 +4632,21 @@ DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
  * may not come.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
  * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best are as many
  * groups as SAMPLE_BLOCKS(n_vocab) and SAMPLE_BLOCK_SEGMENTS waves each.  At most 1024 threads; 512 need no more registers than there are.
- * LDS: SAMPLE_LDS_BYTES(n_vocab). */
-DEVICE void sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
-                   uint32_t *counters, const uint32_t groups, const uint32_t threads)
+ * LDS: SAMPLE_LDS_BYTES(n_vocab).  Returns the token to the thread that has it, SAMPLE_ELSEWHERE to others. */
+DEVICE uint32_t sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
+                       uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {
     const uint32_t row = group_y();
     struct forge_gpu_step *own = a.step + row;
     logits += (uint64_t)row * n_vocab;
     scratch += (uint64_t)row * SAMPLE_SCRATCH_BYTES(n_vocab, groups);
     sample_segments(logits, own, 0, n_vocab, n_ctx, scratch, groups, threads);
-    if (!last_to_arrive(counters + row * SAMPLE_COUNTERS, groups, &sample_words()[SAMPLE_FLAG])) return;
+    if (!last_to_arrive(counters + row * SAMPLE_COUNTERS, groups, &sample_words()[SAMPLE_FLAG])) return SAMPLE_ELSEWHERE;
     struct sample_step step = sample_step_of(own);
     const uint32_t token = sample_draw(&step, logits, scratch, n_vocab, threads);
-    if (thread_x() == 0) sample_finish(own, &step, token, n_ctx);
+    if (thread_x() > 0) return SAMPLE_ELSEWHERE;
+    sample_finish(own, &step, token, n_ctx);
+    return token;
 }
 
 /* ==== templates/gpu/formats/q8_0.h ==== */

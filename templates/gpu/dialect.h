@@ -35,8 +35,11 @@
  *   plane_at(row, at, plane)    byte `at` of the plane of a row that begins at byte `plane`, a constant; quants_at: of packed weights
  *   store_host_u32              to memory of the host, without waiting until it has arrived
  *   load_shared_f32, store_shared_f32         data that other groups of the same launch wrote: past the caches that are not coherent
- *   stores_done                 this thread's stores are where a counter_add() that follows makes them seen
- *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it
+ *   stores_done                 this thread's stores are where a counter_add() or store_flag() that follows makes them seen
+ *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it;
+ *                               load_peer_f32: 4 of them
+ *   store_flag(p, x), load_flag(p)            4 bytes of it that say that other values are there: who has loaded x sees all that the group
+ *                               stored with store_peer before stores_done(), a barrier() and peer_release() by the thread that stores flags
  *   poll_pause                  between two looks at what another GPU will store
  *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
  *   acquire                     what others released is seen

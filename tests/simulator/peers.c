@@ -6,6 +6,7 @@
 #define RANKS 2
 #include "templates/gpu/exchange.h"
 
+/* HALF: two rows of pairs, or one and VALUES and FLAGS. */
 enum { THREADS = 64, GROUPS = 2, COLS = THREADS * GROUPS, HALF = 2 * RANKS * COLS * 8 };
 #define PEERS(name) KERNEL(THREADS, 1) name(const struct forge_kernel_args a)
 
@@ -62,7 +63,96 @@ DEVICE void give_parts(const struct forge_kernel_args a, const uint32_t waits)
 }
 PEERS(give_in_turn) { give_parts(a, 1); }
 
+/* Values alone, behind the pairs of a half, and a flag for those of a rank.  Groups of twice the threads, one of them: the upper half of
+ * the waves stores two values a lane, the first lane of all the flag. */
+#define ROWS(name) KERNEL(2 * THREADS, 1) name(const struct forge_kernel_args a)
+enum { VALUES = RANKS * COLS * 8, FLAGS = VALUES + RANKS * COLS * 4 };
+
+DEVICE float value_of(const struct forge_kernel_args a, uint32_t c)
+{
+    return (float)(a.rank + 1) * ((const float *)a.state)[c] + (float)(c % 7);
+}
+DEVICE void give_rows_by(const struct forge_kernel_args a, const uint32_t waits, const uint32_t plain)
+{
+    const uint32_t tag = exchange_tag(a), c = 2 * (thread_x() % THREADS);
+    const uint64_t x = (uint64_t)bits_of_f32(value_of(a, c + 1)) << 32 | bits_of_f32(value_of(a, c));
+    for (uint32_t rank = 0; rank < RANKS && thread_x() >= THREADS; rank++)
+        store_peer(a.exchange[rank] + tag % 2 * HALF + VALUES + 4 * (a.rank * COLS + c), x);
+    if (waits) stores_done();
+    barrier();
+    peer_release();
+    for (uint32_t rank = 0; rank < RANKS && thread_x() == 0; rank++) {
+        uint8_t *flag = a.exchange[rank] + tag % 2 * HALF + FLAGS + 4 * a.rank;
+        if (plain) *(GLOBAL uint32_t *)flag = tag;
+        else store_flag(flag, tag);
+    }
+}
+ROWS(give_rows) { give_rows_by(a, 1, 0); }
+
+DEVICE void await_rows(const struct forge_kernel_args a, uint32_t rank)
+{
+    const uint8_t *flag = a.given + exchange_tag(a) % 2 * HALF + FLAGS + 4 * rank;
+    while (load_flag(flag) != exchange_tag(a)) poll_pause();
+}
+DEVICE const uint8_t *row_of(const struct forge_kernel_args a, uint32_t rank)
+{
+    return a.given + exchange_tag(a) % 2 * HALF + VALUES + 4 * (rank * COLS + thread_x());
+}
+DEVICE void keep_row(const struct forge_kernel_args a, float sum) { ((float *)a.state)[thread_x()] = (float)((uint32_t)sum % 1024); }
+DEVICE float sum_rows(const struct forge_kernel_args a)
+{
+    float sum = 0.0f;
+    for (uint32_t rank = 0; rank < RANKS; rank++) sum += load_peer_f32(row_of(a, rank));
+    return sum;
+}
+ROWS(take_rows)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) await_rows(a, rank);
+    keep_row(a, sum_rows(a));
+}
+/* One thread asks for all. */
+ROWS(take_rows_behind)
+{
+    if (thread_x() == 0) for (uint32_t rank = 0; rank < RANKS; rank++) await_rows(a, rank);
+    barrier();
+    keep_row(a, sum_rows(a));
+}
+
 /* ---- wrong ones ---- */
+
+ROWS(give_rows_early) { give_rows_by(a, 0, 0); } /* the flag may come first */
+ROWS(give_rows_plain) { give_rows_by(a, 1, 1); }
+
+/* Long after all is there, but it has not asked. */
+ROWS(take_rows_unasked)
+{
+    uint32_t x = 0;
+    for (uint32_t k = 0; k < 60000; k++) asm volatile("v_add_u32 %0, %0, 0" : "+v"(x));
+    keep_row(a, sum_rows(a) + (float)x);
+}
+/* Only one thread has asked, and the others do not wait for it. */
+ROWS(take_rows_beside)
+{
+    if (thread_x() == 0) for (uint32_t rank = 0; rank < RANKS; rank++) await_rows(a, rank);
+    uint32_t x = 0;
+    for (uint32_t k = 0; k < 60000; k++) asm volatile("v_add_u32 %0, %0, 0" : "+v"(x));
+    keep_row(a, sum_rows(a) + (float)x);
+}
+ROWS(take_rows_plain)
+{
+    float sum = 0.0f;
+    for (uint32_t rank = 0; rank < RANKS; rank++) await_rows(a, rank);
+    for (uint32_t rank = 0; rank < RANKS; rank++) sum += *(const GLOBAL float *)row_of(a, rank);
+    keep_row(a, sum);
+}
+ROWS(take_rows_flag_plain)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++) {
+        const GLOBAL uint32_t *flag = (const GLOBAL uint32_t *)(a.given + exchange_tag(a) % 2 * HALF + FLAGS + 4 * rank);
+        while (__hip_atomic_load(flag, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WAVEFRONT) != exchange_tag(a)) poll_pause();
+    }
+    keep_row(a, sum_rows(a));
+}
 
 PEERS(give_torn) { give_parts(a, 0); }           /* the tag may come first */
 

@@ -68,6 +68,7 @@ struct plan {
     uint32_t rounds, flags;
     bool closed, graph, unseen_fill, late;       /* no peer access; one graph; fills not awaited; chip 1 is given work long after chip 0 */
     bool threads, ordered;                       /* of the host, one for each chip; it waits for each launch before it puts the next */
+    bool rows;                                   /* one group of twice the threads */
     bool cdna_only;                              /* on RDNA these instructions are right */
 };
 struct chip { void *module, *stream, *exchange, *state, *step; };
@@ -156,7 +157,7 @@ static void set_up(struct test *t, const struct plan *p, struct chip *chips)
     for (int d = 0; d < 2 && p->unseen_fill; d++) need(h->clear(chips[d].exchange, 0, 2 * HALF, chips[d].stream), "hipMemsetD8Async");
 }
 
-static int launch(const struct hip *h, const struct chip *chips, uint32_t rank, const char *kernel, uint32_t round)
+static int launch(const struct hip *h, const struct plan *p, const struct chip *chips, uint32_t rank, const char *kernel, uint32_t round)
 {
     void *function;
     struct forge_kernel_args a = { .state = chips[rank].state, .step = chips[rank].step, .rank = rank, .exchanges = round };
@@ -166,7 +167,8 @@ static int launch(const struct hip *h, const struct chip *chips, uint32_t rank, 
     a.given = a.exchange[rank];
     const int code = h->function(&function, chips[rank].module, kernel);
     if (code != 0) return code;                  /* a finding of what runs already */
-    return h->launch(function, GROUPS, 1, 1, THREADS, 1, 1, 0, chips[rank].stream, NULL, extra);
+    const unsigned groups = p->rows ? GROUPS / 2 : GROUPS, threads = p->rows ? 2 * THREADS : THREADS;
+    return h->launch(function, groups, 1, 1, threads, 1, 1, 0, chips[rank].stream, NULL, extra);
 }
 
 /* All rounds of one rank; the other one has done none of them, or is at them. */
@@ -176,8 +178,8 @@ static int put(const struct hip *h, const struct plan *p, const struct chip *chi
     int code = 0;
     if (p->graph) need(h->capture(chips[rank].stream, 1), "hipStreamBeginCapture");
     for (uint32_t k = 0; k < p->rounds && code == 0; k++) {
-        if (p->give[rank] != NULL) code = launch(h, chips, rank, p->give[rank], k);
-        if (p->take[rank] != NULL && code == 0) code = launch(h, chips, rank, p->take[rank], k);
+        if (p->give[rank] != NULL) code = launch(h, p, chips, rank, p->give[rank], k);
+        if (p->take[rank] != NULL && code == 0) code = launch(h, p, chips, rank, p->take[rank], k);
     }
     if (!p->graph) return code;
     need(h->captured(chips[rank].stream, &graph), "hipStreamEndCapture");
@@ -210,7 +212,7 @@ static int put_in_order(const struct hip *h, const struct plan *p, const struct 
     int code = 0;
     for (uint32_t k = 0; k < 4 * p->rounds && code == 0; k++) {
         const uint32_t rank = k % 2;
-        code = launch(h, chips, rank, k / 2 % 2 == 0 ? p->give[rank] : p->take[rank], k / 4);
+        code = launch(h, p, chips, rank, k / 2 % 2 == 0 ? p->give[rank] : p->take[rank], k / 4);
         if (code == 0) code = await(h, chips[rank].stream);
     }
     return code;
@@ -421,6 +423,8 @@ static bool check_counters(struct test *t, struct result *r)
 
 #define GIVE { "give", "give" }
 #define TAKE { "take", "take" }
+#define GIVE_ROWS { "give_rows", "give_rows" }
+#define TAKE_ROWS { "take_rows", "take_rows" }
 static const struct plan plans[] = {
     { .name = "exchange", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1 },
     { .name = "uncached", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 3 },
@@ -444,7 +448,27 @@ static const struct plan plans[] = {
       .flags = 1, .ordered = true },
     { .name = "chip late", .give = { "give", "give_late" }, .take = TAKE, .rounds = 2, .flags = 1,
       .settings = { "FORGE_GFXSIM_SLICE=5000" } },
+    { .name = "rows", .give = GIVE_ROWS, .take = TAKE_ROWS, .rounds = ROUNDS, .flags = 3, .rows = true },
+    { .name = "rows, graphs", .give = GIVE_ROWS, .take = TAKE_ROWS, .rounds = ROUNDS, .flags = 1, .rows = true, .graph = true },
+    { .name = "rows, one asks", .give = GIVE_ROWS, .take = { "take_rows", "take_rows_behind" }, .rounds = ROUNDS, .flags = 1, .rows = true,
+      .settings = { "FORGE_GFXSIM_SEED=4", "FORGE_GFXSIM_SLICE=50" } },
+    { .name = "rows, freed by the host's order", .give = { "give_rows_early", "give_rows_early" },
+      .take = { "take_rows_unasked", "take_rows_unasked" }, .rounds = 2, .flags = 1, .rows = true, .ordered = true },
 
+    { .name = "early flag", .give = { "give_rows", "give_rows_early" }, .take = TAKE_ROWS, .rounds = 2, .flags = 1, .rows = true,
+      .found = "flag", .said = "and its flag set without a wait between" },
+    { .name = "early flag, one asks", .give = { "give_rows_early", "give_rows" }, .take = { "take_rows_behind", "take_rows_behind" },
+      .rounds = 2, .flags = 3, .rows = true, .found = "flag", .said = "and its flag set without a wait between" },
+    { .name = "not asked", .give = GIVE_ROWS, .take = { "take_rows", "take_rows_unasked" }, .rounds = 2, .flags = 1, .rows = true,
+      .found = "peers", .said = "seen none that says that it is there" },
+    { .name = "asked beside", .give = GIVE_ROWS, .take = { "take_rows_beside", "take_rows" }, .rounds = 2, .flags = 1, .rows = true,
+      .found = "peers", .said = "seen none that says that it is there" },
+    { .name = "plain flag", .give = { "give_rows_plain", "give_rows" }, .take = TAKE_ROWS, .rounds = 2, .flags = 1, .rows = true,
+      .found = "peers", .cdna_only = true, .said = "without system scope" },
+    { .name = "flag loaded plainly", .give = GIVE_ROWS, .take = { "take_rows", "take_rows_flag_plain" }, .rounds = 2, .flags = 1,
+      .rows = true, .found = "peers", .said = "without system scope" },
+    { .name = "rows loaded plainly", .give = GIVE_ROWS, .take = { "take_rows_plain", "take_rows" }, .rounds = 2, .flags = 1, .rows = true,
+      .found = "peers", .said = "without system scope" },
     { .name = "agent store", .give = { "give_agent", "give" }, .take = TAKE, .rounds = 2, .flags = 1, .found = "peers", .cdna_only = true,
       .said = "without system scope" },
     { .name = "plain store", .give = { "give", "give_plain" }, .take = TAKE, .rounds = 2, .flags = 1, .found = "peers", .cdna_only = true,

@@ -53,6 +53,13 @@ foreach(chip IN ITEMS gfx942 gfx1100)
   gfxsim_test(gfxsim_peers_${chip} test_peers $<TARGET_FILE:gfxsim> ${chip} "${code}")
 endforeach()
 add_custom_target(gfxsim_peers ALL DEPENDS ${GFXSIM_PEERS})
+foreach(of IN ITEMS gfx942-2 gfx942-4 gfx1100-2)   # sums of GPUs that share a model
+  string(REPLACE "-" ";" of ${of})
+  list(GET of 0 chip)
+  list(GET of 1 gpus)
+  forgec_test(gfxsim_exchange_${chip}_${gpus} COST 10 COMMAND "${CMAKE_COMMAND}" -E env "GFXSIM=$<TARGET_FILE:gfxsim>" GPUS=${gpus}
+    "FORGEC_CLANG=${FORGEC_SIMT_CLANG}" sh "${CMAKE_SOURCE_DIR}/tests/device/run_exchange.sh" sim:${chip})
+endforeach()
 
 # ---- whole programs: stored logits and tokens, one model a format, prefill and decode ----
 if(NOT TARGET forgec)

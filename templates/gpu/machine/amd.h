@@ -88,6 +88,24 @@ DEVICE uint64_t load_peer(const void *p)
 {
     return __hip_atomic_load((const GLOBAL uint64_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
 }
+DEVICE float load_peer_f32(const void *p)
+{
+    const uint32_t bits = __hip_atomic_load((const GLOBAL uint32_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+    return __builtin_bit_cast(float, bits);
+}
+/* No fence: a fence of the system writes back the whole L2 (buffer_wbl2 sc0 sc1) or invalidates it for every group, for the sake of plain
+ * accesses.  Stores at the scope of the system have passed the L2 when they have been waited for, and such loads do not stop there. */
+DEVICE void peer_release(void) { asm volatile("" ::: "memory"); }
+DEVICE void store_flag(void *p, uint32_t x)
+{
+    __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+DEVICE uint32_t load_flag(const void *p)
+{
+    const uint32_t x = __hip_atomic_load((const GLOBAL uint32_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+    asm volatile("" ::: "memory");
+    return x;
+}
 DEVICE void poll_pause(void) { __builtin_amdgcn_s_sleep(1); }
 DEVICE uint32_t counter_add(uint32_t *counter)
 {

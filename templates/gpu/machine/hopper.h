@@ -159,6 +159,21 @@ DEVICE uint64_t load_peer(const void *p)
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory");
     return x;
 }
+DEVICE float load_peer_f32(const void *p)
+{
+    float x;
+    asm volatile("ld.relaxed.sys.global.f32 %0, [%1];" : "=f"(x) : "l"(p) : "memory");
+    return x;
+}
+/* Once for the flags of all GPUs: as releases each store would wait for the one before it. */
+DEVICE void peer_release(void) { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+DEVICE void store_flag(void *p, uint32_t x) { asm volatile("st.relaxed.sys.global.u32 [%0], %1;" :: "l"(p), "r"(x) : "memory"); }
+DEVICE uint32_t load_flag(const void *p)
+{
+    uint32_t x;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+    return x;
+}
 DEVICE void poll_pause(void) { }
 DEVICE uint32_t counter_add(uint32_t *counter)
 {

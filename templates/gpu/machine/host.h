@@ -78,6 +78,16 @@ DEVICE float load_shared_f32(const float *p) { return *p; }
 DEVICE void store_shared_f32(float *p, float x) { *p = x; }
 DEVICE void store_peer(void *p, uint64_t x) { __atomic_store_n((uint64_t *)p, x, __ATOMIC_RELAXED); }
 DEVICE uint64_t load_peer(const void *p) { return __atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED); }
+DEVICE float load_peer_f32(const void *p)
+{
+    const uint32_t bits = __atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED);
+    float x;
+    __builtin_memcpy(&x, &bits, 4);
+    return x;
+}
+DEVICE void peer_release(void) { }
+DEVICE void store_flag(void *p, uint32_t x) { __atomic_store_n((uint32_t *)p, x, __ATOMIC_RELEASE); }
+DEVICE uint32_t load_flag(const void *p) { return __atomic_load_n((const uint32_t *)p, __ATOMIC_ACQUIRE); }
 DEVICE void poll_pause(void) { simt_pause(); }
 DEVICE uint32_t counter_add(uint32_t *counter) { return (*counter)++; }
 DEVICE void stores_done(void) { }
