@@ -688,6 +688,7 @@ static int command_tune(struct arena *a, int argc, char **argv)
     if (o.build.cc.save_temps || o.build.allow_spills) usage_error("%s does not go with tune", o.build.cc.save_temps ? "--save-temps"
                                                                                                                      : "--allow-spills");
     if (o.build.n_targets > 1) usage_error("tune takes one target");
+    if (o.build.plan.split == SPLIT_LAYER) usage_error("tune is for one GPU, or for --split tensor: settings are of all layers");
     if (o.build.plan_path || o.build.tuned_path) usage_error("tune searches from the planner's own settings: not with --plan or --tuned");
     o.path = path;
     return tune(a, &o);

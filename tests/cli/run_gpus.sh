@@ -106,6 +106,7 @@ refuse "two numbers" 2 "say different things" "$forgec" build "$golden/llama-non
 refuse "speculation" 1 "speculation runs on one GPU" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --spec ngram -o "$tmp/no"
 refuse "a library" 1 "a library runs on one GPU" "$forgec" build "$golden/llama-none.gguf" -t sm_90 --gpus 2 --emit lib -o "$tmp/no"
 refuse "two targets" 1 "one target at a time" "$forgec" build "$golden/llama-none.gguf" -t sm_90,gfx942 --gpus 2 -o "$tmp/no"
+refuse "a row is not tuned" 2 "settings are of all layers" "$forgec" tune "$golden/llama-none.gguf" -t sm_90x2 --split layer -o "$tmp/no"
 refuse "a row of one" 2 "--split is for several GPUs" "$forgec" build "$golden/llama-none.gguf" -t sm_90 --split layer -o "$tmp/no"
 refuse "more GPUs than layers" 1 "cannot be cut in 3" "$forgec" build "$golden/llama-none.gguf" -t sm_90x3 --split layer -o "$tmp/no"
 refuse "more layers than it has" 1 "4 layers are shared out" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --split layer:3,1 -o "$tmp/no"
