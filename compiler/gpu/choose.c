@@ -398,6 +398,18 @@ static void choose_group(const struct chooser *c)
     choose_give(c);
 }
 
+/* What a group gives is given by its last launch: a product itself or, of a prompt's rows, the kernel behind it.  Of the products of a
+ * prompt's logits, each for steps of some numbers of tokens, one runs. */
+static void gives(const struct plan *p, struct launch *launches, uint32_t i, uint32_t n, const struct node *given)
+{
+    const enum kernel_template template = p->kernels->kernels[launches[i].kernel].template;
+    const bool last = i + 1 == n || launches[i + 1].group != launches[i].group,
+               product = (template == TEMPLATE_gemm || template == TEMPLATE_gemv) && gpu_gives_logits(given);
+    if (!last && !product) return;
+    launches[i].given_rows = gpu_given_rows(p, given);
+    launches[i].given_cols = (uint32_t)gpu_given(p, given).stride;
+}
+
 /* Who gives and who takes have the number of the exchange, which counts those of the step. */
 static void number_exchanges(const struct plan *p, struct launch *launches, uint32_t n)
 {
@@ -412,7 +424,11 @@ static void number_exchanges(const struct plan *p, struct launch *launches, uint
         if (first == OP_take || first == OP_gather) taken = launches[i].group;
         launches[i].exchanging = taken != NO_GROUP;
         launches[i].exchanges = count;
-        for (uint32_t k = 0; g && k < g->n_branches; k++) launches[i].exchanging |= g->branches[k].result->op == OP_give;
+        for (uint32_t k = 0; g && k < g->n_branches; k++) {
+            if (g->branches[k].result->op != OP_give) continue;
+            launches[i].exchanging = true;
+            gives(p, launches, i, n, g->branches[k].result);
+        }
     }
 }
 

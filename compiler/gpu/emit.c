@@ -139,9 +139,9 @@ static void put_launch(struct text *t, const struct kernel_list *list, const str
     text_printf(t, "{ \"%s\", %u, ", l->name, l->kernel);
     if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
     else text_printf(t, "%u", l->layer);
-    text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %u, %u, %llu, {", l->logits ? FORGE_TAIL_LOGITS : l->tail, k->grid_x, k->grid_tokens,
-                k->tokens_first, k->param[PARAM_LEAST], k->param[PARAM_MOST], k->param[PARAM_CLUSTER], l->exchanges, l->exchanging,
-                (unsigned long long)l->state);
+    text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %u, %u, %u, %u, %llu, {", l->logits ? FORGE_TAIL_LOGITS : l->tail,
+                k->grid_x, k->grid_tokens, k->tokens_first, k->param[PARAM_LEAST], k->param[PARAM_MOST], k->param[PARAM_CLUSTER],
+                l->exchanges, l->exchanging, l->given_rows, l->given_cols, (unsigned long long)l->state);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
     text_printf(t, "%s }, ", l->n_weights ? "" : " 0");
     emit_cost(t, k);

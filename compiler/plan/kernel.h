@@ -75,6 +75,7 @@ struct launch {
     uint32_t    past;                     /* WebGPU: only behind so many tokens at least */
     uint32_t    exchanges;                /* GPU: between those that share the model, by the step's launches before it */
     bool        exchanging;               /* GPU: it gives or takes one */
+    uint32_t    given_rows, given_cols;   /* GPU: of what this launch gives: rows at most, and floats from one to the next; 0: nothing */
     uint64_t    state;                    /* offset in the state memory */
     uint64_t    weights[FORGE_MAX_WEIGHTS];
     const char *symbols[FORGE_MAX_WEIGHTS];      /* what the emitted source calls them: "W_ATTN_Q" */

@@ -36,8 +36,9 @@ static enum forge_status launch_on(struct gpu *r, uint32_t step, const struct fo
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
     TRY(gpu_turn_to(r, error));
-    return device_launch(&r->device, r->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
-                         dependent && p->dependent_launch > 0, l->cluster, error);
+    TRY(device_launch(&r->device, r->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
+                      dependent && p->dependent_launch > 0 && !r->first->machines, l->cluster, error));
+    return r->first->machines ? r->first->machines->pass(r, l, n_tokens, n_logits, error) : FORGE_OK;
 }
 
 enum forge_status gpu_launch_by(struct gpu *g, uint32_t step, const struct forge_sequence *q, uint32_t number, uint32_t n_tokens,
@@ -98,9 +99,12 @@ static enum forge_status launch_graph(struct gpu *r, const struct gpu_work *w, s
     return device_graph_launch(&r->device, *w->graph(r, w), error);
 }
 
+/* Values that other processes get leave by calls of a library, which have the number of the exchange: no graph has that. */
+static bool is_plain(const struct gpu *g, bool plain) { return plain || !g->program->gpu->graph || g->machines; }
+
 enum forge_status gpu_make(struct gpu *g, const struct gpu_work *w, bool plain, struct forge_error *error)
 {
-    if (plain || !g->program->gpu->graph) return FORGE_OK;
+    if (is_plain(g, plain)) return FORGE_OK;
     for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, capture(r, w, error)));
     return FORGE_OK;
 }
@@ -108,7 +112,7 @@ enum forge_status gpu_make(struct gpu *g, const struct gpu_work *w, bool plain, 
 /* All graphs are made before any runs: making one may wait for a device. */
 enum forge_status gpu_put(struct gpu *g, const struct gpu_work *w, bool plain, struct forge_error *error)
 {
-    if (plain || !g->program->gpu->graph) return w->put(g, w, error);
+    if (is_plain(g, plain)) return w->put(g, w, error);
     TRY(gpu_make(g, w, plain, error));
     for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, launch_graph(r, w, error)));
     return FORGE_OK;
@@ -131,7 +135,7 @@ uint32_t gpu_exchanges_of(const struct forge_gpu_launch *list, uint32_t to, uint
 uint32_t gpu_columns_exchanges(const struct gpu *g, uint32_t n, uint32_t n_logits)
 {
     const struct cost_launches all = cost_launches(g->program->gpu, n);
-    return g->next ? gpu_exchanges_of(all.list, all.n, n, n_logits) : 0;
+    return g->exchange ? gpu_exchanges_of(all.list, all.n, n, n_logits) : 0;
 }
 
 /* ---- steps ---- */
@@ -147,7 +151,7 @@ static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t 
 {
     struct gpu *g = q->engine->gpu;
     const struct gpu_work work = { .put = put_columns, .graph = columns_graph, .sequence = q, .n = n, .n_logits = n_logits };
-    const bool plain = q->engine->plain_launches || !g->program->gpu->graph || (n_logits != n && n_logits != 1);
+    const bool plain = is_plain(g, q->engine->plain_launches) || (n_logits != n && n_logits != 1);
     if (!plain && g->columns != q) gpu_forget_columns(g);
     if (!plain) g->columns = q;
     g->exchanged += gpu_columns_exchanges(g, n, n_logits);
@@ -286,6 +290,7 @@ enum forge_status gpu_download_rows(struct gpu *g, uint32_t first, uint32_t n, f
     const uint64_t row = program_columns(g->program) * sizeof *logits, bytes = n * row, most = g->staging_bytes;
     const uint8_t *from = g->arena + g->program->gpu->logits_offset + first * row;
     uint8_t *to = (uint8_t *)(void *)logits;
+    if (g->machines && g->machines->follows) return FORGE_OK;        /* the process that leads reads its own */
     TRY(gpu_turn_to(g, error));
     for (uint64_t at = 0, done = 0; done < bytes;) {
         while (at < bytes && at - done < 2 * most) {             /* both buffers under way */
@@ -463,7 +468,7 @@ static enum forge_status queue_steps(struct forge_sequence *q, struct forge_erro
 {
     struct gpu *g = q->engine->gpu;
     const double step_seconds = g->run_ended > 0 ? (seconds_now() - g->run_start) / g->run_ended : 1;
-    const double fill = AHEAD_SECONDS / step_seconds + 1;
+    const double fill = g->machines ? LEAST_AHEAD : AHEAD_SECONDS / step_seconds + 1;       /* all processes put the same */
     uint32_t ahead = fill < (double)MOST_AHEAD ? (uint32_t)fill : MOST_AHEAD;
     if (ahead < LEAST_AHEAD) ahead = LEAST_AHEAD;
     for (uint32_t most; g->run_steps - g->run_ended < ahead && (most = next_most(q)) > 0;) {
@@ -519,7 +524,7 @@ enum forge_status gpu_draw_begin(struct forge_sequence *q, const struct forge_sa
     gpu_set_sampling(&g->sampling, options, random);
     g->sampling.most_drafts = g->run_drafts ? g->program->gpu->most_drafts : 0;
     g->run_limit = limit;
-    g->run_back = last ? UINT32_MAX : state_back(g->program);
+    g->run_back = last ? UINT32_MAX : state_back(q->engine->program);
     return gpu_with_launch(g, draw_begin(q, first, error), error);
 }
 

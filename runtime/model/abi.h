@@ -118,6 +118,8 @@ struct forge_gpu_launch {
     uint32_t    exchanges;                       /* between GPUs that share a model: made by the step's launches before it, all of these
                                                   * counted */
     uint32_t    exchanging;                      /* 1: it gives, or takes, one more; who gives and who takes have the same number */
+    uint32_t    given_rows, given_cols;          /* given_cols > 0: it is the one that gives; rows at most, floats from one to the next
+                                                  * (templates/gpu/exchange.h) */
     uint64_t    state;                           /* byte offset of the state it uses */
     uint64_t    weight[FORGE_GPU_MAX_WEIGHTS];   /* byte offsets of its tensors in the weight image */
     struct forge_cost cost;
