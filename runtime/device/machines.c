@@ -12,11 +12,13 @@
 #include "runtime/run/engine.h"
 
 /* Numbers of nccl.h. */
-enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_UINT8 = 1, NCCL_FIRST_VERSION = 2700 };
+enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_UINT8 = 1, NCCL_FIRST_VERSION = 2700, NCCL_RANDOM_FROM = 21600,
+       NCCL_RANDOM_BEFORE = 22200 };
 enum { FIRST_BYTES = 2048 };                     /* of a message that go alone; what is longer goes in two parts */
 static const double MEET_SECONDS = 120, SPIN_SECONDS = 50e-6, NAP_LEAST = 5e-6, NAP_MOST = 1e-3, ASK_SECONDS = 1e-3;
 
-struct nccl_id { char bytes[128]; };
+struct nccl_id { uint64_t magic; char bytes[120]; };
+_Static_assert(sizeof(struct nccl_id) == 128, "ncclUniqueId of nccl.h");
 
 struct nccl {
     int (*version)(int *version);
@@ -37,6 +39,7 @@ struct machines {
     struct nccl call;
     const char *name;                            /* "NCCL" */
     char     library[64], place[300];
+    int      version;
     uint32_t n, rank;
     void    *comm;
     struct forge_device *device;
@@ -96,8 +99,8 @@ static enum forge_status find_library(struct machines *m, const struct library *
     }
     void *last_error = dlsym(library, "ncclGetLastError");
     memcpy(&m->call.last_error, &last_error, sizeof last_error);
-    int version = 0;
-    CALL(m, "the meeting of the processes", version(&version));
+    CALL(m, "the meeting of the processes", version(&m->version));
+    const int version = m->version;
     const int major = version < 10000 ? version / 1000 : version / 10000, minor = version / 100 % (version < 10000 ? 10 : 100);
     snprintf(m->library, sizeof m->library, "%s %d.%d.%d", l->name, major, minor, version % 100);
     if (version < NCCL_FIRST_VERSION) return error_set(error, FORGE_NO_DEVICE, "%s is too old: 2.7 is needed", m->library);
@@ -151,6 +154,9 @@ static void *meet(void *at)
     memset(&id, 0, sizeof id);
     w->status = device_current(w->m->device, NULL);
     w->code = w->m->call.unique_id(&id);
+    /* From 2.16 to 2.21 each process draws the number that its connections begin with, although NCCL_COMM_ID gives all the same id but for
+     * that (struct ncclBootstrapHandle, src/bootstrap.cc); before there is none, and later it is one number again. */
+    if (w->m->version >= NCCL_RANDOM_FROM && w->m->version < NCCL_RANDOM_BEFORE) id.magic = 1;
     if (w->code == NCCL_SUCCESS) w->code = w->m->call.init(&w->comm, (int)w->m->n, id, (int)w->m->rank);
     w->done = 1;
     return NULL;
