@@ -15,7 +15,7 @@
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_UINT8 = 1, NCCL_FIRST_VERSION = 2700, NCCL_RANDOM_FROM = 21600,
        NCCL_RANDOM_BEFORE = 22200 };
 enum { FIRST_BYTES = 2048 };                     /* of a message that go alone; what is longer goes in two parts */
-static const double MEET_SECONDS = 120, SPIN_SECONDS = 50e-6, NAP_LEAST = 5e-6, NAP_MOST = 1e-3, ASK_SECONDS = 1e-3;
+static const double MEET_SECONDS = 120, SPIN_SECONDS = 50e-6, NAP_LEAST = 5e-6, NAP_MOST = 1e-3, ASK_SECONDS = 1e-3, CLOSE_SECONDS = 5;
 
 struct nccl_id { uint64_t magic; char bytes[120]; };
 _Static_assert(sizeof(struct nccl_id) == 128, "ncclUniqueId of nccl.h");
@@ -216,20 +216,6 @@ enum forge_status machines_meet(struct machines *m, struct forge_device *device,
     return meet_all(m, error);
 }
 
-void machines_close(struct machines *m, bool lost)
-{
-    if (!m) return;
-    if (m->comm && lost) m->call.abort(m->comm);
-    else if (m->comm) m->call.destroy(m->comm);
-    if (lost) return;                            /* a driver could wait for the device: memory is left to the end of the process */
-    if (m->device && m->device->library) {
-        device_event_free(m->device, m->passed);
-        device_host_free(m->device, m->message);
-        device_free(m->device, m->on_device);
-    }
-    free(m);
-}
-
 /* ---- waiting ---- */
 
 enum forge_status machines_ask(struct machines *m, struct forge_error *error)
@@ -256,6 +242,29 @@ static enum forge_status wait_passed(struct machines *m, double seconds, struct 
         }
         nap(since);
     }
+}
+
+/* ---- closing ---- */
+
+/* What is still to be sent has left this process before the library closes its connections. */
+static bool is_through(struct machines *m)
+{
+    return device_current(m->device, NULL) == FORGE_OK && device_record(m->device, m->passed, NULL) == FORGE_OK &&
+           wait_passed(m, CLOSE_SECONDS, NULL) == FORGE_OK;
+}
+
+void machines_close(struct machines *m, bool lost)
+{
+    if (!m) return;
+    if (m->comm && !lost && is_through(m)) m->call.destroy(m->comm);
+    else if (m->comm) m->call.abort(m->comm);
+    if (lost) return;                            /* a driver could wait for the device: memory is left to the end of the process */
+    if (m->device && m->device->library) {
+        device_event_free(m->device, m->passed);
+        device_host_free(m->device, m->message);
+        device_free(m->device, m->on_device);
+    }
+    free(m);
 }
 
 /* ---- messages ---- */

@@ -196,7 +196,7 @@ name="another process is killed" tests=$((tests + 2))
 begin
 kill -KILL $other
 code=0; wait $first || code=$?; [ $code -eq 10 ] || bad "it ended with $code"
-err_has "between processes: RCCL says: remote process exited"; err_has "the launch that ran last"
+err_has "RCCL says: remote process exited"; err_has "the launch that ran last"
 name="the first process is killed"
 begin
 kill -KILL $first

@@ -191,8 +191,10 @@ int ncclCommGetAsyncError(void *comm, int *code)
 {
     struct comm *c = comm;
     char byte;
-    for (int i = 0; i < c->n && c->code == OK; i++)
-        if (c->sockets[i] >= 0 && recv(c->sockets[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) c->code = REMOTE_ERROR;
+    for (int i = 0; i < c->n && c->code == OK; i++) {
+        const ssize_t n = c->sockets[i] >= 0 ? recv(c->sockets[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) : 1;
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) c->code = REMOTE_ERROR;
+    }
     *code = c->code;
     return OK;
 }
