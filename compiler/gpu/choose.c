@@ -6,6 +6,7 @@
 #include "templates/gpu/attention_sizes.h"
 #include "templates/gpu/exchange_sizes.h"
 #include "templates/gpu/gemv_sizes.h"
+#include "templates/gpu/layers_sizes.h"
 #include "templates/gpu/sample_sizes.h"
 #include "templates/gpu/slices_sizes.h"
 #include <math.h>
@@ -17,6 +18,8 @@ typedef unsigned long long ull;
 bool choose_writes_logits(const struct chooser *c)
 {
     const struct fused *f = c->plan->fused;
+    const struct node *result = c->group->n_branches ? c->group->branches[0].result : NULL;
+    if (result && gpu_gives_logits(result)) return true;                 /* which GPUs that share the model then gather */
     return (f->graph->output && c->index == fuse_group(f, f->graph->output)) ||
            (f->graph->draft && c->index == fuse_group(f, f->graph->draft));
 }
@@ -456,6 +459,42 @@ static void choose_group(const struct chooser *c)
     choose_give(c);
 }
 
+/* Of the memory of exchanges what one GPU gives: where its part begins, apart: and that of the next one, bytes of so many tokens. */
+static struct forge_gpu_area area(uint64_t at, uint64_t apart, uint64_t each, uint32_t tokens)
+{
+    return (struct forge_gpu_area){ at, apart, each, tokens };
+}
+
+static struct forge_gpu_pass pass_values(const struct plan *p, const struct node *given)
+{
+    const uint64_t row = 8 * gpu_given(p, given).stride;
+    return (struct forge_gpu_pass){ FORGE_PASS_ALL, p->gpu->exchange_half, { area(0, row * gpu_given_rows(p, given), row, 1) } };
+}
+
+/* Rows of a prompt: parts, or, behind those of all, sums. */
+static struct forge_gpu_pass pass_rows(const struct plan *p, const struct kernel *k, const struct node *given)
+{
+    const struct gpu_plan *g = p->gpu;
+    const uint32_t ranks = p->options.ranks, parts = EXCHANGE_PARTS(ranks, p->chunk);
+    const uint32_t tokens = EXCHANGE_TOKENS * (EXCHANGE_SHARED(ranks) ? ranks : 1);
+    const uint64_t values = 4ull * EXCHANGE_TOKENS * EXCHANGE_STRIDE(given->cols), behind = k->template == TEMPLATE_give ? 0 : ranks * parts;
+    const uint64_t flags = 4ull * EXCHANGE_RUNS(given->cols, k->param[PARAM_THREADS]);
+    return (struct forge_gpu_pass){ FORGE_PASS_ALL, g->exchange_half,
+                                    { area(g->exchange_values + behind * values, parts * values, values, tokens),
+                                      area(g->exchange_flags + behind * flags, parts * flags, flags, tokens) } };
+}
+
+/* What a group gives is given by its last launch: a product itself or, of a prompt's rows, the kernels behind it.  Of the products of a
+ * prompt's logits, each for steps of some numbers of tokens, one runs. */
+static void set_pass(const struct plan *p, struct launch *launches, uint32_t i, uint32_t n, const struct node *given)
+{
+    const struct kernel *k = &p->kernels->kernels[launches[i].kernel];
+    const bool last = i + 1 == n || launches[i + 1].group != launches[i].group,
+               product = (k->template == TEMPLATE_gemm || k->template == TEMPLATE_gemv) && gpu_gives_logits(given);
+    if (k->template == TEMPLATE_give || k->template == TEMPLATE_give_sums) launches[i].pass = pass_rows(p, k, given);
+    else if (last || product) launches[i].pass = pass_values(p, given);
+}
+
 /* Who gives and who takes have the number of the exchange, which counts those of the step.  Rows of a prompt are numbered from the first
  * that matters on, so they have to agree about that. */
 static void number_exchanges(const struct plan *p, struct launch *launches, uint32_t n)
@@ -475,24 +514,43 @@ static void number_exchanges(const struct plan *p, struct launch *launches, uint
             die("%s takes other tokens than are given; this is a mistake in forgec, please report it", launches[i].name);
         launches[i].exchanging = taken != NO_GROUP;
         launches[i].exchanges = count;
-        for (uint32_t k = 0; g && k < g->n_branches; k++) launches[i].exchanging |= g->branches[k].result->op == OP_give;
+        for (uint32_t k = 0; g && k < g->n_branches; k++) {
+            if (g->branches[k].result->op != OP_give) continue;
+            launches[i].exchanging = true;
+            set_pass(p, launches, i, n, g->branches[k].result);
+        }
+    }
+}
+
+/* Of GPUs in a row one value that is sent, or received, in a step. */
+static struct forge_gpu_pass pass_on(const struct plan *p, const struct node *n)
+{
+    const struct gpu_place at = gpu_given(p, n);
+    return (struct forge_gpu_pass){ n->op == OP_send ? FORGE_PASS_NEXT : FORGE_PASS_PREVIOUS, gpu_passed_bytes(p, NULL, n->op),
+                                    { area(LAYERS_VALUES + at.offset, 0, 8 * at.stride, 1) } };
+}
+
+static void set_passes(const struct plan *p, struct launches l)
+{
+    for (uint32_t i = 0; i < l.n; i++) {
+        struct launch *launch = (struct launch *)(uintptr_t)&l.list[i];
+        const struct group *g = launch->group == NO_GROUP ? NULL : &p->fused->groups[launch->group];
+        const struct branch *b = g && g->n_branches ? &g->branches[0] : NULL;
+        const bool last = i + 1 == l.n || l.list[i + 1].group != launch->group, receives = b && g->kind == GROUP_MAP && b->chain[0]->op == OP_receive;
+        if (!b || (b->result->op != OP_send && !receives)) continue;
+        launch->exchanging = true;
+        if (receives || last) launch->pass = pass_on(p, receives ? b->chain[0] : b->result);
+        if (receives && b->result->op == OP_send) die("%s is passed on as it comes; this is a mistake in forgec, please report it", launch->name);
     }
 }
 
 /* Of GPUs in a row all values of a step pass under one number, and its token under the next. */
 static void number_passes(const struct plan *p, struct kernel_list *list)
 {
-    struct launch *const lists[] = { list->decode, list->prefill, list->columns };
-    const uint32_t n[] = { list->n_decode, list->n_prefill, list->n_columns };
-    for (uint32_t i = 0; i < COUNT_OF(lists); i++)
-        for (uint32_t k = 0; k < n[i]; k++) {
-            const struct group *g = lists[i][k].group == NO_GROUP ? NULL : &p->fused->groups[lists[i][k].group];
-            for (uint32_t b = 0; g && b < g->n_branches; b++)
-                lists[i][k].exchanging |= g->branches[b].result->op == OP_send ||
-                                          (g->kind == GROUP_MAP && g->branches[b].chain[0]->op == OP_receive);
-        }
+    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) set_passes(p, kernel_launches_of(list, steps));
     list->sample.exchanges = 1;
     list->sample.exchanging = true;
+    list->sample.pass = (struct forge_gpu_pass){ FORGE_PASS_TOKEN, LAYERS_TOKEN_BYTES, { area(0, 0, 8, 1) } };
 }
 
 void gpu_plan_kernels(struct arena *a, struct plan *p)

@@ -132,6 +132,19 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
     return document_print(d, text_str(&head), text_str(&model));
 }
 
+static void put_pass(struct text *t, const struct forge_gpu_pass *pass)
+{
+    if (pass->to == FORGE_PASS_NONE) {
+        text_puts(t, "{ 0 }");
+        return;
+    }
+    text_printf(t, "{ %u, %llu, {", pass->to, (unsigned long long)pass->turn);
+    for (size_t i = 0; i < COUNT_OF(pass->areas) && pass->areas[i].tokens; i++)
+        text_printf(t, "%s { %llu, %llu, %llu, %u }", i ? "," : "", (unsigned long long)pass->areas[i].at,
+                    (unsigned long long)pass->areas[i].apart, (unsigned long long)pass->areas[i].each, pass->areas[i].tokens);
+    text_puts(t, " } }");
+}
+
 /* The rows of struct forge_gpu_launch. */
 static void put_launch(struct text *t, const struct kernel_list *list, const struct launch *l)
 {
@@ -139,9 +152,11 @@ static void put_launch(struct text *t, const struct kernel_list *list, const str
     text_printf(t, "{ \"%s\", %u, ", l->name, l->kernel);
     if (l->layer == NO_LAYER) text_puts(t, "0xffffffffu");
     else text_printf(t, "%u", l->layer);
-    text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %u, %u, %llu, {", l->logits ? FORGE_TAIL_LOGITS : l->tail, k->grid_x, k->grid_tokens,
-                k->tokens_first, k->param[PARAM_LEAST], k->param[PARAM_MOST], k->param[PARAM_CLUSTER], l->exchanges, l->exchanging,
-                (unsigned long long)l->state);
+    text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %u, %u, ", l->logits ? FORGE_TAIL_LOGITS : l->tail,
+                k->grid_x, k->grid_tokens, k->tokens_first, k->param[PARAM_LEAST], k->param[PARAM_MOST], k->param[PARAM_CLUSTER],
+                l->exchanges, l->exchanging);
+    put_pass(t, &l->pass);
+    text_printf(t, ", %llu, {", (unsigned long long)l->state);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
     text_printf(t, "%s }, ", l->n_weights ? "" : " 0");
     emit_cost(t, k);

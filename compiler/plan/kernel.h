@@ -75,6 +75,7 @@ struct launch {
     uint32_t    past;                     /* WebGPU: only behind so many tokens at least */
     uint32_t    exchanges;                /* GPU: between those that share the model, by the step's launches before it */
     bool        exchanging;               /* GPU: it gives or takes one */
+    struct forge_gpu_pass pass;           /* GPU: what it gives the others */
     uint64_t    state;                    /* offset in the state memory */
     uint64_t    weights[FORGE_MAX_WEIGHTS];
     const char *symbols[FORGE_MAX_WEIGHTS];      /* what the emitted source calls them: "W_ATTN_Q" */

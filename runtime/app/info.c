@@ -1,6 +1,7 @@
 /* info.c -- --version, --info: what the program knows of itself. */
 #include <stdio.h>
 
+#include "runtime/device/launcher.h"
 #include "runtime/model/pool.h"
 #include "runtime/model/state.h"
 #include "runtime/chat/template.h"
@@ -70,6 +71,15 @@ static void print_ranks(const struct forge_program *p)
     }
 }
 
+/* As a launcher started this one. */
+static void print_processes(const struct forge_program *p)
+{
+    struct forge_launcher l;
+    if (program_ranks(p) == 1 || launcher_find(&l, NULL) != FORGE_OK || l.n == 1) return;
+    printf("processes      %u, by %s, a GPU each: this is number %u%s\n", l.n, l.name, l.rank,
+           l.n == program_ranks(p) ? "" : "; the program needs as many as it has GPUs");
+}
+
 enum forge_status info_print(const struct forge_program *p, struct forge_error *error)
 {
     printf("model          %s\n", p->model_name);
@@ -105,6 +115,7 @@ enum forge_status info_print(const struct forge_program *p, struct forge_error *
         printf("code           %llu bytes, waves of %u lanes\n", (unsigned long long)p->gpu->code_bytes, p->gpu->wave);
     }
     print_ranks(p);
+    print_processes(p);
     struct chat_about about;
     for (uint32_t i = 0; p->chat && chat_about(p->chat, i, &about); i++)
         printf("chat template  %.*s%s%u bytes, XXH3 %016llx\n", (int)about.n_name, about.name ? about.name : "", about.name ? ": " : "",

@@ -13,6 +13,8 @@
 #include "ending.h"
 #include "outfile.h"
 #include "runtime/device/gpu.h"
+#include "runtime/device/launcher.h"
+#include "runtime/model/state.h"
 #include "runtime/run/entropy.h"
 #include "runtime/run/session.h"
 #include "runtime/text/tokenize.h"
@@ -46,6 +48,20 @@ static void hold_standard_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
+/* Of processes that share a model, a GPU each: which one this is.  The first one prints; of the others there is nothing on stdout. */
+static uint32_t process;
+
+static void find_process(void)
+{
+    struct forge_launcher launcher;
+    if (forge_n_programs == 0 || program_ranks(forge_programs[0]) == 1) return;
+    if (launcher_find(&launcher, NULL) != FORGE_OK || launcher.rank == 0) return;
+    process = launcher.rank;
+    const int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0) close(STDOUT_FILENO);
+    if (fd >= 0) close(fd);
 }
 
 /* How many tokens to generate: -1 until the end of the text or the context. */
@@ -283,6 +299,12 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
     engine.speculates = p->gpu && p->gpu->most_drafts > 0 && strcmp(o->spec, "none") != 0;
     engine.plain_launches = o->no_graph || flag_of("FORGE_NO_GRAPH");
+    if (p->gpu && p->gpu->runtime->follows(&engine)) {
+        signal(SIGINT, SIG_IGN);                 /* a launcher sends it to all: the leading process says when to end */
+        const enum forge_status followed = p->gpu->runtime->follow(&engine, error);
+        engine_close(&engine);
+        return followed;
+    }
     if (o->verbose) {
         fprintf(stderr, "%s, target %s, ", p->model_name, p->target);
         if (engine.device_name) fprintf(stderr, "%s, ", engine.device_name);
@@ -314,7 +336,10 @@ static enum forge_status run(int argc, char **argv, struct forge_error *error)
     static struct forge_options options;
     struct forge_options *o = &options;
     const struct forge_embedding *e = forge_n_programs > 0 ? forge_programs[0]->embedding : NULL;    /* all programs are of one model */
+    find_process();
     TRY(options_parse(o, argc, argv, e, error));
+    const bool told = o->mode == MODE_HELP || o->mode == MODE_INFO || o->mode == MODE_VERSION || o->mode == MODE_TOKENIZE;
+    if (process > 0 && told) return FORGE_OK;
     if (o->mode == MODE_HELP) {
         options_help(stdout, argc > 0 ? argv[0] : "program", e);
         return flush_stdout(error);
@@ -353,6 +378,9 @@ int main(int argc, char **argv)
     const enum forge_status status = run(argc, argv, &error);
     if (status == FORGE_INTERRUPTED) {
         if (stderr_is_terminal) fprintf(stderr, "\n");           /* after the terminal's ^C */
-    } else if (status != FORGE_OK && error.text[0] != 0) fprintf(stderr, "%s: %s\n", name, error.text);
+    } else if (status != FORGE_OK && error.text[0] != 0) {
+        if (process > 0) fprintf(stderr, "%s: process %u: %s\n", name, process, error.text);
+        else fprintf(stderr, "%s: %s\n", name, error.text);
+    }
     return (int)status;
 }

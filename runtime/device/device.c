@@ -405,6 +405,9 @@ enum forge_status device_alloc_shared(struct forge_device *d, void *out_address,
 {
     /* AMD: what others store is seen only where no cache of this one holds it. */
     if (d->api != FORGE_GPU_HIP) return device_alloc(d, out_address, bytes, what, error);
+    if (!d->call.alloc_with)
+        return error_set(error, FORGE_NO_DEVICE, "%s has no hipExtMallocWithFlags, which a program for several GPUs needs",
+                         d->library_name);
     void *address = NULL;
     const int code = d->call.alloc_with(&address, (size_t)bytes, HIP_UNCACHED);
     if (code != 0) return no_room(d, code, bytes, what, error);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gpu_state.h"
+#include "launcher.h"
 #include "runtime/model/state.h"
 #include "runtime/model/weights.h"
 
@@ -71,9 +72,11 @@ static void unwatch(const struct gpu *g)
 static void gpu_close(struct gpu *g)
 {
     if (!g) return;
+    gpu_lead_end(g);
     const bool several = g->next != NULL, waits = !gpu_is_lost(g);
     if (g->pinned && waits && device_current(&g->device, NULL) == FORGE_OK) gpu_wait_all(g, NULL);
     for (const struct gpu *r = g; r; r = r->next) unwatch(r);
+    gpu_machines_close(g);
     for (struct gpu *r = g, *next; r && waits; r = next) {
         next = r->next;
         if (several && r->device.stream) device_current(&r->device, NULL);
@@ -128,12 +131,42 @@ static enum forge_status name_all(struct gpu *g, struct forge_error *error)
     return FORGE_OK;
 }
 
+/* Which exchanges a step makes. */
+static void count_exchanges(struct gpu *g)
+{
+    const struct forge_gpu *p = g->program->gpu;
+    g->decode_exchanges = gpu_exchanges_of(p->decode, p->n_decode, 0, 0);
+    if (p->sample.exchanging && p->sample.exchanges >= g->decode_exchanges)
+        g->draw_exchanges = p->sample.exchanges + 1 - g->decode_exchanges;
+}
+
+/* The GPU of this process, where there is one for each.  What goes wrong behind the meeting is told to the others. */
+static enum forge_status open_one(struct gpu **out, const struct forge_program *model, const struct forge_launcher *launcher,
+                                  const struct forge_devices *devices, struct forge_error *error)
+{
+    struct gpu *g = NULL;
+    uint64_t taken = 0;
+    TRY(gpu_check_processes(model, launcher, devices, error));
+    TRY(add_rank(out, &g, model, launcher->rank, error));
+    TRY(gpu_machines_open(g, launcher, error));
+    TRY(device_library(&g->device, model->gpu->api, error));
+    const struct forge_devices own = gpu_device_of_process(&g->device, launcher, devices);
+    TRY(gpu_select(&g->device, model, launcher->rank, &own, &taken, error));
+    TRY(gpu_machines_meet(g, model, error));
+    const enum forge_status status = open_rank(g, error);
+    count_exchanges(g);
+    return gpu_machines_opened(g, model, status, error);
+}
+
 static enum forge_status open_all(struct gpu **out, const struct forge_program *model, const struct forge_devices *devices,
                                   struct forge_error *error)
 {
     struct gpu *last = NULL;
     uint64_t taken = 0;
+    struct forge_launcher launcher = { .n = 1 };
     TRY(gpu_check_ranks(model, error));
+    if (program_ranks(model) > 1) TRY(launcher_find(&launcher, error));
+    if (launcher.n > 1) return open_one(out, model, &launcher, devices, error);
     TRY(gpu_check_devices(model, devices, error));
     for (uint32_t rank = 0; rank < program_ranks(model); rank++) {
         TRY(add_rank(out, &last, model, rank, error));
@@ -145,10 +178,7 @@ static enum forge_status open_all(struct gpu **out, const struct forge_program *
             (*out)->through_host |= other != r && !gpu_reaches(&r->device, &other->device, NULL);
         }
     for (struct gpu *r = *out; r; r = r->next) TRY(open_rank(r, error));
-    const struct forge_gpu *p = model->gpu;
-    (*out)->decode_exchanges = gpu_exchanges_of(p->decode, p->n_decode, 0, 0);
-    if (p->sample.exchanging && p->sample.exchanges >= (*out)->decode_exchanges)
-        (*out)->draw_exchanges = p->sample.exchanges + 1 - (*out)->decode_exchanges;
+    count_exchanges(*out);
     return name_all(*out, error);
 }
 
@@ -216,12 +246,12 @@ static void fill_noise(struct gpu *g)
         for (int i = 0; i < 2; i++) memcpy(g->staging[i] + at, noise, sizeof noise);
 }
 
-/* file: where the first one's image is. */
-static enum forge_status load_ranks(struct gpu *g, struct forge_pool *pool, const struct forge_weights_file *file,
-                                    struct progress *progress, struct forge_error *error)
+/* file: where the model's image is. */
+static enum forge_status load_ranks(struct gpu *g, const struct forge_program *model, struct forge_pool *pool,
+                                    const struct forge_weights_file *file, struct progress *progress, struct forge_error *error)
 {
     for (struct gpu *r = g; r; r = r->next) {
-        struct forge_weights_file own = { file->fd, file->at - g->program->weights_offset + r->program->weights_offset };
+        struct forge_weights_file own = { file->fd, file->at - model->weights_offset + r->program->weights_offset };
         if (own.fd < 0) fill_noise(r);
         else posix_fadvise(own.fd, (off_t)own.at, (off_t)r->program->weights_bytes, POSIX_FADV_SEQUENTIAL);
         TRY(upload_weights(r, pool, &own, progress, error));
@@ -229,17 +259,18 @@ static enum forge_status load_ranks(struct gpu *g, struct forge_pool *pool, cons
     return FORGE_OK;
 }
 
-static enum forge_status load_weights(struct gpu *g, const struct forge_weights_source *source, struct forge_error *error)
+static enum forge_status load_weights(struct gpu *g, const struct forge_program *model, const struct forge_weights_source *source,
+                                      struct forge_error *error)
 {
     struct forge_weights_file file = { -1, 0 };
     struct forge_pool *pool = NULL;
     struct progress progress = { 0 };
-    if (!source->random) TRY(weights_locate(&file, source, g->program, error));
+    if (!source->random) TRY(weights_locate(&file, source, model, error));
     for (const struct gpu *r = g; r; r = r->next) progress.all += r->program->weights_bytes;
     progress.shown = source->progress && progress.all >= PROGRESS_BYTES && isatty(STDERR_FILENO);
     enum forge_status status = pool_open(&pool, threads_default(READERS), error);
-    if (status == FORGE_OK && source->verify && !source->random) status = weights_verify(g->program, source, pool, error);
-    if (status == FORGE_OK) status = load_ranks(g, pool, &file, &progress, error);
+    if (status == FORGE_OK && source->verify && !source->random) status = weights_verify(model, source, pool, error);
+    if (status == FORGE_OK) status = load_ranks(g, model, pool, &file, &progress, error);
     if (progress.shown) fprintf(stderr, "\r                     \r");
     pool_close(pool);
     if (file.fd >= 0) close(file.fd);
@@ -276,16 +307,25 @@ static enum forge_status of_rank(const struct gpu *r, enum forge_status status, 
     return error_set(error, status, "%s: %.340s", r->device.label, text);
 }
 
-static enum forge_status gpu_load(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
+static enum forge_status load_all(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
     struct gpu *g = e->gpu;
     for (struct gpu *r = g; r; r = r->next) TRY(of_rank(r, take_memory(r, e->n_sequences, error), error));
     for (struct gpu *r = g; r; r = r->next)
         for (const struct gpu *other = g; other; other = other->next) r->exchanges[other->rank] = other->exchange;
-    enum forge_status status = load_weights(g, source, error);
+    if (g->machines) TRY(gpu_machines_take(g, e->program, error));
+    enum forge_status status = load_weights(g, e->program, source, error);
     /* What one gives must not come before the other has cleared its memory. */
     if (status == FORGE_OK) status = gpu_wait_all(g, error);
-    if (status != FORGE_OK) return of_rank(g->failed ? g->failed : g, status, g->failed ? error : NULL);
+    return status == FORGE_OK ? FORGE_OK : of_rank(g->failed ? g->failed : g, status, g->failed ? error : NULL);
+}
+
+static enum forge_status gpu_load(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
+{
+    struct gpu *g = e->gpu;
+    enum forge_status status = load_all(e, source, error);
+    if (g->machines) status = gpu_machines_loaded(g, e, source->random, status, error);
+    if (status != FORGE_OK) return status;
     e->device_name = g->names ? g->names : g->device.name;
     /* Short sleeps are rounded up to this, and it is 50 us otherwise. */
     prctl(PR_SET_TIMERSLACK, 1000);
@@ -295,8 +335,9 @@ static enum forge_status gpu_load(struct forge_engine *e, const struct forge_wei
 
 const struct forge_gpu_runtime forge_gpu_runtime = {
     .open = gpu_open, .close = gpu_close, .check = gpu_check, .load = gpu_load,
-    .sequence_open = gpu_sequence_open, .sequence_close = gpu_sequence_close, .sequence_copy = gpu_sequence_copy,
-    .state_clear = gpu_state_clear, .state_read = gpu_state_read, .state_write = gpu_state_write, .history_write = gpu_history_write,
-    .step = gpu_step, .several = gpu_several, .several_begin = gpu_several_begin, .several_draw = gpu_several_draw, .wait = gpu_wait,
-    .draw_begin = gpu_draw_begin, .draw_next = gpu_draw_next, .draft = gpu_draft, .laps = gpu_laps, .copy_bandwidth = gpu_copy_bandwidth,
+    .sequence_open = lead_sequence_open, .sequence_close = lead_sequence_close, .sequence_copy = lead_sequence_copy,
+    .state_clear = lead_state_clear, .state_read = lead_state_read, .state_write = lead_state_write, .history_write = lead_history_write,
+    .step = lead_step, .several = lead_several, .several_begin = lead_several_begin, .several_draw = lead_several_draw, .wait = gpu_wait,
+    .draw_begin = lead_draw_begin, .draw_next = lead_draw_next, .draft = gpu_draft, .laps = lead_laps, .follows = gpu_follows,
+    .follow = gpu_follow, .copy_bandwidth = gpu_copy_bandwidth,
 };

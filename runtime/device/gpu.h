@@ -60,6 +60,10 @@ struct forge_gpu_runtime {
     /* The GPU's part of laps_take (runtime/run/laps.h): launches by laps->took, and laps->step. */
     enum forge_status (*laps)(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
                               struct forge_error *error);
+    /* Does another process say what this one does (launcher.h)?  Then all that is left to do with the engine, loaded, is to follow it,
+     * until that one closes its own: FORGE_OK. */
+    bool (*follows)(const struct forge_engine *engine);
+    enum forge_status (*follow)(struct forge_engine *engine, struct forge_error *error);
     /* GB/s read and written by a large copy on the device, of several the first; 0 when there is no room for one. */
     enum forge_status (*copy_bandwidth)(struct forge_engine *engine, double *gb_s, struct forge_error *error);
 };

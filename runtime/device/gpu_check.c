@@ -9,6 +9,7 @@
 
 #include "runtime/model/check.h"
 #include "gpu_state.h"
+#include "launcher.h"
 #include "runtime/model/state.h"
 
 #define BAD_FIRMWARE "20251125"
@@ -180,12 +181,49 @@ static enum forge_status check_devices(struct forge_device *d, const struct forg
     return first;
 }
 
+/* The GPU of this process, where there is one for each; then all of them meet. */
+static enum forge_status check_process(struct forge_device *d, const struct forge_program *model, const struct forge_launcher *l,
+                                       const struct forge_devices *devices, struct forge_error *error)
+{
+    uint64_t taken = 0;
+    struct gpu *g = NULL;
+    check_line(CHECK_OK, "processes", "%u, started by %s, a GPU each: this is number %u", l->n, l->name, l->rank);
+    enum forge_status status = device_library(d, model->gpu->api, error);
+    if (status != FORGE_OK) return failed("library", status, error);
+    const struct forge_devices own = gpu_device_of_process(d, l, devices);
+    TRY(check_device(d, model, l->rank, &own, &taken, error));
+    status = check_room(d, model, program_of_rank(model, l->rank), error);
+    device_close(d);
+    /* Where something is missing, the others hear of it. */
+    struct forge_error met = { "" };
+    const enum forge_status meeting = forge_gpu_runtime.open(&g, model, devices, status == FORGE_OK ? error : &met);
+    if (meeting == FORGE_OK) check_line(CHECK_OK, "meeting", "by %s at %s: %s", gpu_machines_library(g), gpu_machines_place(g),
+                                        g->names ? g->names : g->device.label);
+    else if (status == FORGE_OK) failed("meeting", meeting, error);
+    forge_gpu_runtime.close(g);
+    return status == FORGE_OK ? meeting : status;
+}
+
+static enum forge_status check_processes(const struct forge_program *model, const struct forge_launcher *l,
+                                         const struct forge_devices *devices, struct forge_error *error)
+{
+    struct forge_device d = { .library = NULL };
+    enum forge_status status = gpu_check_processes(model, l, devices, error);
+    if (status != FORGE_OK) return failed("processes", status, error);
+    status = check_process(&d, model, l, devices, error);
+    device_close(&d);
+    return status;
+}
+
 enum forge_status gpu_check(const struct forge_program *model, const struct forge_devices *devices, struct forge_error *error)
 {
     const uint32_t n = program_ranks(model);
-    TRY(gpu_check_devices(model, devices, error));
+    struct forge_launcher launcher = { .n = 1 };
     enum forge_status status = gpu_check_ranks(model, error);
     if (status != FORGE_OK) return failed("program", status, error);
+    if (n > 1) TRY(launcher_find(&launcher, error));
+    if (launcher.n > 1) return check_processes(model, &launcher, devices, error);
+    TRY(gpu_check_devices(model, devices, error));
     struct forge_device *d = calloc(n, sizeof *d);
     if (!d) return error_set(error, FORGE_NO_MEMORY, "out of memory");
     status = check_devices(d, model, devices, error);

@@ -106,7 +106,7 @@ static enum forge_status exchanged_on(struct gpu *r, struct forge_error *error)
 /* The draws take the rows of the step behind them on, but no exchange, which is all rows'. */
 static enum forge_status upload_exchanged(struct gpu *g, struct forge_error *error)
 {
-    if (!g->next) return FORGE_OK;
+    if (!g->exchange) return FORGE_OK;
     for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, exchanged_on(r, error)));
     g->n_steps++;
     return FORGE_OK;
@@ -117,6 +117,7 @@ static enum forge_status upload_exchanged(struct gpu *g, struct forge_error *err
 /* Side by side. */
 static enum forge_status launch_draws(struct gpu *g, uint32_t n, struct forge_error *error)
 {
+    gpu_list_begins(g);
     return gpu_launch_by(g, STEP_OF_DRAWS, NULL, g->program->gpu->n_decode + 1, n, n, false, error);
 }
 
@@ -223,6 +224,7 @@ enum forge_status gpu_several_begin(struct forge_engine *e, const struct forge_c
  * a column is of a text that has ended, and its options perhaps nobody's any more. */
 static enum forge_status prepare_draws(struct gpu *g, const struct forge_column *c, uint32_t n, struct forge_error *error)
 {
+    const bool follows = g->machines && g->machines->follows;            /* whose biases lie in the last message */
     bool changed = false;
     uint32_t i = 0;
     for (uint32_t r = 0; r < g->begun.n; r++) {
@@ -231,7 +233,7 @@ static enum forge_status prepare_draws(struct gpu *g, const struct forge_column 
             row->options.n_biases = 0;
             continue;
         }
-        if (memcmp(&row->options, c[i].options, sizeof row->options) || memcmp(&row->random, c[i].random, sizeof row->random) ||
+        if (follows || memcmp(&row->options, c[i].options, sizeof row->options) || memcmp(&row->random, c[i].random, sizeof row->random) ||
             row->guided != c[i].guided) {
             row->options = *c[i].options;
             row->random = *c[i].random;
@@ -250,7 +252,7 @@ static enum forge_status prepare_draws(struct gpu *g, const struct forge_column 
 static bool goes_ahead(const struct forge_engine *e, uint32_t n)
 {
     const struct gpu *g = e->gpu;
-    if (n < g->begun.n || state_back(g->program) < 1) return false;
+    if (n < g->begun.n || state_back(e->program) < 1) return false;
     for (uint32_t i = 0; i < n; i++) if (g->begun.rows[i].n_past + 2 > e->n_ctx) return false;
     return true;
 }

@@ -1,6 +1,6 @@
 /* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_memory.c, gpu_wait.c (waiting, faults), gpu_step.c
  * (steps and draws), gpu_several.c (steps of several sequences, draws with masks), gpu_laps.c (--profile), gpu_check.c (--check),
- * gpu_ranks.c (GPUs that share a model).
+ * gpu_ranks.c (GPUs that share a model), gpu_machines.c and gpu_lead.c (in processes of their own).
  *
  * Of GPUs that share a model each has such a struct, in a list that begins with the first.  All get the same work: functions that take a
  * `gpu` without saying more take the first and go through the list.  Kernels of one wait for those of the others, so whatever is put on one
@@ -98,6 +98,7 @@ struct gpu {
 
     /* of the first: */
     bool     through_host;               /* those that do not reach each other's memory exchange through the host's */
+    struct gpu_machines *machines;       /* NULL: all GPUs of the model are this process's */
     uint32_t exchanged;                  /* number of the next exchange to be put on the streams, from 1 */
     uint32_t decode_exchanges, draw_exchanges;   /* that a step of decode makes, and its draw beyond them */
     const struct gpu *captured;          /* only this one takes launches, into a graph; NULL: all do */
@@ -108,6 +109,25 @@ struct gpu {
 
     uint32_t seen_mark;                  /* for the watch over a hanging launch */
     double   seen_mark_at;
+};
+
+/* Of a model whose other GPUs are those of other processes, one each (gpu_machines.c).  Libraries have none: so these are called from
+ * here. */
+struct gpu_machines {
+    /* Before a launch and behind it: what it gives goes to the others, and theirs comes, on the stream. */
+    enum forge_status (*pass)(struct gpu *gpu, const struct forge_gpu_launch *launch, uint32_t n_tokens, uint32_t n_logits, bool behind,
+                              struct forge_error *error);
+    /* Rows of logits of the last GPU in a row, which all of them ask for; to: where the leading one wants them. */
+    enum forge_status (*rows)(struct gpu *gpu, const uint8_t *from, uint64_t bytes, uint8_t *to, struct forge_error *error);
+    /* Have the others gone? */
+    enum forge_status (*ask)(struct gpu *gpu, struct forge_error *error);
+    struct machines *machines;           /* machines.h */
+    bool     follows;                    /* another process says what this one does */
+    bool     talks;                      /* all have their weights: the leading one says when to end */
+    uint32_t given;                      /* exchanges so far: the number of the last, */
+    uint32_t exchanges;                  /* and how many the launches before it made, if */
+    bool     begins;                     /* no other list has begun */
+    uint8_t *outgoing[FORGE_GPU_MAX_RANKS];      /* for each of the others, or the first for all */
 };
 
 /* Work that is put on the streams again and again, by a graph of it for each GPU where those are wanted. */
@@ -147,7 +167,7 @@ static inline enum forge_status gpu_said(struct gpu *rank, enum forge_status sta
 }
 
 /* One of several has failed or hangs, so kernels of the others may wait for ever: the host waits for none of them any more. */
-static inline bool gpu_is_lost(const struct gpu *g) { return g->next && (g->failed || g->hangs); }
+static inline bool gpu_is_lost(const struct gpu *g) { return (g->next || g->machines) && (g->failed || g->hangs); }
 
 /* On a rank what `at` is on the first, in memory that all of them have alike. */
 static inline uint8_t *gpu_moved(const void *at, const void *from, uint8_t *to)
@@ -214,6 +234,56 @@ bool gpu_reaches(struct forge_device *device, const struct forge_device *other, 
 enum forge_status gpu_select(struct forge_device *device, const struct forge_program *model, uint32_t rank,
                              const struct forge_devices *devices, uint64_t *taken, struct forge_error *error);
 
+/* gpu_machines.c: a GPU of one of several processes.  Can they be those of this program?  Which GPU is this one's, as gpu_select takes
+ * it? */
+struct forge_launcher;
+enum forge_status gpu_check_processes(const struct forge_program *model, const struct forge_launcher *launcher,
+                                      const struct forge_devices *devices, struct forge_error *error);
+struct forge_devices gpu_device_of_process(const struct forge_device *device, const struct forge_launcher *launcher,
+                                           const struct forge_devices *devices);
+/* Finds the library; meets the others, with a device; and comes to one end with them, whose code is loaded, or whose weights are, with this
+ * status: all get one that is not FORGE_OK where one of them has it. */
+enum forge_status gpu_machines_open(struct gpu *gpu, const struct forge_launcher *launcher, struct forge_error *error);
+enum forge_status gpu_machines_meet(struct gpu *gpu, const struct forge_program *model, struct forge_error *error);
+enum forge_status gpu_machines_opened(struct gpu *gpu, const struct forge_program *model, enum forge_status status,
+                                      struct forge_error *error);
+/* The memory for what goes to the others: fills exchanges. */
+enum forge_status gpu_machines_take(struct gpu *gpu, const struct forge_program *model, struct forge_error *error);
+enum forge_status gpu_machines_loaded(struct gpu *gpu, const struct forge_engine *engine, bool random, enum forge_status status,
+                                      struct forge_error *error);
+void gpu_machines_close(struct gpu *gpu);
+const char *gpu_machines_library(const struct gpu *gpu);
+const char *gpu_machines_place(const struct gpu *gpu);
+
+/* gpu_lead.c: members of forge_gpu_runtime, in the place of those of the same names: other processes that share the model make the same
+ * calls. */
+void lead_sequence_open(struct forge_sequence *sequence, uint32_t index);
+void lead_sequence_close(struct forge_sequence *sequence);
+enum forge_status lead_state_clear(struct forge_sequence *sequence, uint32_t rank, uint64_t offset, uint64_t bytes,
+                                   struct forge_error *error);
+enum forge_status lead_sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error);
+enum forge_status lead_state_read(struct forge_sequence *sequence, uint32_t rank, void *to, uint64_t offset, uint64_t bytes,
+                                  struct forge_error *error);
+enum forge_status lead_state_write(struct forge_sequence *sequence, uint32_t rank, uint64_t offset, const void *from, uint64_t bytes,
+                                   struct forge_error *error);
+enum forge_status lead_history_write(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, struct forge_error *error);
+enum forge_status lead_step(struct forge_sequence *sequence, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,
+                            float *logits, struct forge_error *error);
+enum forge_status lead_several(struct forge_engine *engine, const struct forge_column *columns, uint32_t n, struct forge_error *error);
+enum forge_status lead_several_begin(struct forge_engine *engine, const struct forge_column *columns, uint32_t n,
+                                     struct forge_error *error);
+enum forge_status lead_several_draw(struct forge_engine *engine, struct forge_column *columns, uint32_t n, bool more,
+                                    struct forge_error *error);
+enum forge_status lead_draw_begin(struct forge_sequence *sequence, const struct forge_sample_options *options,
+                                  const struct forge_random *random, int32_t first, uint64_t limit, bool last, struct forge_error *error);
+enum forge_status lead_draw_next(struct forge_sequence *sequence, int32_t *token, struct forge_error *error);
+enum forge_status lead_laps(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
+                            struct forge_error *error);
+bool gpu_follows(const struct forge_engine *engine);
+enum forge_status gpu_follow(struct forge_engine *engine, struct forge_error *error);
+/* The others end as well. */
+void gpu_lead_end(struct gpu *gpu);
+
 /* gpu_step.c: launch `number` of the program (cost_launches), on all GPUs or into the graph of one.  n_tokens > 0: of a step of so many,
  * for grid_y.  dependent: where the target has that, it may begin before the launch before it has ended. */
 enum forge_status gpu_launch(const struct forge_sequence *sequence, uint32_t number, uint32_t n_tokens, uint32_t n_logits, bool dependent,
@@ -222,6 +292,8 @@ enum forge_status gpu_launch(const struct forge_sequence *sequence, uint32_t num
  * numbers name. */
 enum forge_status gpu_launch_by(struct gpu *gpu, uint32_t step, const struct forge_sequence *sequence, uint32_t number, uint32_t n_tokens,
                                 uint32_t n_logits, bool dependent, struct forge_error *error);
+/* The next launches are of a list from its beginning on, or from another place. */
+void gpu_list_begins(struct gpu *gpu);
 enum forge_status gpu_launch_columns(struct gpu *gpu, const struct forge_sequence *sequence, uint32_t n, uint32_t n_logits,
                                      struct forge_error *error);
 /* plain: without graphs.  gpu_make only makes those that are missing. */

@@ -39,8 +39,10 @@ static enum forge_status launch_on(struct gpu *r, uint32_t step, const struct fo
     const bool begins = r->begins;
     r->begins = false;
     TRY(gpu_turn_to(r, error));
-    return device_launch(&r->device, r->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
-                         dependent && !begins && p->dependent_launch > 0, l->cluster, error);
+    if (r->first->machines) TRY(r->first->machines->pass(r, l, n_tokens, n_logits, false, error));
+    TRY(device_launch(&r->device, r->functions[l->kernel], x, y, kernel->threads, kernel->lds_bytes, &args,
+                      dependent && !begins && p->dependent_launch > 0 && !r->first->machines, l->cluster, error));
+    return r->first->machines ? r->first->machines->pass(r, l, n_tokens, n_logits, true, error) : FORGE_OK;
 }
 
 enum forge_status gpu_launch_by(struct gpu *g, uint32_t step, const struct forge_sequence *q, uint32_t number, uint32_t n_tokens,
@@ -61,11 +63,15 @@ enum forge_status gpu_launch(const struct forge_sequence *q, uint32_t number, ui
 
 /* The first launch of a step waits for all that was before, on each GPU: the others may then read what earlier steps wrote before they wait
  * (load_settled). */
-static void list_begins(struct gpu *g) { for (struct gpu *r = g; r; r = r->next) r->begins = true; }
+void gpu_list_begins(struct gpu *g)
+{
+    for (struct gpu *r = g; r; r = r->next) r->begins = true;
+    if (g->machines) g->machines->begins = true;
+}
 
 enum forge_status gpu_launch_decode(const struct forge_sequence *q, uint32_t from, uint32_t to, struct forge_error *error)
 {
-    list_begins(q->engine->gpu);
+    gpu_list_begins(q->engine->gpu);
     for (uint32_t i = from; i < to; i++) TRY(gpu_launch(q, i + 1, 0, 1, true, error));
     return FORGE_OK;
 }
@@ -75,7 +81,7 @@ enum forge_status gpu_launch_columns(struct gpu *g, const struct forge_sequence 
                                      struct forge_error *error)
 {
     const struct cost_launches all = cost_launches(g->program->gpu, n);
-    list_begins(g);
+    gpu_list_begins(g);
     for (uint32_t i = 0; i < all.n; i++) TRY(gpu_launch_by(g, 0, q, all.number + i, n, n_logits, true, error));
     return FORGE_OK;
 }
@@ -100,9 +106,12 @@ static enum forge_status launch_graph(struct gpu *r, const struct gpu_work *w, s
     return device_graph_launch(&r->device, *w->graph(r, w), error);
 }
 
+/* Values that other processes get leave by calls of a library, which have the number of the exchange: no graph has that. */
+static bool is_plain(const struct gpu *g, bool plain) { return plain || !g->program->gpu->graph || g->machines; }
+
 enum forge_status gpu_make(struct gpu *g, const struct gpu_work *w, bool plain, struct forge_error *error)
 {
-    if (plain || !g->program->gpu->graph) return FORGE_OK;
+    if (is_plain(g, plain)) return FORGE_OK;
     for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, capture(r, w, error)));
     return FORGE_OK;
 }
@@ -110,7 +119,7 @@ enum forge_status gpu_make(struct gpu *g, const struct gpu_work *w, bool plain, 
 /* All graphs are made before any runs: making one may wait for a device. */
 enum forge_status gpu_put(struct gpu *g, const struct gpu_work *w, bool plain, struct forge_error *error)
 {
-    if (plain || !g->program->gpu->graph) return w->put(g, w, error);
+    if (is_plain(g, plain)) return w->put(g, w, error);
     TRY(gpu_make(g, w, plain, error));
     for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, launch_graph(r, w, error)));
     return FORGE_OK;
@@ -133,7 +142,7 @@ uint32_t gpu_exchanges_of(const struct forge_gpu_launch *list, uint32_t to, uint
 uint32_t gpu_columns_exchanges(const struct gpu *g, uint32_t n, uint32_t n_logits)
 {
     const struct cost_launches all = cost_launches(g->program->gpu, n);
-    return g->next ? gpu_exchanges_of(all.list, all.n, n, n_logits) : 0;
+    return g->exchange ? gpu_exchanges_of(all.list, all.n, n, n_logits) : 0;
 }
 
 /* ---- steps ---- */
@@ -149,7 +158,7 @@ static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t 
 {
     struct gpu *g = q->engine->gpu;
     const struct gpu_work work = { .put = put_columns, .graph = columns_graph, .sequence = q, .n = n, .n_logits = n_logits };
-    const bool plain = q->engine->plain_launches || !g->program->gpu->graph || (n_logits != n && n_logits != 1);
+    const bool plain = is_plain(g, q->engine->plain_launches) || (n_logits != n && n_logits != 1);
     if (!plain && g->columns != q) gpu_forget_columns(g);
     if (!plain) g->columns = q;
     g->exchanged += gpu_columns_exchanges(g, n, n_logits);
@@ -289,6 +298,8 @@ enum forge_status gpu_download_rows(struct gpu *first_gpu, uint32_t first, uint3
     const uint64_t row = program_columns(g->program) * sizeof *logits, bytes = n * row, most = g->staging_bytes;
     const uint8_t *from = g->arena + g->program->gpu->logits_offset + first * row;
     uint8_t *to = (uint8_t *)(void *)logits;
+    if (g->machines && g->program->gpu->in_row) return g->machines->rows(g, from, bytes, to, error);
+    if (g->machines && g->machines->follows) return FORGE_OK;        /* the process that leads reads its own */
     TRY(gpu_turn_to(g, error));
     for (uint64_t at = 0, done = 0; done < bytes;) {
         while (at < bytes && at - done < 2 * most) {             /* both buffers under way */
@@ -315,7 +326,8 @@ static enum forge_status download_logits(struct gpu *g, uint32_t n, float *logit
 static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t from, uint32_t to, uint32_t n, uint32_t n_logits,
                                         struct forge_error *error)
 {
-    const struct forge_gpu *p = q->engine->program->gpu;
+    const struct forge_gpu *p = q->engine->gpu->program->gpu;
+    gpu_list_begins(q->engine->gpu);
     for (uint32_t i = from; i < to; i++)
         TRY(gpu_launch(q, p->n_decode + 2 + i, n, n_logits, false, error));
     return FORGE_OK;
@@ -466,7 +478,7 @@ static enum forge_status queue_steps(struct forge_sequence *q, struct forge_erro
 {
     struct gpu *g = q->engine->gpu;
     const double step_seconds = g->run_ended > 0 ? (seconds_now() - g->run_start) / g->run_ended : 1;
-    const double fill = AHEAD_SECONDS / step_seconds + 1;
+    const double fill = g->machines ? LEAST_AHEAD : AHEAD_SECONDS / step_seconds + 1;       /* all processes put the same */
     uint32_t ahead = fill < (double)MOST_AHEAD ? (uint32_t)fill : MOST_AHEAD;
     if (ahead < LEAST_AHEAD) ahead = LEAST_AHEAD;
     for (uint32_t most; g->run_steps - g->run_ended < ahead && (most = next_most(q)) > 0;) {
@@ -522,7 +534,7 @@ enum forge_status gpu_draw_begin(struct forge_sequence *q, const struct forge_sa
     gpu_set_sampling(&g->sampling, options, random);
     g->sampling.most_drafts = g->run_drafts ? g->program->gpu->most_drafts : 0;
     g->run_limit = limit;
-    g->run_back = last ? UINT32_MAX : state_back(g->program);
+    g->run_back = last ? UINT32_MAX : state_back(q->engine->program);
     return gpu_with_launch(g, draw_begin(q, first, error), error);
 }
 

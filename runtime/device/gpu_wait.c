@@ -93,8 +93,9 @@ enum forge_status gpu_with_launch(const struct gpu *g, enum forge_status status,
 static enum forge_status ask_all(struct gpu *g, double now, struct forge_error *error)
 {
     struct gpu *first = g->first;
-    if (!first->next || now - first->asked_at < OTHERS_SECONDS) return FORGE_OK;
+    if ((!first->next && !first->machines) || now - first->asked_at < OTHERS_SECONDS) return FORGE_OK;
     first->asked_at = now;
+    if (first->machines) TRY(first->machines->ask(first, error));
     for (struct gpu *r = first; r; r = r->next) {
         bool idle;
         TRY(gpu_said(r, gpu_turn_to(r, error)));
@@ -115,7 +116,8 @@ enum forge_status gpu_wait_more(struct gpu *g, double since, struct forge_error 
         g->seen_mark_at = now;
     } else if (now - g->seen_mark_at > HANG_SECONDS) {
         g->first->hangs = true;
-        return error_set(error, FORGE_DEVICE_FAULT, "the GPU%s not answered for %.0f seconds", g->first->next ? "s have" : " has",
+        return error_set(error, FORGE_DEVICE_FAULT, "the GPU%s not answered for %.0f seconds",
+                         g->first->next || g->first->machines ? "s have" : " has",
                          HANG_SECONDS);
     }
     double nap = waited / 32;

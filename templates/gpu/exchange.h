@@ -91,7 +91,10 @@ DEVICE uint32_t exchange_part(const struct exchange_rows *of, uint32_t rank)
 {
     return rank * EXCHANGE_PARTS(RANKS, of->most) + (EXCHANGE_SHARED(RANKS) ? group_y() / RANKS : group_y());
 }
-DEVICE uint32_t exchange_whole(const struct exchange_rows *of) { return RANKS * EXCHANGE_PARTS(RANKS, of->most) + group_y(); }
+DEVICE uint32_t exchange_whole(const struct exchange_rows *of)
+{
+    return (RANKS + group_y() % RANKS) * EXCHANGE_PARTS(RANKS, of->most) + group_y() / RANKS;
+}
 DEVICE uint64_t exchange_flag_at(const struct exchange_rows *of, const uint32_t tag, uint32_t slot, uint32_t run)
 {
     return tag % 2 * of->half + of->flags + 4 * ((uint64_t)slot * EXCHANGE_RUNS(of->cols, of->threads) + run);

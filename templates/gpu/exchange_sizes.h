@@ -6,7 +6,7 @@
  *
  * Rows come in pieces, EXCHANGE_TOKENS tokens x EXCHANGE_RUN columns, each with one flag.  A slot is the place of so many tokens.  Of two
  * GPUs each has one for all tokens of both.  More GPUs share the tokens: those of number y are summed by rank y % ranks, which has a slot
- * for them from each; behind those are the slots of the sums. */
+ * for them from each; behind those are the slots of the sums, rank by rank. */
 #ifndef FORGE_EXCHANGE_SIZES_H
 #define FORGE_EXCHANGE_SIZES_H
 
@@ -19,7 +19,7 @@
 #define EXCHANGE_PIECES(tokens)       (((tokens) + EXCHANGE_TOKENS - 1u) / EXCHANGE_TOKENS)
 /* most: tokens at most; of a rank's parts, of all. */
 #define EXCHANGE_PARTS(ranks, most)   (EXCHANGE_SHARED(ranks) ? (EXCHANGE_PIECES(most) + (ranks) - 1u) / (ranks) : EXCHANGE_PIECES(most))
-#define EXCHANGE_SLOTS(ranks, most)   ((ranks) * EXCHANGE_PARTS(ranks, most) + (EXCHANGE_SHARED(ranks) ? EXCHANGE_PIECES(most) : 0u))
+#define EXCHANGE_SLOTS(ranks, most)   ((ranks) * EXCHANGE_PARTS(ranks, most) * (EXCHANGE_SHARED(ranks) ? 2u : 1u))
 /* Floats of a row: values go two at a time. */
 #define EXCHANGE_STRIDE(cols)         (((cols) + 1u) / 2u * 2u)
 

@@ -29,6 +29,9 @@ check "experts are shared" 0 "$forgec" build "$tmp/experts.gguf" -t "$lanes" --g
 out_has "expert_bias expert_sum give"; out_has "expert_matmul(ffn_down_exps) expert_sum scale give"; out_has "take"
 verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 24
 verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 8 --fuse none
+# more tokens with logits in a step than the memory of exchanges has rows of them
+sed 's/prefill_chunk: .*/prefill_chunk: 128/' "$lanes" > "$tmp/wide.yaml"
+verify "$golden/llama-fusedqkv.gguf" -t "$tmp/wide.yaml" --gpus 2 --tokens 100
 # uneven parts: 5 of 11 units
 "$make" --shape tinyllama --layers 2 --embd 256 --ff 704 --heads 4 --kv-heads 4 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/uneven.gguf" || exit 1
 verify "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tokens 24
