@@ -66,6 +66,13 @@ like_one experts 2 "$(seq 1 24)"
 "$make" --shape tinyllama --layers 2 --embd 256 --ff 704 --heads 4 --kv-heads 4 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/uneven.gguf" || exit 1
 build uneven "$tmp/uneven.gguf" -t "$lanes" --gpus 3
 like_one uneven 3 "$(seq 1 24)"
+# layers in a row
+build row "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2 --split layer
+together "greedy in a row" 0 2 "$tmp/row" --tokens "$tokens" -n 12 --temp 0 --print-tokens -q; out_is "$(greedy_of llama-fusedqkv)"
+like_one row 2 "$tokens"
+"$make" --shape tinyllama --layers 3 --embd 256 --ff 704 --heads 4 --kv-heads 4 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/long.gguf" || exit 1
+build long "$tmp/long.gguf" -t "$lanes" --gpus 3 --split layer
+like_one long 3 "$(seq 1 100)"
 # more tokens with logits in a step than the memory of exchanges has rows of them; and a few tokens at once
 sed 's/prefill_chunk: .*/prefill_chunk: 128/' "$lanes" > "$tmp/wide.yaml"
 build wide "$golden/llama-fusedqkv.gguf" -t "$tmp/wide.yaml" --gpus 2 --columns 4
@@ -106,6 +113,8 @@ stdin=
 
 # start: a server as two processes, $first and $other, at $address
 start() {
+    : > "$tmp/out"
+    : > "$tmp/err"
     (as 1 2 "$tmp/story" --serve --port 0 > "$tmp/other" 2>&1 < /dev/null) &
     other=$!
     (as 0 2 "$tmp/story" --serve --port 0 > "$tmp/out" 2> "$tmp/err" < /dev/null) &
