@@ -16,6 +16,19 @@
 
 /* ---- what is asked for ---- */
 
+/* Does each exchange of a step of decode say what passes?  Only such values can go by the library. */
+static bool can_pass(const struct forge_program *model)
+{
+    for (uint32_t rank = 0; rank < program_ranks(model); rank++) {
+        const struct forge_gpu *p = program_of_rank(model, rank)->gpu;
+        const uint32_t made = gpu_exchanges_of(p->decode, p->n_decode, 0, 0);
+        uint32_t told = 0;
+        for (uint32_t i = 0; i < p->n_decode; i++) told += p->decode[i].pass.to != FORGE_PASS_NONE;
+        if (told < made || made == 0 || (p->sample.exchanging && p->sample.pass.to == FORGE_PASS_NONE)) return false;
+    }
+    return true;
+}
+
 enum forge_status gpu_check_processes(const struct forge_program *model, const struct forge_launcher *l,
                                       const struct forge_devices *devices, struct forge_error *error)
 {
@@ -24,8 +37,9 @@ enum forge_status gpu_check_processes(const struct forge_program *model, const s
     if (l->n != n)
         status = error_set(error, FORGE_USAGE, "%s started %u processes, the program is for %u GPUs: start %u, or one that has all GPUs",
                            l->name, l->n, n, n);
-    else if (model->gpu->sample.exchanging && !model->gpu->in_row)
-        status = error_set(error, FORGE_FAILED, "the program is for %u GPUs of one process in a form that this runtime does not know", n);
+    else if (!can_pass(model))
+        status = error_set(error, FORGE_USAGE, "%s started %u processes, but the program is for %u GPUs of one: start one", l->name, l->n,
+                           n);
     else if (devices && devices->n > 1)
         status = error_set(error, FORGE_USAGE, "--devices names %u GPUs, each of the %u processes has one", devices->n, n);
     else if (!(devices && devices->n == 1) && l->local == (uint32_t)LAUNCHER_NOT_TOLD)

@@ -478,9 +478,9 @@ static enum forge_status queue_steps(struct forge_sequence *q, struct forge_erro
 {
     struct gpu *g = q->engine->gpu;
     const double step_seconds = g->run_ended > 0 ? (seconds_now() - g->run_start) / g->run_ended : 1;
-    const double fill = g->machines ? LEAST_AHEAD : AHEAD_SECONDS / step_seconds + 1;       /* all processes put the same */
+    const double fill = AHEAD_SECONDS / step_seconds + 1;
     uint32_t ahead = fill < (double)MOST_AHEAD ? (uint32_t)fill : MOST_AHEAD;
-    if (ahead < LEAST_AHEAD) ahead = LEAST_AHEAD;
+    if (ahead < LEAST_AHEAD || g->machines) ahead = LEAST_AHEAD;         /* processes that share a model all put the same */
     for (uint32_t most; g->run_steps - g->run_ended < ahead && (most = next_most(q)) > 0;) {
         const uint32_t passes = next_passes(g);
         TRY(gpu_run_step(q, !g->run_drafts ? STEP_DRAW : most > 1 ? STEP_DRAFTS : STEP_LOOK, passes, error));

@@ -14,7 +14,8 @@
 /* Numbers of nccl.h. */
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_UINT8 = 1, NCCL_FIRST_VERSION = 2700, NCCL_RANDOM_FROM = 21600,
        NCCL_RANDOM_BEFORE = 22200 };
-enum { FIRST_BYTES = 2048 };                     /* of a message that go alone; what is longer goes in two parts */
+enum { FIRST_BYTES = 2048,                       /* of a message that go alone; what is longer goes in two parts */
+       CONNECT_BYTES = 65536 };                  /* to each other process, when they meet */
 static const double MEET_SECONDS = 120, SPIN_SECONDS = 50e-6, NAP_LEAST = 5e-6, NAP_MOST = 1e-3, ASK_SECONDS = 1e-3, CLOSE_SECONDS = 5;
 
 struct nccl_id { uint64_t magic; char bytes[120]; };
@@ -142,25 +143,26 @@ uint32_t machines_rank(const struct machines *m) { return m->rank; }
 uint32_t machines_count(const struct machines *m) { return m->n; }
 uint64_t machines_bytes(const struct machines *m) { return m->bytes; }
 
-/* ---- meeting ---- */
+/* ---- values ---- */
 
-/* The library waits for all processes without a limit: in a thread that is left behind where they do not come. */
-struct meeting { struct machines *m; void *comm; enum forge_status status; int code; _Atomic int done; };
-
-static void *meet(void *at)
+static enum forge_status pass_part(struct machines *m, const struct machines_part *p, struct forge_error *error)
 {
-    struct meeting *w = at;
-    struct nccl_id id;
-    memset(&id, 0, sizeof id);
-    w->status = device_current(w->m->device, NULL);
-    w->code = w->m->call.unique_id(&id);
-    /* From 2.16 to 2.21 each process draws the number that its connections begin with, although NCCL_COMM_ID gives all the same id but for
-     * that (struct ncclBootstrapHandle, src/bootstrap.cc); before there is none, and later it is one number again. */
-    if (w->m->version >= NCCL_RANDOM_FROM && w->m->version < NCCL_RANDOM_BEFORE) id.magic = 1;
-    if (w->code == NCCL_SUCCESS) w->code = w->m->call.init(&w->comm, (int)w->m->n, id, (int)w->m->rank);
-    w->done = 1;
-    return NULL;
+    void *const stream = m->device->stream;
+    if (p->from) CALL(m, "an exchange between processes", send(p->from, (size_t)p->bytes, NCCL_UINT8, (int)p->with, m->comm, stream));
+    if (p->to) CALL(m, "an exchange between processes", receive(p->to, (size_t)p->bytes, NCCL_UINT8, (int)p->with, m->comm, stream));
+    return FORGE_OK;
 }
+
+enum forge_status machines_exchange(struct machines *m, const struct machines_part *parts, uint32_t n, struct forge_error *error)
+{
+    enum forge_status status = FORGE_OK;
+    CALL(m, "an exchange between processes", group_start());
+    for (uint32_t i = 0; i < n && status == FORGE_OK; i++) status = pass_part(m, &parts[i], error);
+    const int code = m->call.group_end();
+    return status != FORGE_OK ? status : code == NCCL_SUCCESS ? FORGE_OK : fail(m, code, "an exchange between processes", error);
+}
+
+/* ---- waiting ---- */
 
 static void nap(double since)
 {
@@ -170,53 +172,6 @@ static void nap(double since)
     const struct timespec t = { 0, (long)(seconds * 1e9) };
     nanosleep(&t, NULL);
 }
-
-static double meet_seconds(void)
-{
-    const char *text = getenv("FORGE_MEET_SECONDS");
-    const double seconds = text ? strtod(text, NULL) : 0;
-    return seconds > 0 ? seconds : MEET_SECONDS;
-}
-
-static enum forge_status meet_all(struct machines *m, struct forge_error *error)
-{
-    struct meeting *w = calloc(1, sizeof *w);
-    pthread_t thread;
-    const double since = seconds_now(), limit = meet_seconds();
-    if (!w) return error_set(error, FORGE_NO_MEMORY, "out of memory");
-    w->m = m;
-    if (pthread_create(&thread, NULL, meet, w) != 0) {
-        free(w);
-        return error_set(error, FORGE_FAILED, "cannot start a thread for the meeting of %u processes", m->n);
-    }
-    pthread_detach(thread);
-    while (!w->done && seconds_now() - since < limit) nap(since);
-    if (!w->done)
-        return error_set(error, FORGE_DEVICE_FAULT, "%u processes did not meet at %.100s within %.0f seconds: do all of them run, "
-                         "and reach that address?", m->n, m->place, limit);
-    m->comm = w->comm;
-    const enum forge_status status = w->status;
-    const int code = w->code;
-    free(w);
-    if (status != FORGE_OK) return error_set(error, status, "the GPU cannot be used by a second thread");
-    return code == NCCL_SUCCESS ? FORGE_OK : fail(m, code, "the meeting of the processes", error);
-}
-
-enum forge_status machines_meet(struct machines *m, struct forge_device *device, uint64_t message_bytes, struct forge_error *error)
-{
-    uint8_t *address;
-    m->device = device;
-    m->bytes = message_bytes > FIRST_BYTES ? message_bytes : FIRST_BYTES;
-    TRY(device_alloc(device, &m->on_device, m->bytes, "messages between processes", error));
-    TRY(device_clear(device, m->on_device, m->bytes, error));
-    TRY(device_host_alloc(device, &m->message, &address, m->bytes, "messages between processes", error));
-    memset(m->message, 0, (size_t)m->bytes);
-    TRY(device_event(device, &m->passed, error));
-    TRY(device_record(device, m->passed, error));
-    return meet_all(m, error);
-}
-
-/* ---- waiting ---- */
 
 enum forge_status machines_ask(struct machines *m, struct forge_error *error)
 {
@@ -242,6 +197,89 @@ static enum forge_status wait_passed(struct machines *m, double seconds, struct 
         }
         nap(since);
     }
+}
+
+/* ---- meeting ---- */
+
+/* The library waits for all processes without a limit: in a thread that is left behind where they do not come. */
+struct meeting { struct machines *m; enum forge_status status; struct forge_error error; _Atomic int done; };
+
+/* Each two of them connect when they first send: now, so that what this takes of memory is gone before that is asked for, and a network
+ * that does not let it pass is found. */
+static enum forge_status connect_all(struct machines *m, struct forge_error *error)
+{
+    struct machines_part parts[FORGE_GPU_MAX_RANKS];
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < m->n; r++)
+        if (r != m->rank) parts[n++] = (struct machines_part){ r, m->on_device + (uint64_t)m->rank * CONNECT_BYTES,
+                                                               m->on_device + (uint64_t)r * CONNECT_BYTES, CONNECT_BYTES };
+    return machines_exchange(m, parts, n, error);
+}
+
+static enum forge_status meet_here(struct machines *m, struct forge_error *error)
+{
+    struct nccl_id id;
+    memset(&id, 0, sizeof id);
+    TRY(device_current(m->device, error));
+    CALL(m, "the meeting of the processes", unique_id(&id));
+    /* From 2.16 to 2.21 each process draws the number that its connections begin with, although NCCL_COMM_ID gives all the same id but for
+     * that (struct ncclBootstrapHandle, src/bootstrap.cc); before there is none, and later it is one number again. */
+    if (m->version >= NCCL_RANDOM_FROM && m->version < NCCL_RANDOM_BEFORE) id.magic = 1;
+    CALL(m, "the meeting of the processes", init(&m->comm, (int)m->n, id, (int)m->rank));
+    return connect_all(m, error);
+}
+
+static void *meet(void *at)
+{
+    struct meeting *w = at;
+    w->status = meet_here(w->m, &w->error);
+    w->done = 1;
+    return NULL;
+}
+
+static double meet_seconds(void)
+{
+    const char *text = getenv("FORGE_MEET_SECONDS");
+    const double seconds = text ? strtod(text, NULL) : 0;
+    return seconds > 0 ? seconds : MEET_SECONDS;
+}
+
+static enum forge_status meet_all(struct machines *m, struct forge_error *error)
+{
+    struct meeting *w = calloc(1, sizeof *w);
+    pthread_t thread;
+    const double since = seconds_now(), limit = meet_seconds();
+    if (!w) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    w->m = m;
+    if (pthread_create(&thread, NULL, meet, w) != 0) {
+        free(w);
+        return error_set(error, FORGE_FAILED, "cannot start a thread for the meeting of %u processes", m->n);
+    }
+    pthread_detach(thread);
+    while (!w->done && seconds_now() - since < limit) nap(since);
+    if (!w->done)
+        return error_set(error, FORGE_DEVICE_FAULT, "%u processes did not meet at %.100s within %.0f seconds: do all of them run, "
+                         "and reach that address?", m->n, m->place, limit);
+    const enum forge_status status = w->status;
+    if (status != FORGE_OK && error) *error = w->error;
+    free(w);
+    return status;
+}
+
+enum forge_status machines_meet(struct machines *m, struct forge_device *device, uint64_t message_bytes, struct forge_error *error)
+{
+    uint8_t *address;
+    m->device = device;
+    m->bytes = message_bytes > m->n * (uint64_t)CONNECT_BYTES ? message_bytes : m->n * (uint64_t)CONNECT_BYTES;
+    TRY(device_alloc(device, &m->on_device, m->bytes, "messages between processes", error));
+    TRY(device_clear(device, m->on_device, m->bytes, error));
+    TRY(device_host_alloc(device, &m->message, &address, m->bytes, "messages between processes", error));
+    memset(m->message, 0, (size_t)m->bytes);
+    TRY(device_event(device, &m->passed, error));
+    TRY(device_record(device, m->passed, error));
+    TRY(meet_all(m, error));
+    TRY(device_record(device, m->passed, error));
+    return wait_passed(m, meet_seconds(), error);
 }
 
 /* ---- closing ---- */
@@ -357,23 +395,4 @@ enum forge_status machines_fetch(struct machines *m, uint32_t from, const uint8_
     TRY(device_download(m->device, m->message, m->on_device, bytes, error));
     TRY(device_record(m->device, m->passed, error));
     return wait_passed(m, 0, error);
-}
-
-/* ---- values ---- */
-
-static enum forge_status pass_part(struct machines *m, const struct machines_part *p, struct forge_error *error)
-{
-    void *const stream = m->device->stream;
-    if (p->from) CALL(m, "an exchange between processes", send(p->from, (size_t)p->bytes, NCCL_UINT8, (int)p->with, m->comm, stream));
-    if (p->to) CALL(m, "an exchange between processes", receive(p->to, (size_t)p->bytes, NCCL_UINT8, (int)p->with, m->comm, stream));
-    return FORGE_OK;
-}
-
-enum forge_status machines_exchange(struct machines *m, const struct machines_part *parts, uint32_t n, struct forge_error *error)
-{
-    enum forge_status status = FORGE_OK;
-    CALL(m, "an exchange between processes", group_start());
-    for (uint32_t i = 0; i < n && status == FORGE_OK; i++) status = pass_part(m, &parts[i], error);
-    const int code = m->call.group_end();
-    return status != FORGE_OK ? status : code == NCCL_SUCCESS ? FORGE_OK : fail(m, code, "an exchange between processes", error);
 }

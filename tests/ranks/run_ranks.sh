@@ -21,6 +21,10 @@ check passes-by 0 env FAKE_DEVICES=4 FAKE_ARCH=80,90,80,90 "$cuda" -v $text; out
 check logits 0 "$hip" -q --tokens 5,6,7,8,9,10,11,12 --logits "$tmp/l1"
 check logits-plain 0 "$cuda" -q --tokens 5,6,7,8,9,10,11,12 --logits "$tmp/l2" -ub 3 --no-graph; same "$tmp/l1" "$tmp/l2"
 
+# values that only GPUs of one process can pass on
+refuse processes 2 "Open MPI started 2 processes, but the program is for 2 GPUs of one: start one" \
+    env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_RANK=0 "$hip" -q $text
+
 # measuring
 check bench 0 "$hip" --bench -p 20 -n 30 -r 2 -d 0,5; out_has "tg30 @ d5"; out_has "| 0.01 MiB |"; out_has "Copy bandwidth of 2 x fake (GPUs 0, 1), the first of them"; err_empty
 check bench-noise 0 "$cuda" --bench --random-weights -p 0 -n 4 -r 1 --no-graph; out_has "tg4"
