@@ -294,9 +294,9 @@ static bool is_through(struct machines *m)
 void machines_close(struct machines *m, bool lost)
 {
     if (!m) return;
-    if (m->comm && !lost && is_through(m)) m->call.destroy(m->comm);
+    if (lost) return;                            /* abort and driver wait for the stream, where a kernel may wait for ever for values */
+    if (m->comm && is_through(m)) m->call.destroy(m->comm);
     else if (m->comm) m->call.abort(m->comm);
-    if (lost) return;                            /* a driver could wait for the device: memory is left to the end of the process */
     if (m->device && m->device->library) {
         device_event_free(m->device, m->passed);
         device_host_free(m->device, m->message);

@@ -28,7 +28,7 @@ uint32_t machines_count(const struct machines *m);
 /* All processes meet, each with a device that is selected and is used by m until machines_close.  message_bytes: of the longest message.
  * FORGE_DEVICE_FAULT: not all of them came within MEET_SECONDS, or the library says no. */
 enum forge_status machines_meet(struct machines *m, struct forge_device *device, uint64_t message_bytes, struct forge_error *error);
-/* lost: what is on the stream may never end; it is broken off. */
+/* lost: what is on the stream may never end: all is left to the end of the process, which the others see. */
 void machines_close(struct machines *m, bool lost);                      /* NULL is allowed */
 
 uint64_t machines_bytes(const struct machines *m);                       /* of the longest message */
