@@ -477,8 +477,9 @@ static struct forge_gpu_pass pass_rows(const struct plan *p, const struct kernel
     const struct gpu_plan *g = p->gpu;
     const uint32_t ranks = p->options.ranks, parts = EXCHANGE_PARTS(ranks, p->chunk);
     const uint32_t tokens = EXCHANGE_TOKENS * (EXCHANGE_SHARED(ranks) ? ranks : 1);
-    const uint64_t values = 4ull * EXCHANGE_TOKENS * EXCHANGE_STRIDE(given->cols), behind = k->template == TEMPLATE_give ? 0 : ranks * parts;
-    const uint64_t flags = 4ull * EXCHANGE_RUNS(given->cols, k->param[PARAM_THREADS]);
+    const uint64_t values = 4ull * EXCHANGE_TOKENS * EXCHANGE_STRIDE(given->cols),
+                   flags = 4ull * EXCHANGE_RUNS(given->cols, k->param[PARAM_THREADS]);
+    const uint64_t behind = k->template == TEMPLATE_give ? 0 : ranks * parts;
     return (struct forge_gpu_pass){ FORGE_PASS_ALL, g->exchange_half,
                                     { area(g->exchange_values + behind * values, parts * values, values, tokens),
                                       area(g->exchange_flags + behind * flags, parts * flags, flags, tokens) } };
@@ -536,11 +537,11 @@ static void set_passes(const struct plan *p, struct launches l)
         struct launch *launch = (struct launch *)(uintptr_t)&l.list[i];
         const struct group *g = launch->group == NO_GROUP ? NULL : &p->fused->groups[launch->group];
         const struct branch *b = g && g->n_branches ? &g->branches[0] : NULL;
-        const bool last = i + 1 == l.n || l.list[i + 1].group != launch->group, receives = b && g->kind == GROUP_MAP && b->chain[0]->op == OP_receive;
-        if (!b || (b->result->op != OP_send && !receives)) continue;
+        const bool last = i + 1 == l.n || l.list[i + 1].group != launch->group,
+                   receives = b && g->kind == GROUP_MAP && b->chain[0]->op == OP_receive, is_sent = b && b->result->op == OP_send;
+        if (!is_sent && !receives) continue;
         launch->exchanging = true;
         if (receives || last) launch->pass = pass_on(p, receives ? b->chain[0] : b->result);
-        if (receives && b->result->op == OP_send) die("%s is passed on as it comes; this is a mistake in forgec, please report it", launch->name);
     }
 }
 

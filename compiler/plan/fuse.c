@@ -194,6 +194,14 @@ static bool rule_norm(struct fuser *f, struct node *n) { return f->fusing && rec
 
 static bool rule_rows(struct fuser *f, struct node *n) { return join_branch(f, open_branch(f, n->inputs[0]), n); }
 
+/* What comes from another GPU, or what is made of it alone, is sent on by a kernel of its own. */
+static bool rule_send(struct fuser *f, struct node *n)
+{
+    const struct group *g = fuse_group(f->out, n->inputs[0]) == NO_GROUP ? NULL : group_at(f, n->inputs[0]);
+    const bool comes = g && g->kind == GROUP_MAP && g->branches[0].chain[0]->op == OP_receive;
+    return !comes && rule_rows(f, n);
+}
+
 static bool rule_heads(struct fuser *f, struct node *n) { return f->absorbs->product_heads && rule_rows(f, n); }
 
 /* One operand is fresh, the other is ready before its kernel starts. */
@@ -381,7 +389,7 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_give]      = { rule_rows,      GROUP_MAP },
     [OP_take]      = { rule_none,      GROUP_MAP },
     [OP_gather]    = { rule_none,      GROUP_MAP },
-    [OP_send]      = { rule_rows,      GROUP_MAP },
+    [OP_send]      = { rule_send,      GROUP_MAP },
     [OP_receive]   = { rule_none,      GROUP_MAP },
 };
 

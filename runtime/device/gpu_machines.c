@@ -176,7 +176,8 @@ static enum forge_status pass(struct gpu *g, const struct forge_gpu_launch *l, u
     for (uint32_t r = 0; r < machines_count(g->machines->machines); r++)
         for (uint32_t i = 0; i < AREAS && l->pass.areas[i].tokens > 0 && r != g->rank; i++) {
             const struct forge_gpu_area *a = &l->pass.areas[i];
-            const uint64_t at = turn + a->at + (a->tokens == 1 ? first * a->each : 0), bytes = (rows + a->tokens - 1) / a->tokens * a->each;
+            const uint64_t at = turn + a->at + (a->tokens == 1 ? first * a->each : 0),
+                           bytes = (rows + a->tokens - 1) / a->tokens * a->each;
             const uint8_t *from = sends(g, to, r, behind) ? g->exchanges[r] + at + g->rank * a->apart : NULL;
             uint8_t *into = receives(g, to, r, behind) ? g->exchange + at + r * a->apart : NULL;
             if (from || into) parts[n++] = (struct machines_part){ r, from, into, bytes };
@@ -197,7 +198,8 @@ enum forge_status gpu_machines_take(struct gpu *g, const struct forge_program *m
     }
     for (uint32_t r = 0; r < n; r++) {
         uint8_t **at = &g->machines->outgoing[one ? 0 : r];
-        if (r != g->rank && !*at) TRY(gpu_said(g, device_alloc_shared(&g->device, at, bytes, "values on their way to other processes", error)));
+        if (r != g->rank && !*at)
+            TRY(gpu_said(g, device_alloc_shared(&g->device, at, bytes, "values on their way to other processes", error)));
         g->exchanges[r] = r == g->rank ? g->exchange : *at;
     }
     return FORGE_OK;

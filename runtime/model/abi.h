@@ -99,16 +99,16 @@ extern const struct forge_gpu_runtime forge_gpu_runtime;
 struct forge_gpu_kernel { const char *name; uint32_t threads, lds_bytes; };      /* of a group */
 
 enum { FORGE_TAIL_LOGITS = 2 };
-/* Launches of a step run in order on one stream; what one writes the next may read. */
-/* What a launch stores into the memory of exchanges of others, or finds in its own, by bytes: what passes between GPUs of several processes.
- * ALL: each GPU's to all others, which make the launch as well; NEXT: to the next in a row; PREVIOUS: from the one before, who has sent it
- * by then; TOKEN: from the last in a row to all others.  Areas: of a step of n tokens (of a tail launch those with logits, of a draw rows)
- * rank r has `each` bytes for every `tokens` of them, begun ones too, from at + r apart on; in the part of the memory whose turn it is,
- * the numbers of exchanges from 0 on going round 2, or in a row 3, of `turn` bytes each. */
+/* What a launch stores into the memory of exchanges of others, or finds in its own, by bytes: what passes between GPUs of several
+ * processes.  ALL: each GPU's to all others, which make the launch as well; NEXT: to the next in a row; PREVIOUS: from the one before, who
+ * has sent it by then; TOKEN: from the last in a row to all others.  Areas: of a step of n tokens (of a tail launch those with logits, of a
+ * draw rows) rank r has `each` bytes for every `tokens` of them, begun ones too, from at + r apart on; in the part of the memory whose turn
+ * it is, the numbers of exchanges from 0 on going round 2, or in a row 3, of `turn` bytes each. */
 enum { FORGE_PASS_NONE, FORGE_PASS_ALL, FORGE_PASS_NEXT, FORGE_PASS_PREVIOUS, FORGE_PASS_TOKEN };
 struct forge_gpu_area { uint64_t at, apart, each; uint32_t tokens; };            /* tokens 0: none */
 struct forge_gpu_pass { uint32_t to; uint64_t turn; struct forge_gpu_area areas[2]; };
 
+/* Launches of a step run in order on one stream; what one writes the next may read. */
 struct forge_gpu_launch {
     const char *name;                            /* "ffn_gate_up"; NULL: the place of another GPU's */
     uint32_t    kernel;                          /* in forge_gpu.kernels */
