@@ -23,7 +23,7 @@ shows() {
     [ "$n" -eq "$2" ] || bad "$n lines of the plan of $1 have '$3', wanted $2"
 }
 
-[ -n "$full" ] && exact='--ctx 32' || exact='--ctx 128 --exact'
+[ -n "$full" ] && exact='--ctx 32' || exact='--ctx 112 --exact'
 # shellcheck disable=SC2086  # options are words
 folder parted 32 "$llama" $exact
 shows parted 2 'embed: rows of weight W_TOKEN_EMBD_2, Q8_0 512 x 256, rows 64 to 127'
