@@ -47,7 +47,7 @@ if [ -z "$full" ]; then
         compiles pairs sm_90 layer
         [ $row -gt 0 ] || compiles pairs sm_90 none          # one kernel each: all present below
         if [ $((row % 2)) -eq 0 ]; then level=layer; else level=none; fi
-        compiles pairs x86-64-v3 $level
+        [ $row -gt 3 ] || compiles pairs x86-64-v3 $level
         [ $row -ne 5 ] || compiles pairs gfx1151 none
     done
 else

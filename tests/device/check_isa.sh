@@ -36,7 +36,7 @@ for format in Q4_K_M ${full:+Q8_0 BF16}; do
     compiles "$tmp/1b.gguf" --weights none
 done
 "$make_gguf" --shape qwen3-4b --type Q4_K_M --header-only -o "$tmp/4b.gguf"
-case $target$full in gfx942) ;; *) compiles "$tmp/4b.gguf" --weights none ;; esac      # there run_floors.sh has an 8B model
+case $target$full in gfx942|sm_*[0-9a]) ;; *) compiles "$tmp/4b.gguf" --weights none ;; esac      # there run_floors.sh has an 8B model
 case $target$full in                                    # what is exact, unfused or of another cache
 *full)  compiles "$tmp/4b.gguf" --weights none --exact
         compiles "$tmp/4b.gguf" --weights none --fuse none --kv q8_0
@@ -48,7 +48,6 @@ for model in "$golden"/*.gguf; do
     *-0000[2-9]-of-*)       continue ;;                 # parts of the first
     gfx1100full,q-*|gfx942full,q-*|gfx1100full,qwen*|gfx942full,qwen*) ;;      # else the simulator has them compiled: golden_sim_*
     sm_*full,q-*|sm_*full,qwen*) ;;
-    sm_*,qwen*)             ;;                          # no spills that forgec could see; formats: one model of all
     *)                      continue ;;                 # gfx1151 has gfx1100's instructions and registers
     esac
     compiles "$model"

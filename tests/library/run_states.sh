@@ -37,7 +37,7 @@ fi
 # Gated delta nets and convolutions; short convolutions; Mamba-2 twice; windows; shared keys, heads of two sizes; latent attention.
 [ -z "$full" ] || try "$architectures/qwen35moe-a.gguf" none 200 native
 try "$architectures/qwen35moe-a.gguf" none 200 native --ctx 250
-try "$architectures/lfm2moe-a.gguf" none 200 native --exact
+[ -z "$full" ] || try "$architectures/lfm2moe-a.gguf" none 200 native --exact
 try "$architectures/nemotron_h_moe-a.gguf" none 200 native --fuse none
 [ -z "$full" ] || try "$architectures/granitehybrid-moe-a.gguf" none 250 native
 [ -z "$full" ] || try "$golden/olmo3-a.gguf" window 300 native --threads 3
