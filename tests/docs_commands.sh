@@ -1,5 +1,5 @@
 #!/bin/bash
-# docs_commands.sh BUILD CMAKE -- runs the commands of README.md, docs/embedding.md, docs/server.md and docs/tour/README.md, in order, in a copy of the tree, and holds
+# docs_commands.sh BUILD CMAKE [full] -- runs the commands of README.md, docs/server.md, docs/tour/README.md and, if full, docs/embedding.md, in order, in a copy of the tree, and holds
 # what the tour shows against what they wrote.  BUILD: a finished build of this tree, CMAKE: the cmake that made it.
 # Commands are the lines of fenced blocks without a language; `text` blocks are patterns or output.  What stands in for what a test has not:
 #   ./setup.sh test     is left out: this is one of its tests
@@ -83,7 +83,7 @@ END
 }
 run_page README.md 15
 export PATH=$tree/build/release:$PATH                  # README says so
-run_page docs/embedding.md 4
+[ "${3-}" != full ] || run_page docs/embedding.md 4      # else tests/library/run_examples.sh builds them
 run_page docs/tour/README.md 6
 run_page docs/server.md 20
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# run_edited.sh FORGEC MODEL.gguf LIBSIMT [GFXSIM] -- sources that a person edited: forgec cc and forgec verify --source, what --info says, what is refused and how.
+# run_edited.sh FORGEC MODEL.gguf LIBSIMT [GFXSIM [full]] -- sources that a person edited: forgec cc and forgec verify --source, what --info says, what is refused and how.
 set -u
 [ $# -ge 3 ] || { echo "usage: run_edited.sh FORGEC MODEL.gguf LIBSIMT [GFXSIM]" >&2; exit 2; }
-forgec=$1 model=$2 simt=$3 gfxsim=${4-} here=$(cd "$(dirname "$0")" && pwd)
+forgec=$1 model=$2 simt=$3 gfxsim=${4-} full=${5-} here=$(cd "$(dirname "$0")" && pwd)
 . "$(dirname "$0")/../harness.sh"
 
 # ---- a CPU ----
@@ -78,7 +78,7 @@ check lanes-cc 0 "$forgec" cc kernels.hip "$model" -t "$lanes" --ctx 64 -q -o sa
 check lanes-cc-wrong 0 "$forgec" cc wrong.hip "$model" -t "$lanes" --ctx 64 -q -o wrong; check lanes-info 0 ./wrong --info; out_has "edited source  "
 check lanes-target 1 "$forgec" cc kernels.hip "$model" --ctx 64 -o none; err_has "; say -t simt32"; one_line
 unset FORGE_HIP_LIBRARY
-[ -z "$gfxsim" ] || { FORGEC_GFXSIM=$gfxsim; export FORGEC_GFXSIM; gpu simulator "$here/../simulator/gfx1151-few.yaml" --simulate; }
+[ -z "$gfxsim" ] || [ -z "$full" ] || { FORGEC_GFXSIM=$gfxsim; export FORGEC_GFXSIM; gpu simulator "$here/../simulator/gfx1151-few.yaml" --simulate; }
 
 # ---- what clang says of text that forgec wrote itself: one line ----
 mkdir clang templates templates/cpu

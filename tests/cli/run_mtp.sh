@@ -45,9 +45,9 @@ made qwen35moe --type Q8_0
 build ./program qwen35moe.gguf -t "$FORGEC_LANES"
 by_chance 10 ./program 1 -n ${full:+1}50
 as_plain 5 ./program -n 30 -s 1 --temp 0.2 --no-graph
-as_plain 5 ./program -n 30 -s 1 --temp 0.2 -ub 0
-for n in 1 2 3 24 25; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
-for n in 24 25 100; do as_plain 15 ./program -c 38 -n $n -s 1 --temp 0.8 -l 5+50; done
+[ -z "$full" ] || as_plain 5 ./program -n 30 -s 1 --temp 0.2 -ub 0
+for n in 1 2 ${full:+3 24} 25; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
+for n in 24 ${full:+25 100}; do as_plain 15 ./program -c 38 -n $n -s 1 --temp 0.8 -l 5+50; done
 stop_as_plain GGGF ./program
 chat_as_plain 5 ./program -r FFFFFFFFFFFFF
 
@@ -65,9 +65,9 @@ check_drafts() {
     out_has "  drafts  "; out_has "  ok"
 }
 check_drafts golden "$data/golden/qwen35-mtp-a.gguf" -t "$FORGEC_LANES" --tokens 24 --exact; out_has "drafts of a prompt"; out_has "drafts of drafts"
-made deepseek2 --type Q4_K --tokenizer none
-check_drafts latent deepseek2.gguf -t "$FORGEC_LANES" --tokens 24
 if [ -n "$full" ]; then
+    made deepseek2 --type Q4_K --tokenizer none
+    check_drafts latent deepseek2.gguf -t "$FORGEC_LANES" --tokens 24
     made glm4moe --type Q5_0 --tokenizer none
     for model in glm4moe.gguf "$data/golden/glm4moe-a.gguf" qwen35moe.gguf; do
         for options in '' --exact '--fuse none --kv f32' '--columns 2'; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [full I/N] -- tensors that models may lack, present and absent: what forgec emits compiles, fused and unfused, for a CPU
 # and for GPUs, and gives the reference's logits on the emulator of lanes.
-#   default: every pair of tensors in all four combinations; full: every combination of those of one kernel, everywhere; part I of N.
+#   default: every pair of tensors in all four combinations, for GPUs fused; full: every combination of those of one kernel, everywhere; part I of N.
 set -u
 [ $# -ge 4 ] || { echo "usage: run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [full I/N]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 yaml=$3 simt=$4 full=${5-} part=${6-0/1} here=$(cd "$(dirname "$0")" && pwd)
@@ -44,9 +44,10 @@ if [ -z "$full" ]; then
             shift
         done
         model pairs $chosen
-        for level in none layer; do compiles pairs sm_90 $level; done
+        compiles pairs sm_90 layer
+        [ $row -gt 0 ] || compiles pairs sm_90 none          # one kernel each: all present below
         if [ $((row % 2)) -eq 0 ]; then level=layer; else level=none; fi
-        compiles pairs x86-64-v3 $level
+        [ $row -gt 3 ] || compiles pairs x86-64-v3 $level
         [ $row -ne 5 ] || compiles pairs gfx1151 none
     done
 else

@@ -32,8 +32,8 @@ by_chance 20 ./program "1 ${full:+2}" -n 160
 as_plain 20 ./program -n 100 -s 1 --temp 0.8 -l 5+50 --no-graph
 as_plain 0 ./program -n 60 --temp 0
 # limits: of tokens, of the context, and a text that ends within a step
-for n in 1 2 ${full:+97 98} 99 100; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
-for n in 100 101 200; do as_plain 20 ./program -c 114 -n $n -s 1 --temp 0.8 -l 5+50; done
+for n in 1 2 ${full:+97 98 99} 100; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
+for n in ${full:+100 101} 200; do as_plain 20 ./program -c 114 -n $n -s 1 --temp 0.8 -l 5+50; done
 stop_as_plain GGFG ./program
 chat_as_plain 20 ./program
 
@@ -45,8 +45,9 @@ chat_as_plain 5 ./states -r FFFFFFFFFFFFF
 
 # a ring that goes round; and more, where time is no matter
 build ./ring "$golden/olmo3-a.gguf" -t "$FORGEC_LANES" --columns 5
-by_chance 10 ./ring 1 -n 200
+as_plain 10 ./ring -n 200 -s 1 --temp 0.8 -l 5+20 -l 6+20 -l 9+20
 if [ -n "$full" ]; then
+    by_chance 10 ./ring 1 -n 200
     build ./pair "$golden/qwen3-a.gguf" -t "$FORGEC_LANES" --columns 2
     by_chance 10 ./pair "1 2" -n 200
     build ./unfused "$golden/q-untied-Q4_K_M.gguf" -t "$FORGEC_LANES" --columns 3 --fuse none --kv q8_0
@@ -65,7 +66,7 @@ if [ -n "$gfxsim" ]; then
     for chip in gfx1151 ${full:+gfx942 gfx1100}; do
         build "./$chip" "$golden/x-v2.gguf" -t $chip --columns 4
         FORGE_HIP_LIBRARY="$gfxsim" as_plain 20 "./$chip" -n 40 -s 2 --temp 0.8 -l 5+50
-        FORGE_HIP_LIBRARY="$gfxsim" as_plain 5 "./$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20
+        [ -z "$full" ] || FORGE_HIP_LIBRARY="$gfxsim" as_plain 5 "./$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20
         [ -n "$full" ] || continue
         build "./states_$chip" "$data/golden/qwen35moe-a.gguf" -t $chip --columns 4
         FORGE_HIP_LIBRARY="$gfxsim" as_plain 1 "./states_$chip" -n 60 -s 3 --temp 0.8 -l 5+20 -l 6+20

@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_isa.sh FORGEC MAKE_GGUF TARGET [full] -- compiles programs for a GPU and reads their machine code (PTX for NVIDIA).
 # Everything: the golden models and the shapes of 1B to 8B models; forgec itself ends with an error where a kernel spills or needs scratch.
-# The 8B shapes on NVIDIA: dot products, matrix instructions and wide loads.  On AMD tests/simulator/run_floors.sh counts what they execute.
+# full: of more formats.  The 8B shapes on NVIDIA: dot products, matrix instructions and wide loads.  On AMD tests/simulator/run_floors.sh counts what they execute.
 set -eu
 [ $# -ge 3 ] || { echo "usage: check_isa.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 target=$3 full=${4-}
@@ -29,27 +29,25 @@ reads() {
     fi
 }
 
-for format in Q4_K_M Q8_0 BF16; do
+for format in Q4_K_M ${full:+Q8_0 BF16}; do
     case $target in sm_*) "$make_gguf" --shape llama-3.1-8b --type $format --header-only -o "$tmp/8b.gguf"; reads "$tmp/8b.gguf" $format ;; esac
-    case $target$full,$format in *full,*|gfx*,Q4_K_M) ;; *) continue ;; esac
+    [ -n "$full" ] || continue                           # by default models of 4B and 8B have the same kernels
     "$make_gguf" --shape llama-3.2-1b --type $format --header-only -o "$tmp/1b.gguf"
     compiles "$tmp/1b.gguf" --weights none
 done
 "$make_gguf" --shape qwen3-4b --type Q4_K_M --header-only -o "$tmp/4b.gguf"
-case $target$full in gfx942) ;; *) compiles "$tmp/4b.gguf" --weights none ;; esac      # there run_floors.sh has an 8B model
-case $target$full in                                    # what is exact, unfused or of another cache: on the two chips that differ, in turn
+case $target$full in gfx942|sm_*[0-9a]) ;; *) compiles "$tmp/4b.gguf" --weights none ;; esac      # there run_floors.sh has an 8B model
+case $target$full in                                    # what is exact, unfused or of another cache
 *full)  compiles "$tmp/4b.gguf" --weights none --exact
         compiles "$tmp/4b.gguf" --weights none --fuse none --kv q8_0
         compiles "$tmp/1b.gguf" --weights none --fuse none --kv f32 ;;
-gfx942) compiles "$tmp/4b.gguf" --weights none --exact ;;
-*)      compiles "$tmp/4b.gguf" --weights none --fuse none --kv q8_0 ;;
+*)      ;;                                              # the golden models below
 esac
 for model in "$golden"/*.gguf; do
     case $target$full,${model##*/} in
     *-0000[2-9]-of-*)       continue ;;                 # parts of the first
     gfx1100full,q-*|gfx942full,q-*|gfx1100full,qwen*|gfx942full,qwen*) ;;      # else the simulator has them compiled: golden_sim_*
     sm_*full,q-*|sm_*full,qwen*) ;;
-    sm_*,qwen*)             ;;                          # no spills that forgec could see; formats: one model of all
     *)                      continue ;;                 # gfx1151 has gfx1100's instructions and registers
     esac
     compiles "$model"

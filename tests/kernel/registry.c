@@ -26,7 +26,7 @@ static struct {
     const struct test *test;
     const char *format, *variant, *code, *arch, *place;
     uint64_t seed, only_case, n_cases, n_failed;
-    uint32_t rounds;
+    uint32_t rounds, part, parts;
     bool     list, bench, failed;                /* failed: the case at work */
     char     what[400];                          /* the case at work */
     double   worst;                              /* error / bound */
@@ -78,6 +78,7 @@ bool close_to(const char *what, uint64_t index, double got, double want, double 
 
 uint32_t rounds(uint32_t usual) { return run.rounds ? run.rounds : usual; }
 bool format_wanted(const char *file) { return !run.format || !strcmp(run.format, file); }
+bool part_has(uint32_t place) { return run.parts == 0 || place % run.parts == run.part; }
 bool variant_has(const char *word)
 {
     const size_t n = strlen(word);
@@ -171,7 +172,7 @@ static void list(const char *word)
 
 static _Noreturn void usage(void)
 {
-    fputs("usage: [NAME] [--list [WORD]] [--seed N] [--case N] [--rounds N] [--format FILE] [--bench]\n"
+    fputs("usage: [NAME] [--list [WORD]] [--seed N] [--case N] [--rounds N] [--part I/N] [--format FILE] [--bench]\n"
           "       [--place TEXT] [--variant WORD] [--arch NAME --code FILE]      tests/kernel/run.sh gives these\n", stderr);
     exit(2);
 }
@@ -206,6 +207,9 @@ static const char *read_options(int argc, char **argv)
         if (!strcmp(option, "--seed")) run.seed = number_of(value);
         else if (!strcmp(option, "--case")) run.only_case = number_of(value);
         else if (!strcmp(option, "--rounds")) run.rounds = (uint32_t)number_of(value);
+        else if (!strcmp(option, "--part")) {
+            if (sscanf(value, "%u/%u", &run.part, &run.parts) != 2 || run.part >= run.parts) usage();
+        }
         else if (!strcmp(option, "--format")) run.format = value;
         else if (!strcmp(option, "--place")) run.place = value;
         else if (!strcmp(option, "--variant")) run.variant = value;

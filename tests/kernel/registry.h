@@ -23,6 +23,8 @@ bool close_to(const char *what, uint64_t index, double got, double want, double 
 uint32_t rounds(uint32_t usual);
 /* Is this format one of those wanted (--format)? */
 bool format_wanted(const char *file);
+/* Is what has this place in a list of formats or of configurations in the part that is wanted (--part)?  Of kernels of WGSL. */
+bool part_has(uint32_t place);
 /* Has the variant that runs this word?  "cdna3-more" has cdna3 and more. */
 bool variant_has(const char *word);
 

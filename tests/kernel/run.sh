@@ -8,7 +8,7 @@
 #                      -more: caps and sinks; wgmma-alone: tiles of 256 threads
 #     sim:CHIP         the simulator of AMD's chips (gfx942, gfx1100, gfx1151), with GFXSIM=libgfxsim.so
 #     device:ARCH      a GPU (sm_90, sm_90a, gfx1100, ...); both in all variants of the row, or one: device:sm_90:models
-#   OPTIONS: --seed N (else drawn from the clock), --case N, --rounds N, --format FILE, --bench
+#   OPTIONS: --seed N (else drawn from the clock), --case N, --rounds N, --format FILE, --bench; of WGSL --part I/N, of formats or configurations
 #   run.sh --names cpu|lanes|amd|nvidia [VARIANT]       names of the tests that run there
 #
 # From the environment: FORGEC_CLANG; FLAGS for the compiler, such as -fsanitize=address or -DTILE_TOKENS=64; KEEP=DIR keeps what is built, and

@@ -1,5 +1,6 @@
 #!/bin/sh
 # run_examples.sh FORGEC [PART...] -- the examples of embedding, and what a user of a library meets.  PART: all of these, or some
+#   quotes    what docs/embedding.md quotes of the examples
 #   text      examples/embed/build.sh; what host, host_cpp, pool, fork and two tell is what the executable tells at temperature 0
 #   cross     the same for aarch64, in qemu
 #   kinds     obj and shared instead of lib; pkg-config; C99, C++11 and gcc, clang take the header
@@ -10,7 +11,7 @@
 # shellcheck disable=SC2317,SC2015,SC2086  # parts are called by name; "a && b || fail" is meant; commands and numbers without quotes are words
 set -eu
 forgec=$(cd "$(dirname "$1")" && pwd)/$(basename "$1"); shift
-[ $# -gt 0 ] || set -- text cross kinds symbols package
+[ $# -gt 0 ] || set -- quotes text cross kinds symbols package
 root=$(cd "$(dirname "$0")/../.." && pwd)
 examples=$root/examples/embed
 story=$root/examples/storyteller/storyteller-7m-q8_0.gguf golden=$root/tests/data/golden/q-llama-Q8_0.gguf
@@ -64,10 +65,13 @@ quoted() {
     ! grep -vxF -f "$dir/source" "$dir/quoted" >"$dir/text" || bad "docs/embedding.md quotes what $2 does not have: $(cat "$dir/text")"
 }
 
-part_text() {
+part_quotes() {
     quoted "Several texts" fork.c
     quoted "Where the time goes" profile.c
     quoted "Conversations" chat.c
+}
+
+part_text() {
     told "$story" native story.text
     told "$golden" native other.text
     FORGEC=$forgec CFLAGS="-Wpedantic -Wshadow -Wconversion -Werror ${CFLAGS-}" sh "$examples/build.sh" "$story" "$golden" "$dir/examples"

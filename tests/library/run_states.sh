@@ -1,8 +1,9 @@
 #!/bin/sh
 # Libraries of models with each kind of state, and tests/library/states.c: saved, taken back, cancelled, copied.
-# run_states.sh FORGEC GOLDEN_DIR ARCHITECTURES_DIR SOURCE_DIR CC [LIBSIMT] -- LIBSIMT: for lanes, else for this machine.  $STATES_SEED: of the texts.
+# run_states.sh FORGEC GOLDEN_DIR ARCHITECTURES_DIR SOURCE_DIR CC [LIBSIMT [full]] -- LIBSIMT: for lanes, else for this machine.  $STATES_SEED: of the texts.
+# By default one model of each kind of state; full: more of them, and in other forms.
 set -eu
-forgec=$1 golden=$2 architectures=$3 source=$4 cc=$5 simt=${6-}
+forgec=$1 golden=$2 architectures=$3 source=$4 cc=$5 simt=${6-} full=${7-}                 # ctest gives an empty word where there is no LIBSIMT
 seed=${STATES_SEED-$(date +%s)}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -29,17 +30,17 @@ if [ -n "$simt" ]; then
     # Chunks of 4 tokens: rings of 16 rows, few of them beyond the window, and steps of several chunks that can be cancelled.
     sed 's/^  prefill_chunk: .*/  prefill_chunk: 4/' "$source/tests/lanes/simt32.yaml" > few.yaml
     seeds=$seed
-    try "$architectures/nemotron_h_moe-a.gguf" none 40 "$work/few.yaml" --ctx 64
+    [ -z "$full" ] || try "$architectures/nemotron_h_moe-a.gguf" none 40 "$work/few.yaml" --ctx 64
     try "$architectures/gemma4-a.gguf" window 40 "$work/few.yaml" --ctx 64
     exit
 fi
 # Gated delta nets and convolutions; short convolutions; Mamba-2 twice; windows; shared keys, heads of two sizes; latent attention.
-try "$architectures/qwen35moe-a.gguf" none 200 native
+[ -z "$full" ] || try "$architectures/qwen35moe-a.gguf" none 200 native
 try "$architectures/qwen35moe-a.gguf" none 200 native --ctx 250
-try "$architectures/lfm2moe-a.gguf" none 200 native --exact
+[ -z "$full" ] || try "$architectures/lfm2moe-a.gguf" none 200 native --exact
 try "$architectures/nemotron_h_moe-a.gguf" none 200 native --fuse none
-try "$architectures/granitehybrid-moe-a.gguf" none 250 native
-try "$golden/olmo3-a.gguf" window 300 native --threads 3
+[ -z "$full" ] || try "$architectures/granitehybrid-moe-a.gguf" none 250 native
+[ -z "$full" ] || try "$golden/olmo3-a.gguf" window 300 native --threads 3
 try "$golden/olmo3-a.gguf" window 300 native --kv q8_0 --threads 3
-try "$architectures/gemma4-a.gguf" window 300 portable
+[ -z "$full" ] || try "$architectures/gemma4-a.gguf" window 300 portable
 try "$architectures/deepseek2-a.gguf" any 96 native

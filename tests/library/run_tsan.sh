@@ -1,8 +1,8 @@
 #!/bin/sh
 # Two models in two threads, each with a parallel_for of three, under ThreadSanitizer: the sources that forgec compiles, compiled again with it.
-# run_tsan.sh FORGEC GOLDEN_DIR SOURCE_DIR CLANG
+# run_tsan.sh FORGEC GOLDEN_DIR SOURCE_DIR CLANG -O0|-O1
 set -eu
-forgec=$1 golden=$2 source=$3 clang=$4
+forgec=$1 golden=$2 source=$3 clang=$4 level=$5
 . "$(dirname "$0")/../harness.sh"
 cd "$tmp"
 command -v "$clang" >/dev/null && command -v objcopy >/dev/null || skip "needs clang and objcopy"
@@ -25,7 +25,7 @@ library()
         if [ "$1" != alpha ] && cmp -s "$c" "alpha/${c##*/}" && ! grep -qw 'model_[a-z_0-9]*' "$c"; then object=alpha/${c##*/}.o
         else
             # shellcheck disable=SC2086
-            "$clang" -std=c11 -O1 -g -fsanitize=thread -ffreestanding -fPIC -w -DFORGE_FREESTANDING -DLIBRARY_PUBLIC= $defines -c "$c" -o "$object"
+            "$clang" -std=c11 "$level" -g -fsanitize=thread -ffreestanding -fPIC -w -DFORGE_FREESTANDING -DLIBRARY_PUBLIC= $defines -c "$c" -o "$object"
         fi
         objects="$objects $object"
     done

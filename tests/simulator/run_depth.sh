@@ -8,7 +8,7 @@
 #   scratch            none
 #   loads in flight    of a wave in its loop over positions, before it waits: decode at least 12, on gfx942 8, of 64 lanes
 #   launches           one a layer, of which all groups run; prefill has matrix instructions
-# full: the same of 64 heads of 128 and of 64 over 8 KV heads, which leave registers for 4 loads on RDNA (those of 64: 0.25 cycles of conflicts); and
+# By default the cache of f16; full: q8_0, too, the same of 64 heads of 128 and of 64 over 8 KV heads, which leave registers for 4 loads on RDNA (those of 64: 0.25 cycles of conflicts); and
 # `forgec verify` over 2,112 positions, through the kernels of prompts and of tokens, against the reference.  Values at such depths besides:
 # tests/kernel/attention_decode.c and attention_prefill.c, against the oracle.
 set -eu
@@ -90,7 +90,7 @@ depth() {
     conflicts=$4 loads=$5
     [ "$chip" != gfx942 ] || loads=$6
     make "$1" "$2" "$3" --header-only
-    for kv in f16 q8_0; do
+    for kv in f16 ${full:+q8_0}; do
         check "$shape, $chip $kv" 0 "$forgec" build "$tmp/model" -q -t "$chip" --ctx $context --kv $kv --save-temps "$tmp/code" --emit plan -o "$tmp/plan"
         launch attention_decode attention $((context - 1)) 1 1       # one group: it merges nothing, so its loop is that over positions
         in_flight=$(ahead)

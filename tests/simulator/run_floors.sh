@@ -1,5 +1,5 @@
 #!/bin/sh
-# run_floors.sh FORGEC MAKE_GGUF TARGET [full] -- the machine code of an 8B model by its counts: one layer and a small vocabulary, in Q4_K_M, Q8_0 and BF16.
+# run_floors.sh FORGEC MAKE_GGUF TARGET [full] -- the machine code of an 8B model by its counts: one layer and a small vocabulary, in Q4_K_M, Q8_0 and BF16, by default in Q8_0 for gfx942 and in Q4_K_M for others.
 # Held for each kernel, of the least times that `forgec compare --simulate` prints (docs/simulator.md):
 #   products of a prompt of 512 tokens   vector at most 0.6 of matrix, LDS at most 0.9; fill at least 0.8, with `full` at 2,048 tokens 0.9 (test_plan holds both for the plan);
 #                                        not of the head, whose launches have 64 tokens: reading its weights takes longer
@@ -9,7 +9,7 @@
 # What is excepted stands in `excepted` with its reason; no product is.
 # Prints for a prompt and a token, of the four products of the layer from the least to the most: fill, vector and LDS over matrix (token: over memory); of the
 # worst kernel the conflicts an LDS access and the accumulator moves in loops; and the layer: the sum over its kernels of the largest of matrix, vector, LDS and
-# memory, in us.  `full`: 128 and 2,048 tokens as well.  FLOORS_SAMPLE: groups that run (2).
+# memory, in us.  `full`: all formats, and 128 and 2,048 tokens as well.  FLOORS_SAMPLE: groups that run (2).
 set -eu
 [ $# -ge 3 ] || { echo "usage: run_floors.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 target=$3 full=${4-}
@@ -113,7 +113,12 @@ issues() {
     cat "$tmp/rows"
 }
 
-for format in Q4_K_M Q8_0 BF16; do
+case $target$full in
+gfx942) formats=Q8_0 ;;                                 # the chips share them; full: all
+gfx11*[0-9]) formats=Q4_K_M ;;
+*) formats="Q4_K_M Q8_0 BF16" ;;
+esac
+for format in $formats; do
     "$make_gguf" --shape llama-3.1-8b --layers 1 --vocab 4096 --tokenizer none --type $format -o "$tmp/8b-$format.gguf" >/dev/null
     checks $format 512
     if [ $format = Q4_K_M ]; then issues $format; fi

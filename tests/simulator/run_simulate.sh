@@ -22,7 +22,7 @@ awk '/"matrix_us":/ && $2 + 0 > 0 { matrix = 1 } /"lds_us":/ && $2 + 0 > 0 { lds
     bad "matrix, LDS or fill"
 check compare-html 0 "$forgec" compare "$model" -t "$here/gfx1100-few.yaml" --simulate -p 2 -n 1 -o html; err_empty
 out_has "least µs"; out_has "fuse layer"; out_has "removed, "; out_has "</html>"; out_lacks "<script"; out_lacks 'aria-label="Roofline'
-check sample 0 "$forgec" compare "$model" -t gfx942 --simulate --fuse layer -p 150 --sample 1; out_has "of a sample of 1 group:"; out_has "its logits not compared"; out_has "the mean of 1:"
+check sample 0 "$forgec" compare "$model" -t "$here/gfx942-few.yaml" --simulate --fuse layer -p 150 --sample 1; out_has "of a sample of 1 group:"; out_has "its logits not compared"; out_has "the mean of 1:"
 check sample-times 2 "$forgec" compare "$model" -t gfx942 --sample 8; err_has "--sample is for what --simulate counts"
 check long-prompt 1 "$forgec" compare "$model" -t gfx942 --simulate -p 100000; err_has "the context holds"
 "$forgec" targets --print gfx1151 | sed '/^rates:/d' >"$tmp/own.yaml"

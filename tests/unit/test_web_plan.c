@@ -43,12 +43,15 @@ static void check_launches(const struct plan *p, enum kernel_steps steps, const 
     }
 }
 
+/* With $FORGEC_TEST_FEW every seventh of a list; modes, fusion, formats go round in twos, threes and fours: each is among them. */
+static uint32_t step(void) { return getenv("FORGEC_TEST_FEW") ? 7 : 1; }
+
 static void launches_have_their_kernels_text(void **state)
 {
     (void)state;
     static const char *const architectures[] = { "llama", "qwen2", "qwen3" };
     static const uint32_t formats[] = { QUANT_F32, QUANT_F16, QUANT_Q8_0, QUANT_Q4_0 }, contexts[] = { 64, 100, 512 };
-    for (uint32_t i = 0; i < COUNT_OF(architectures) * COUNT_OF(formats) * COUNT_OF(contexts); i++) {
+    for (uint32_t i = 0; i < COUNT_OF(architectures) * COUNT_OF(formats) * COUNT_OF(contexts); i += step()) {
         struct tiny s = tiny_llama;
         s.arch = architectures[i % 3];
         s.matrix = formats[i / 3 % 4];
@@ -159,7 +162,7 @@ static void no_binding_is_too_large(void **state)
     glob_t found = { 0 };
     uint32_t parted = 0, models = 0;
     for (uint32_t i = 0; i < COUNT_OF(patterns); i++) assert_int_equal(glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &found), 0);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
+    for (size_t i = 0; i < found.gl_pathc; i += step()) {
         const char *shard = strstr(found.gl_pathv[i], "-of-");
         if (shard && strncmp(shard - 5, "00001", 5)) continue;
         struct arena *mine = arena_create(), *others = a;
@@ -183,7 +186,7 @@ static void no_binding_is_too_large(void **state)
         arena_destroy(mine);
     }
     globfree(&found);
-    assert_true(models > 50 && parted > 300);
+    assert_true(models > 50 / step() && parted > (step() == 1 ? 300 : 30));
 }
 
 static struct plan *plan_with(const struct model *m, const char *text)

@@ -1,7 +1,8 @@
 #!/bin/sh
-# run_embed.sh FORGEC MAKE_GGUF NODE_MODULES -- models of embeddings on WebGPU, in Node: vectors against those that another implementation computed in
-# float64 (tests/data/tiny/embeddings.txt), of each pooling; rows against those of wasm32; what such a model refuses.
-forgec=$1 make=$2 modules=$3
+# run_embed.sh FORGEC MAKE_GGUF NODE_MODULES [full] -- models of embeddings on WebGPU, in Node: vectors against those that another implementation computed in
+# float64 (tests/data/tiny/embeddings.txt), rows against those of wasm32; what such a model refuses.
+# By default one model that is a mean, and rows of bert, whose first is its vector; full: each pooling and architecture.
+forgec=$1 make=$2 modules=$3 full=${4-}
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
 . "$here/find.sh"
@@ -18,10 +19,11 @@ mv "$tmp/qwen3-1.gguf" "$tmp/qwen3-mean.gguf"
 mv "$tmp/qwen3-3.gguf" "$tmp/qwen3.gguf"
 # A prompt of qwen3-mean is several steps, some of few tokens.
 printf 'inherits: webgpu\ntiles: {prefill_chunk: 7}\n' > "$tmp/short.yaml"
-for model in bert nomic-bert qwen3 qwen3-mean; do
+for model in bert ${full:+nomic-bert qwen3} qwen3-mean; do
     target=webgpu
     [ $model != qwen3-mean ] || target=$tmp/short.yaml
     check "$model" 0 "$forgec" build "$tmp/$model.gguf" -t "$target" --exact --kv f32 -q -o "$tmp/$model"
+    [ -n "$full" ] || [ $model = qwen3-mean ] || continue
     check "$model's vector" 0 "$node" "$here/embed.mjs" "$tmp/$model" "$(grep "^$model: " "$vectors")"
 done
 check "for wasm32" 0 "$forgec" build "$tmp/bert.gguf" -t wasm32 --exact --kv f32 -q -o "$tmp/wasm"
