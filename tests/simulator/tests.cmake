@@ -73,7 +73,7 @@ endfunction()
 # Models this small keep a few compute units busy, the groups of all others would take most of the time: so most programs are built for a chip of the same
 # instructions with six of them.
 # The chips share the formats, a twelfth each when fused, gfx942 has another when not: formats_CHIP has all of them against the reference.
-# gfx942 has qwen's operations.  FORGEC_FULL: all formats fused on each chip, all unfused on one, all operations on each.
+# qwen's operations: architectures_gfx*, gpus_chips.  FORGEC_FULL: all formats fused on each chip, all unfused on one, all operations on each.
 set(part 0)
 foreach(chip IN LISTS GFXSIM_CHIPS)
   set(few "${GFXSIM}/${chip}-few.yaml")
@@ -88,7 +88,7 @@ foreach(chip IN LISTS GFXSIM_CHIPS)
     endif()
   endif()
   math(EXPR part "${part} + 1")
-  if(FORGEC_FULL OR chip STREQUAL gfx942)
+  if(FORGEC_FULL)
     gfxsim_golden(${chip}_qwen ${chip} "${TEST_DATA}/golden" target "${few}" 0/1 layer default)
     golden_env(golden_sim_${chip}_qwen GOLDEN_ONLY=qwen)
   endif()
