@@ -584,7 +584,7 @@ static uint32_t plan_row(struct arena *a, const struct build_options *o, const s
         targets[r].rank = r;
     }
     for (uint32_t r = 0; r < o->gpus; r++) if (targets[r].profile->tile.prefill_chunk > ROW_CHUNK) options.chunk = ROW_CHUNK;
-    const struct layers_cuts cuts = layers_cut(graph, o->gpus, o->layers[0] ? o->layers : NULL, speeds);
+    const struct layers_cuts cuts = layers_cut(a, graph, o->gpus, o->layers[0] ? o->layers : NULL, speeds);
     options.ranks = o->gpus;
     plan_layers(a, o, graph, &cuts, &options, targets);
     if (!agree(targets, o->gpus, &options)) plan_layers(a, o, graph, &cuts, &options, targets);

@@ -531,13 +531,13 @@ static struct forge_gpu_pass pass_on(const struct plan *p, const struct node *n)
                                     { area(LAYERS_VALUES + at.offset, 0, 8 * at.stride, 1) } };
 }
 
-static void set_passes(const struct plan *p, struct launches l)
+static void set_passes(const struct plan *p, struct launch *list, uint32_t n)
 {
-    for (uint32_t i = 0; i < l.n; i++) {
-        struct launch *launch = (struct launch *)(uintptr_t)&l.list[i];
+    for (uint32_t i = 0; i < n; i++) {
+        struct launch *launch = &list[i];
         const struct group *g = launch->group == NO_GROUP ? NULL : &p->fused->groups[launch->group];
         const struct branch *b = g && g->n_branches ? &g->branches[0] : NULL;
-        const bool last = i + 1 == l.n || l.list[i + 1].group != launch->group,
+        const bool last = i + 1 == n || list[i + 1].group != launch->group,
                    receives = b && g->kind == GROUP_MAP && b->chain[0]->op == OP_receive, is_sent = b && b->result->op == OP_send;
         if (!is_sent && !receives) continue;
         launch->exchanging = true;
@@ -548,7 +548,9 @@ static void set_passes(const struct plan *p, struct launches l)
 /* Of GPUs in a row all values of a step pass under one number, and its token under the next. */
 static void number_passes(const struct plan *p, struct kernel_list *list)
 {
-    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) set_passes(p, kernel_launches_of(list, steps));
+    set_passes(p, list->decode, list->n_decode);
+    set_passes(p, list->prefill, list->n_prefill);
+    set_passes(p, list->columns, list->n_columns);
     list->sample.exchanges = 1;
     list->sample.exchanging = true;
     list->sample.pass = (struct forge_gpu_pass){ FORGE_PASS_TOKEN, LAYERS_TOKEN_BYTES, { area(0, 0, 8, 1) } };

@@ -114,9 +114,9 @@ static struct layers_cuts cuts_as_asked(const struct graph *g, uint32_t ranks, c
     return cuts;
 }
 
-struct layers_cuts layers_cut(const struct graph *g, uint32_t ranks, const uint32_t *layers, const double *speeds)
+struct layers_cuts layers_cut(struct arena *a, const struct graph *g, uint32_t ranks, const uint32_t *layers, const double *speeds)
 {
-    struct border borders[g->model->n_layer + 1];
+    struct border *borders = arena_array(a, struct border, g->model->n_layer);
     read_borders(g, borders);
     struct layers_cuts cuts = layers ? cuts_as_asked(g, ranks, layers, borders) : cuts_by_speed(g, ranks, speeds, borders);
     cuts.first[ranks] = g->n_nodes;

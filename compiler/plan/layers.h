@@ -11,7 +11,7 @@ struct layers_cuts { uint32_t ranks, first[LAYERS_RANKS + 1], layers[LAYERS_RANK
 /* Cuts for so many GPUs.  layers: [ranks] of each; NULL: so many that the bytes of weights which a token reads are shared out in the
  * proportion of speeds [ranks].  Dies where there are too few layers, or none between which only rows of values pass (keys and values that
  * later layers read again stay on one GPU). */
-struct layers_cuts layers_cut(const struct graph *g, uint32_t ranks, const uint32_t *layers, const double *speeds);
+struct layers_cuts layers_cut(struct arena *a, const struct graph *g, uint32_t ranks, const uint32_t *layers, const double *speeds);
 
 /* The graph of GPU `rank`: what it has of g, with the values that come from the GPU before (`receive`) and those for the one behind
  * (`send`), in the same order on both.  Only the last one's has an output.  The block that drafts tokens is left out. */

@@ -80,7 +80,7 @@ static bool check_model(const char *path, uint32_t ranks)
         int32_t tokens[TOKENS];
         fill(g, tokens);
         reference_logits(a, g, &(struct rounding){ 0 }, tokens, TOKENS, whole);
-        const struct layers_cuts cuts = layers_cut(g, ranks, NULL, alike);
+        const struct layers_cuts cuts = layers_cut(a, g, ranks, NULL, alike);
         check_cuts(a, g, &cuts, whole);
     }
     arena_destroy(a);
