@@ -18,7 +18,7 @@ typedef unsigned long long ull;
 bool choose_writes_logits(const struct chooser *c)
 {
     const struct fused *f = c->plan->fused;
-    const struct node *result = c->group->n_branches ? c->group->branches[0].result : NULL;
+    const struct node *result = c->group && c->group->n_branches ? c->group->branches[0].result : NULL;
     if (result && gpu_gives_logits(result)) return true;                 /* which GPUs that share the model then gather */
     return (f->graph->output && c->index == fuse_group(f, f->graph->output)) ||
            (f->graph->draft && c->index == fuse_group(f, f->graph->draft));
