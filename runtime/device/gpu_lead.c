@@ -238,7 +238,10 @@ static enum forge_status tell_columns(struct forge_engine *e, enum command comma
         const bool masked = command == COMMAND_DRAW && c[i].guided && c[i].mask;
         put_sequence(&w, c[i].sequence);
         put_number(&w, (uint32_t)c[i].token);
-        if (command == COMMAND_SEVERAL) continue;
+        if (command == COMMAND_SEVERAL) {
+            put_number(&w, c[i].logits != NULL);
+            continue;
+        }
         put_options(&w, c[i].options);
         put(&w, c[i].random, sizeof *c[i].random);
         put_number(&w, c[i].guided);
@@ -344,13 +347,17 @@ static enum forge_status obey_columns(struct forge_engine *e, enum command comma
     struct forge_column c[FORGE_MAX_COLUMNS];
     struct forge_sample_options options[FORGE_MAX_COLUMNS];
     struct forge_random random[FORGE_MAX_COLUMNS];
+    float unread;                                /* gpu_download_rows */
     const uint32_t n = (uint32_t)get_number(w);
     const bool more = get_number(w) > 0;
     if (n > FORGE_MAX_COLUMNS) w->cut = true;
     for (uint32_t i = 0; i < n && !w->cut; i++) {
         c[i] = (struct forge_column){ .sequence = get_sequence(w, e) };
         c[i].token = (int32_t)get_number(w);
-        if (command == COMMAND_SEVERAL) continue;
+        if (command == COMMAND_SEVERAL) {
+            c[i].logits = get_number(w) > 0 ? &unread : NULL;
+            continue;
+        }
         get_options(w, &options[i]);
         get(w, &random[i], sizeof random[i]);
         c[i].options = &options[i];
