@@ -89,9 +89,11 @@ const char *build_options_text(struct arena *a, const struct build_options *o, u
     const char *context = n_ctx ? arena_printf(a, " --ctx %u", n_ctx) : "";
     const char *columns = o->plan.columns ? arena_printf(a, " --columns %u", o->plan.columns) : "";
     const char *spec = o->plan.spec ? arena_printf(a, " --spec %s", spec_kind_name[o->plan.spec]) : "";
-    const char *gpus = o->gpus > 1 ? arena_printf(a, " --gpus %u%s", o->gpus, o->plan.split == SPLIT_LAYER ? " --split layer" : "") : "";
+    struct text gpus = { .arena = a };
+    if (o->gpus > 1) text_printf(&gpus, " --gpus %u%s", o->gpus, o->plan.split == SPLIT_LAYER ? " --split layer" : "");
+    for (uint32_t r = 0; r < o->gpus && o->layers[0]; r++) text_printf(&gpus, "%c%u", r ? ',' : ':', o->layers[r]);
     return arena_printf(a, "--fuse %s%s --kv %s%s%s%s%s", o->fuse == FUSE_NONE ? "none" : "layer", context, kv_type_name[o->plan.kv],
-                        columns, spec, gpus, o->plan.exact ? " --exact" : "");
+                        columns, spec, gpus.size ? text_str(&gpus) : "", o->plan.exact ? " --exact" : "");
 }
 
 static const char *options_text(struct arena *a, const struct build_options *o, const struct plan *p)
@@ -583,7 +585,9 @@ static uint32_t plan_row(struct arena *a, const struct build_options *o, const s
         speeds[r] = p->bandwidth_gb_s > 0 ? p->bandwidth_gb_s : 1;
         targets[r].rank = r;
     }
-    for (uint32_t r = 0; r < o->gpus; r++) if (targets[r].profile->tile.prefill_chunk > ROW_CHUNK) options.chunk = ROW_CHUNK;
+    options.chunk = ROW_CHUNK;
+    for (uint32_t r = 0; r < o->gpus; r++)
+        if (targets[r].profile->tile.prefill_chunk < options.chunk) options.chunk = targets[r].profile->tile.prefill_chunk;
     const struct layers_cuts cuts = layers_cut(a, graph, o->gpus, o->layers[0] ? o->layers : NULL, speeds);
     options.ranks = o->gpus;
     plan_layers(a, o, graph, &cuts, &options, targets);

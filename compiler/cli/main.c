@@ -54,7 +54,7 @@ static const char usage[] =
 #define BUILD_OPTIONS \
     "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n" \
     "                         of several the program runs the first that works where it is started,\n" \
-    "                         and says when a GPU among them does not\n" \
+    "                         and says when a GPU among them does not; T+T2, TxN: GPUs that share the model\n" \
     "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited\n" \
     "      --tuned FILE       tiles and kernels' settings as in FILE, which forgec tune wrote\n"
 #define COMMON_OPTIONS \

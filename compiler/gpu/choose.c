@@ -459,16 +459,10 @@ static void choose_group(const struct chooser *c)
     choose_give(c);
 }
 
-/* Of the memory of exchanges what one GPU gives: where its part begins, apart: and that of the next one, bytes of so many tokens. */
-static struct forge_gpu_area area(uint64_t at, uint64_t apart, uint64_t each, uint32_t tokens)
-{
-    return (struct forge_gpu_area){ at, apart, each, tokens };
-}
-
 static struct forge_gpu_pass pass_values(const struct plan *p, const struct node *given)
 {
     const uint64_t row = 8 * gpu_given(p, given).stride;
-    return (struct forge_gpu_pass){ FORGE_PASS_ALL, p->gpu->exchange_half, { area(0, row * gpu_given_rows(p, given), row, 1) } };
+    return (struct forge_gpu_pass){ FORGE_PASS_ALL, p->gpu->exchange_half, { { 0, row * gpu_given_rows(p, given), row, 1 } } };
 }
 
 /* Rows of a prompt: parts, or, behind those of all, sums. */
@@ -481,8 +475,8 @@ static struct forge_gpu_pass pass_rows(const struct plan *p, const struct kernel
                    flags = 4ull * EXCHANGE_RUNS(given->cols, k->param[PARAM_THREADS]);
     const uint64_t behind = k->template == TEMPLATE_give ? 0 : ranks * parts;
     return (struct forge_gpu_pass){ FORGE_PASS_ALL, g->exchange_half,
-                                    { area(g->exchange_values + behind * values, parts * values, values, tokens),
-                                      area(g->exchange_flags + behind * flags, parts * flags, flags, tokens) } };
+                                    { { g->exchange_values + behind * values, parts * values, values, tokens },
+                                      { g->exchange_flags + behind * flags, parts * flags, flags, tokens } } };
 }
 
 /* What a group gives is given by its last launch: a product itself or, of a prompt's rows, the kernels behind it.  Of the products of a
@@ -528,7 +522,19 @@ static struct forge_gpu_pass pass_on(const struct plan *p, const struct node *n)
 {
     const struct gpu_place at = gpu_given(p, n);
     return (struct forge_gpu_pass){ n->op == OP_send ? FORGE_PASS_NEXT : FORGE_PASS_PREVIOUS, gpu_passed_bytes(p, NULL, n->op),
-                                    { area(LAYERS_VALUES + at.offset, 0, 8 * at.stride, 1) } };
+                                    { { LAYERS_VALUES + at.offset, 0, 8 * at.stride, 1 } } };
+}
+
+/* Each value that a GPU sends or receives is one launch's. */
+static void check_passes(const struct plan *p, const struct launch *list, uint32_t n)
+{
+    uint32_t values = 0, passes = 0;
+    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
+        const enum op op = p->fused->graph->nodes[i]->op;
+        values += op == OP_send || op == OP_receive;
+    }
+    for (uint32_t i = 0; i < n; i++) passes += list[i].pass.to != FORGE_PASS_NONE;
+    if (n && values != passes) die("%u of %u values pass between GPUs; this is a mistake in forgec, please report it", passes, values);
 }
 
 static void set_passes(const struct plan *p, struct launch *list, uint32_t n)
@@ -543,6 +549,7 @@ static void set_passes(const struct plan *p, struct launch *list, uint32_t n)
         launch->exchanging = true;
         if (receives || last) launch->pass = pass_on(p, receives ? b->chain[0] : b->result);
     }
+    check_passes(p, list, n);
 }
 
 /* Of GPUs in a row all values of a step pass under one number, and its token under the next. */
@@ -553,7 +560,7 @@ static void number_passes(const struct plan *p, struct kernel_list *list)
     set_passes(p, list->columns, list->n_columns);
     list->sample.exchanges = 1;
     list->sample.exchanging = true;
-    list->sample.pass = (struct forge_gpu_pass){ FORGE_PASS_TOKEN, LAYERS_TOKEN_BYTES, { area(0, 0, 8, 1) } };
+    list->sample.pass = (struct forge_gpu_pass){ FORGE_PASS_TOKEN, LAYERS_TOKEN_BYTES, { { 0, 0, 8, 1 } } };
 }
 
 void gpu_plan_kernels(struct arena *a, struct plan *p)

@@ -126,10 +126,9 @@ struct layers_cuts layers_cut(struct arena *a, const struct graph *g, uint32_t r
 /* ---- the graph of one ---- */
 
 struct making {
-    struct arena       *arena;
-    const struct graph *from;
-    struct graph       *to;
-    struct node       **made;                    /* [from->n_nodes] what stands for a node */
+    struct arena *arena;
+    struct graph *to;
+    struct node **made;                          /* [nodes of the whole graph] what stands for a node */
 };
 
 static struct node *node_new(struct making *m, const struct node *like, enum op op, const char *name)
@@ -152,7 +151,6 @@ static struct node *passed_new(struct making *m, const struct node *like, enum o
     memset(n->inputs, 0, sizeof n->inputs);
     n->weight = NULL;
     n->attr = (struct node_attrs){ .count = op == OP_receive ? like->cols : 0 };
-    n->heads = 0;
     return n;
 }
 
@@ -165,7 +163,7 @@ static void make_node(struct making *m, const struct node *n)
 
 const struct graph *layers_graph(struct arena *a, const struct graph *g, const struct layers_cuts *cuts, uint32_t rank)
 {
-    struct making m = { .arena = a, .from = g, .to = arena_new(a, struct graph), .made = arena_array(a, struct node *, g->n_nodes) };
+    struct making m = { .arena = a, .to = arena_new(a, struct graph), .made = arena_array(a, struct node *, g->n_nodes) };
     const uint32_t first = cuts->first[rank], end = cuts->first[rank + 1];
     m.to->model = g->model;
     m.to->nodes = arena_array(a, struct node *, 3 * g->n_nodes);

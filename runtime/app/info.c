@@ -25,7 +25,7 @@ static void print_target(const struct forge_program *program, const struct forge
         printf(" %u GPUs that are", program_ranks(program));
         for (uint32_t rank = 0; rank < program_ranks(program); rank++)
             printf("%s %s", rank > 0 ? "," : "", program_of_rank(program, rank)->gpu->arch);
-        printf("%s, through %s", program->gpu->in_row ? " in a row" : " and reach each other's memory", through);
+        printf("%s, through %s", program->gpu->in_row ? " in a row" : "", through);
     } else if (program->gpu) printf(" a GPU that is %s, through %s", program->gpu->arch, through);
     else if (!any) printf(" nothing");
     if (program->gpu && any) printf(", and");

@@ -174,9 +174,8 @@ static enum forge_status open_all(struct gpu **out, const struct forge_program *
         TRY(gpu_select(&last->device, model, rank, devices, &taken, error));
     }
     for (struct gpu *r = *out; r; r = r->next)
-        for (const struct gpu *other = *out; other; other = other->next) {
+        for (const struct gpu *other = *out; other; other = other->next)
             (*out)->through_host |= other != r && !gpu_reaches(&r->device, &other->device, NULL);
-        }
     for (struct gpu *r = *out; r; r = r->next) TRY(open_rank(r, error));
     count_exchanges(*out);
     return name_all(*out, error);

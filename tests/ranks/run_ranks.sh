@@ -37,7 +37,7 @@ check info 0 env FORGE_HIP_LIBRARY="$tmp/none" "$hip" --info; err_empty
 out_has "weights        12288 bytes, inside"
 out_has "GPU 0          gfx942, 4096 bytes of weights, 576 of states, "; out_has "GPU 1          gfx942, 8192 bytes of weights, 1600 of states, "
 out_has "state          2048 bytes of keys and values"
-out_has "needs 2 GPUs that are gfx942, gfx942 and reach each other's memory, through HIP"
+out_has "needs 2 GPUs that are gfx942, gfx942, through HIP"
 check check 0 "$cuda" --check; out_has "GPU        1 of 2: fake, sm_90"; out_has "GPU        2 of 2: fake, sm_90"
 out_has "each of the 2 GPUs reaches the memory of the others"; out_has "memory     GPU 0: "; out_has "memory     GPU 1: "; out_has "code       GPU 1: 14 bytes"
 check check-devices 0 env FAKE_DEVICES=3 "$hip" --check --devices 2,0; out_has "GPU        3 of 3: other"; out_has "memory     GPU 2: "
