@@ -185,7 +185,7 @@ static const char tune_usage[] =
     "      --candidates N     most programs of a step of the search, up to 24 (default 10)\n"
     "  -t, --target T         machine to build for (forgec targets; default: this machine)\n"
     FUSE_OPTION MODEL_OPTIONS THREADS_OPTION
-    "                         (all but --allow-spills and --save-temps)\n"
+    "                         (all but --allow-spills, --save-temps and --split layer)\n"
     "  -v                     print commands, and why programs were left out\n"
     "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
 
