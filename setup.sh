@@ -1,14 +1,21 @@
 #!/bin/sh
-# setup.sh -- from a fresh Debian 12, Debian 13 or Ubuntu 24.04 to a story, or to a run of all tests.
-#   ./setup.sh story       install what is missing, build forgec, compile the bundled model, print a story
-#   ./setup.sh test        install what is missing, build forgec in several ways, run all tests
-#   ./setup.sh test full   the same with every combination of formats, fusion, modes and targets, and longer fuzzing: before a release
-#   ./setup.sh packages    install what both need, and nothing else
-# Packages are installed with apt-get, as root or through sudo; where nothing is missing neither is asked for, and no network.  Tests with clients of
-# others, and of WebGPU, install four packages of npm's in the build folder, the first time.
-# Elsewhere than on Debian and Ubuntu the script says what is missing.  Only the story goes to stdout of `story`.
+# setup.sh -- on a fresh Debian 12, Debian 13 or Ubuntu 24.04: prints a story, or runs all tests.
+#   ./setup.sh story       install missing packages, build forgec, compile the bundled model, print a story
+#   ./setup.sh test        install missing packages, build forgec in several ways, run all tests
+#   ./setup.sh test quick  install missing packages, build forgec and its tests, run the tests that take seconds (ctest -L quick)
+#   ./setup.sh test full   as test, with every combination of formats, fusion, modes and targets, and longer fuzzing: before a release
+#   ./setup.sh mutants     run the tests against wrong versions of the sources; takes hours, continues where it stopped (tests/mutants.sh)
+#   ./setup.sh package     install missing packages, build forgec, make a Debian package and a tarball of it in build/package
+#   ./setup.sh packages    install the packages that story and test need, and nothing else
+# Packages are installed with apt-get, as root or with sudo. If none is missing, neither root nor network is needed. The tests of clients,
+# of WebGPU and of bundlers install seven npm packages in the build folder, the first time.
+# FORGEC_TEST_CACHE=FOLDER: what the tests and (if installed) ccache compile is kept in this folder, which may outlive the build folder. By
+# default it is kept in the build folder.
+# CI=true: a test that would be skipped because a program is missing fails.
+# On systems other than Debian and Ubuntu the script lists missing packages. `story` prints only the story to stdout.
 set -eu
 cd "$(dirname "$0")"
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' setup.sh; }
 
 clang_versions='19 20 21 22 23 24 25 26 27 28 29'
 jobs=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
@@ -18,7 +25,7 @@ say() { echo "== $*" >&2; }
 stop() { echo "setup.sh: $*" >&2; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# timed WHAT COMMAND...: runs it and says how long it took
+# timed WHAT COMMAND...: runs the command and prints how long it took
 timed() {
     what=$1; shift
     from=$(date +%s)
@@ -27,7 +34,7 @@ timed() {
     say "$what: $(($(date +%s) - from)) s"
 }
 
-# ---- what is there ----
+# ---- what is installed ----
 
 has_header() { has cc && echo "#include <$1>" | cc -E -x c -o /dev/null - >/dev/null 2>&1; }
 
@@ -37,7 +44,7 @@ has_cmake() {
     [ "${version% *}" -gt 3 ] || { [ "${version% *}" -eq 3 ] && [ "${version#* }" -ge 22 ]; }
 }
 
-# Sets clang to the one forgec would take, and clang_version; fails when there is none.
+# Sets clang to the clang that forgec would use, and clang_version; fails if there is none.
 find_clang() {
     for clang in ${FORGEC_CLANG:-$(for v in $clang_versions; do echo "clang-$v"; done) clang}; do
         has "$clang" || continue
@@ -57,7 +64,7 @@ has_clang_runtime() {       # AddressSanitizer and libFuzzer
     return "$code"
 }
 
-# Adds to packages what is missing for $1 (story or test).  clang: the packages of which version.
+# Sets packages to the missing packages for $1 (story or test). Those of clang have the version of the installed clang, if there is one.
 missing() {
     packages=
     want() { packages="$packages $*"; }
@@ -89,7 +96,7 @@ missing() {
     fi
 }
 
-# ---- installing it ----
+# ---- installing packages ----
 
 apt() {
     set -- env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 apt-get -y -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"
@@ -99,7 +106,7 @@ apt() {
     fi >&2
 }
 
-# Turns "clang", "lld" and "libclang-rt" in packages into the oldest version, 19 or later, that the archive has.
+# Replaces "clang", "lld" and "libclang-rt" in packages by the oldest version from 19 on that the archive has.
 choose_clang() {
     case " $packages " in *" clang "*) ;; *) return 0 ;; esac
     for v in $clang_versions; do
@@ -126,7 +133,8 @@ install_missing() {
     say "packages: $(($(date +%s) - from)) s"
 }
 
-# AMD's HIP library, 18 MB to load: with it a program for an AMD GPU is tried on a machine without one.  Only its test needs it, so only root gets it.
+# AMD's HIP library, a download of 18 MB: a test runs a program for an AMD GPU with it on a machine without such a GPU. No other test needs
+# it, so it is installed only if the script runs as root.
 install_hip() {
     [ "$(uname -m)" = x86_64 ] && [ "$(id -u)" -eq 0 ] && has apt-get || return 0
     ! ldconfig -p 2>/dev/null | grep -q 'libamdhip64\.so' || return 0
@@ -139,8 +147,22 @@ install_hip() {
     say "the package archives have no libamdhip64; its test is skipped"
 }
 
-# A browser, 100 MB to load, with what reads its pictures and papers: they hold the page of `forgec compare`, and the browser that of programs with a server.
-# Only those tests need them, so only root gets them.
+# The newest clang of the archive beside the oldest supported one, a download of 200 MB: a test compiles models with both. No other test
+# needs it, so it is installed only if the script runs as root, and not if FORGEC_CLANG selects a clang for everything.
+install_newest_clang() {
+    [ -z "${FORGEC_CLANG-}" ] && [ "$(id -u)" -eq 0 ] && has apt-get || return 0
+    newest=
+    for v in $clang_versions; do
+        LC_ALL=C apt-cache policy "clang-$v" 2>/dev/null | grep -q 'Candidate: [^(]' && newest=$v
+    done
+    if [ -z "$newest" ] || [ "$newest" = "$clang_version" ]; then say "the package archives have no newer clang; its test is skipped"; return 0; fi
+    { has "clang-$newest" && has "ld.lld-$newest"; } && return 0
+    say "installing clang-$newest lld-$newest"
+    apt install --no-install-recommends "clang-$newest" "lld-$newest" || say "clang-$newest cannot be installed; its test is skipped"
+}
+
+# A browser, a download of 100 MB, and tools that read its PNG and PDF output: they test the page of `forgec compare`, and the browser tests
+# the page of programs with a server. Only these tests need them, so they are installed only if the script runs as root.
 install_browser() {
     [ "$(id -u)" -eq 0 ] && has apt-get || return 0
     set --
@@ -157,15 +179,16 @@ install_browser() {
     apt install --no-install-recommends "$@" || say "$* cannot be installed; the tests of pages are skipped"
 }
 
-# Node and npm, 50 MB to load where Debian's are missing, and with them the clients of OpenAI and Anthropic and WebGPU into the build folder
-# DIR: clients and the page of programs with a server are tried, kernels of WGSL run.  Only those tests need them, so only root gets packages.
+# Node and npm, a download of 50 MB if Debian's packages are missing. npm then installs the clients of OpenAI and Anthropic, WebGPU, and
+# bundlers in the build folder. They test clients and the page of programs with a server, run WGSL kernels, and pack folders for pages. Only
+# these tests need them, so the packages are installed only if the script runs as root.
 install_node() {
     has node && has npm && return 0
     [ "$(id -u)" -eq 0 ] && has apt-get || return 0
     set --
     has node || set -- nodejs
     say "installing $* npm"
-    apt install --no-install-recommends "$@" npm || say "$* npm cannot be installed; the tests of clients and of WebGPU are skipped"
+    apt install --no-install-recommends "$@" npm || say "$* npm cannot be installed; the tests of clients, of WebGPU and of bundlers are skipped"
 }
 
 install_modules() {     # FOLDER WITH package.json, FOLDER, TESTS
@@ -183,11 +206,30 @@ install_modules() {     # FOLDER WITH package.json, FOLDER, TESTS
 story() {
     install_missing story
     timed "building forgec" build_forgec >&2
-    timed "compiling the model" build/release/forgec build examples/storyteller/storyteller-7m-q8_0.gguf -o build/story >&2
+    timed "compiling the model" build/release/forgec build examples/storyteller/storyteller-7m-q4_k_m.gguf -o build/story >&2
     say "build/story -p 'Once upon a time' -n 250 --temp 0.7 --top-p 0.9 -s 6"
     build/story -p 'Once upon a time' -n 250 --temp 0.7 --top-p 0.9 -s 6 --echo
     echo
     say "done in $(($(date +%s) - started)) s; another story: the same without -s 6"
+}
+
+# The packages run on this system and newer ones: packages made on Debian 12 also run on Debian 13 and Ubuntu 24.04.
+package() {
+    install_missing story
+    timed "building forgec" build_product build/package >&2
+    rm -rf build/package/made
+    timed "packing" sh -c 'cd build/package && cpack -B made >pack.log 2>&1 || { cat pack.log; exit 1; }' >&2
+    rm -f build/package/forgec[-_]*
+    for made in build/package/made/forgec[-_]*; do
+        mv "$made" build/package/
+        case $made in *.sha256) ;; *) echo "build/package/${made##*/}" ;; esac
+    done
+    rm -rf build/package/made
+}
+
+build_product() {
+    log=$(cmake -S . -B "$1" -DCMAKE_BUILD_TYPE=Release -DFORGEC_TESTS=OFF 2>&1) || { echo "$log"; return 1; }
+    cmake --build "$1" --target product --parallel "$jobs"
 }
 
 build_forgec() {
@@ -195,28 +237,56 @@ build_forgec() {
     cmake --build build/release --target forgec --parallel "$jobs"
 }
 
-# Everything is one ctest run, so that its summary is the last word; FORGEC_CHECKS adds clang, sanitizers and fuzzers to it.
-tests() {       # DIR [CMAKE-OPTIONS...]
-    out=$1; shift
+# Everything is one ctest run, so that its summary comes last. FORGEC_CHECKS adds clang, sanitizers and fuzzers to it; tests that these run
+# are left out of the plain build.
+tests() {       # TIER DIR [CMAKE-OPTIONS...]
+    tier=$1 out=$2; shift 2
     install_missing test
+    install_newest_clang
     install_hip
     install_browser
     install_node
     install_modules tests/server/clients "$out/npm" "the test of clients"
     install_modules tests/webgpu "$out/webgpu" "the test of WebGPU"
-    export XDG_CACHE_HOME="$PWD/$out/cache"
+    install_modules tests/web/bundlers "$out/bundlers" "the test of bundlers"
+    case ${FORGEC_TEST_CACHE:-/} in /*) ;; *) FORGEC_TEST_CACHE=$PWD/$FORGEC_TEST_CACHE ;; esac
+    if has ccache; then
+        CCACHE_DIR=${CCACHE_DIR:-${FORGEC_TEST_CACHE:+$FORGEC_TEST_CACHE/ccache}}
+        CCACHE_DIR=${CCACHE_DIR:-$(ccache --get-config cache_dir)} CCACHE_BASEDIR=$PWD
+        export CCACHE_DIR CCACHE_BASEDIR
+        set -- -DCMAKE_C_COMPILER_LAUNCHER=ccache "$@"
+    fi
+    export XDG_CACHE_HOME="${FORGEC_TEST_CACHE:-$PWD/$out/tests/cache}"
     timed "configuring (gcc, warnings are errors)" cmake -S . -B "$out" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc -DFORGEC_TESTS=ON \
-        -DFORGEC_WERROR=ON -DFORGEC_CHECKS=ON "$@"
+        -DFORGEC_WERROR=ON -DFORGEC_CHECKS=ON -DFORGEC_TEST_CACHE="$XDG_CACHE_HOME" "$@"
     timed "building" cmake --build "$out" --parallel "$jobs"
     say "testing"
     cd "$out"
-    exec ctest --parallel "$jobs" --output-on-failure --no-tests=error
+    case $tier in
+    quick) set -- -L '^quick$' ;;
+    full) set -- ;;
+    *) set -- -LE '^sanitized$' ;;
+    esac
+    exec ctest --parallel "$jobs" --output-on-failure --no-tests=error "$@"
 }
 
+mutants() {     # [--only ROOM|NAME] [--again]
+    install_missing test
+    install_node
+    install_modules tests/server/clients build/mutants/npm "the test of clients"
+    install_modules tests/webgpu build/mutants/webgpu "the test of WebGPU"
+    install_modules tests/web/bundlers build/mutants/bundlers "the test of bundlers"
+    exec sh tests/mutants.sh "$@"
+}
+
+if [ "${1-}" = mutants ]; then shift; mutants "$@"; fi
 case "$*" in
     story) story ;;
-    test) tests build/test ;;
-    'test full') tests build/full -DFORGEC_FULL=ON ;;
-    packages) install_missing test; install_hip; install_browser; install_node; say "nothing is missing" ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; [ "${1-}" = --help ] || exit 2 ;;
+    test) tests default build/test ;;
+    'test quick') tests quick build/test ;;
+    'test full') tests full build/full -DFORGEC_FULL=ON ;;
+    package) package ;;
+    packages) install_missing test; install_newest_clang; install_hip; install_browser; install_node; say "nothing is missing" ;;
+    -h|--help) usage ;;
+    *) [ $# -eq 0 ] || echo "setup.sh: unknown arguments: $*" >&2; usage >&2; exit 2 ;;
 esac

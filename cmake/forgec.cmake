@@ -1,11 +1,13 @@
-# forgec.cmake -- forgec_add_model: a GGUF file as a CMake target (docs/embedding.md).  Included by forgecConfig.cmake.
+# forgec.cmake -- forgec_add_model: a GGUF file as a CMake target (docs/embedding.md).  Included by forgecConfig.cmake and by forgec's own
+# project.
 cmake_policy(VERSION 3.20...3.31)
 
 #   forgec_add_model(NAME MODEL file.gguf [PREFIX p] [TARGET t] [EMIT obj|lib|shared] [OPTIONS ...])
 #
-# Makes the imported library NAME, to be given to target_link_libraries, with the folder of its header p.h as include directory.  It is built again when the
-# model (all its shards) or forgec changes.  PREFIX: NAME.  TARGET: native, which cross compiling does not allow.  EMIT: lib.  OPTIONS: of `forgec build`.
-# Properties of the target: FORGEC_HEADER; with OPTIONS --weights external FORGEC_WEIGHTS, the file to load.
+# Makes the imported library NAME for target_link_libraries, with the folder of its header p.h as include directory. It is built again if
+# the model (any of its shards) or forgec changes. Defaults: PREFIX is NAME; TARGET is native, which is not allowed for cross compiling;
+# EMIT is lib. OPTIONS: options of `forgec build`.
+# Properties of the target: FORGEC_HEADER; with OPTIONS --weights external also FORGEC_WEIGHTS, the file to load.
 function(forgec_add_model name)
   cmake_parse_arguments(PARSE_ARGV 1 F "" "MODEL;PREFIX;TARGET;EMIT" "OPTIONS")
   if(F_UNPARSED_ARGUMENTS OR F_KEYWORDS_MISSING_VALUES OR NOT F_MODEL)
@@ -24,7 +26,7 @@ function(forgec_add_model name)
   if(NOT F_EMIT)
     set(F_EMIT lib)
   endif()
-  cmake_path(ABSOLUTE_PATH F_MODEL NORMALIZE)            # against the current source folder
+  cmake_path(ABSOLUTE_PATH F_MODEL NORMALIZE)            # relative to the current source folder
   set(dir "${CMAKE_CURRENT_BINARY_DIR}/forgec/${name}")
   set(header "${dir}/${F_PREFIX}.h")
   if(F_EMIT STREQUAL "obj")
@@ -53,7 +55,20 @@ function(forgec_add_model name)
     list(APPEND made "${product}.weights")
     set_target_properties(${name} PROPERTIES FORGEC_WEIGHTS "${product}.weights")
   endif()
-  file(MAKE_DIRECTORY "${dir}")                          # an include directory has to exist when CMake ends
+  # More than 2 GiB of weights must come last in memory, as in large-weights.ld. The file's size tells approximately how many there are.
+  if(NOT F_EMIT STREQUAL "shared" AND NOT F_OPTIONS MATCHES "external|none" AND F_TARGET MATCHES "^(native|portable|x86|sapphire|gfx|sm_)")
+    set(bytes 0)
+    foreach(shard IN LISTS shards)
+      if(EXISTS "${shard}")
+        file(SIZE "${shard}" size)
+        math(EXPR bytes "${bytes} + ${size}")
+      endif()
+    endforeach()
+    if(bytes GREATER 1800000000)
+      set_target_properties(${name} PROPERTIES INTERFACE_LINK_OPTIONS "LINKER:-T,${CMAKE_CURRENT_FUNCTION_LIST_DIR}/large-weights.ld")
+    endif()
+  endif()
+  file(MAKE_DIRECTORY "${dir}")                          # an include directory must exist when CMake ends
   add_custom_command(OUTPUT ${made}
     COMMAND forgec::forgec build "${F_MODEL}" -q --target "${F_TARGET}" --emit "${F_EMIT}" --prefix "${F_PREFIX}" ${F_OPTIONS} -o "${product}"
     DEPENDS ${shards} forgec::forgec VERBATIM COMMENT "forgec: ${name} for ${F_TARGET}")

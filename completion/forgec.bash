@@ -23,25 +23,27 @@ _forgec()
                        COMPREPLY=($(compgen -W "$word" -- "$cur")); return ;;
         --fuse)        _forgec_list none layer; return ;;
         --weights)     COMPREPLY=($(compgen -W "embed external none" -- "$cur")); return ;;
+        --pre)         COMPREPLY=($(compgen -W "model llama.cpp" -- "$cur")); return ;;
         --kv)          _forgec_list f16 f32 q8_0; return ;;
         --split)       _forgec_list tensor layer; return ;;
         -t|--target)   _forgec_list native $(forgec targets --names 2>/dev/null); COMPREPLY+=($(compgen -f -X '!*.yaml' -- "$cur")); return ;;
         --save-temps|--templates|--targets|--models) COMPREPLY=($(compgen -d -- "$cur")); return ;;
-        -o|--output)   if [[ $command = compare ]]; then COMPREPLY=($(compgen -W "md json html" -- "$cur")); else COMPREPLY=($(compgen -f -- "$cur")); fi; return ;;
+        -o|--output)   COMPREPLY=($(compgen -f -- "$cur")); return ;;
+        --format)      COMPREPLY=($(compgen -W "md json html" -- "$cur")); return ;;
         --clang|--source|--plan|--tuned|--chat-template|--grammar|--json-schema) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-        --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--on|--minutes|--candidates|--ignore-key|--ignore-tensor|-j|--jobs|-p|-n|-r|-d) return ;;
+        --ctx|--threads|--prefix|--sample|--tokens|--seed|--min-time|--on|--minutes|--candidates|--ignore-key|--ignore-tensor|--default|-j|--jobs|-p|-n|-r|-d) return ;;
     esac
     if [[ -z $command ]]; then
         COMPREPLY=($(compgen -W "build compare tune verify inspect targets models formats cc --help --version" -- "$cur"))
         return
     fi
     if [[ $cur == -* ]]; then
-        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --gpus --split --columns --spec --threads --exact --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
+        local make="--help --templates --targets --models -t --target --fuse --ctx --kv --gpus --split --columns --spec --threads --exact --fast-bf16 --static --allow-spills --save-temps --clang --no-cache --ignore-key --ignore-tensor -j -v"
         case $command in
-            build)   COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --prefix --weights --chat-template --kernel-tests -### -q --quiet" -- "$cur")) ;;
-            cc)      COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;
+            build)   COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --default --plan --tuned -o --emit --prefix --weights --chat-template --pre --kernel-tests -### -q --quiet" -- "$cur")) ;;
+            cc)      COMPREPLY=($(compgen -W "$make --server --grammar --json-schema --default --plan --tuned -o --emit --weights -### -q --quiet" -- "$cur")) ;;
             verify)  COMPREPLY=($(compgen -W "$make --plan --tuned --simulate --source --tokens --seed --json" -- "$cur")) ;;
-            compare) COMPREPLY=($(compgen -W "$make --plan --tuned --source -o --simulate --sample -p -n -r --min-time" -- "$cur")) ;;
+            compare) COMPREPLY=($(compgen -W "$make --plan --tuned --source -o --format --simulate --sample -p -n -r --min-time" -- "$cur")) ;;
             tune)    COMPREPLY=($(compgen -W "$make -o --on --minutes -d -p -r --candidates" -- "$cur")) ;;
             inspect) COMPREPLY=($(compgen -W "--help --json -t --target --targets" -- "$cur")) ;;
             targets) COMPREPLY=($(compgen -W "--help --names --print --targets" -- "$cur")) ;;

@@ -1,20 +1,20 @@
-/* channels.c -- how evenly loads that are under way at the same time are spread over the channels of memory.
+/* channels.c -- how evenly the loads that are in flight at the same time are spread over the channels of memory.
  *
- *   FORGE_GFXSIM_CHANNELS=COUNT,INTERLEAVE,WINDOW     the target's `channels` (docs/target.md); none: nothing is counted
+ *   FORGE_GFXSIM_CHANNELS=COUNT,INTERLEAVE,WINDOW     the target's `channels` (docs/target.md); if not set, nothing is counted
  *
- * The model.  Memory has COUNT channels; runs of INTERLEAVE bytes lie in them in turn, without a hash: channel (address / INTERLEAVE) %
- * COUNT.  A load is cut into pieces of as many neighbouring lanes as ask for INTERLEAVE bytes together: 16 lanes of 16 bytes are 256.
- * Waves that begin together go in step, so piece n of every resident wave is asked for in step n, whatever slice of the simulator it ran
- * in; groups that wait for room begin at the step at which those that made it ended.  Of a step only lines of 64 bytes count that the
- * launch had not read before: the rest comes from caches.  Steps that follow each other are one window once they hold WINDOW bytes, what
- * memory has under way at a time.  channel_bytes are those of all windows, channel_busiest those of the busiest channel of each:
- * COUNT * channel_busiest / channel_bytes is the imbalance, 1 where all channels are asked for the same, COUNT where one is.
+ * The model.  Memory has COUNT channels that take runs of INTERLEAVE bytes in turn, without a hash: channel (address / INTERLEAVE) %
+ * COUNT.  A load is cut into pieces of as many neighbouring lanes as request INTERLEAVE bytes together: 16 lanes of 16 bytes are 256.
+ * Waves that begin together advance together, so piece n of every resident wave is requested in step n, in whatever slice of the simulator
+ * it ran; groups that wait for room begin at the step at which the groups that made room ended.  In a step only lines of 64 bytes count
+ * that the launch had not read before: the rest comes from caches.  Successive steps form a window once they hold WINDOW bytes, the bytes
+ * that memory has in flight at a time.  channel_bytes is the sum over all windows, channel_busiest the sum over the busiest channel of
+ * each: COUNT * channel_busiest / channel_bytes is the imbalance: 1 if all channels get the same, COUNT if one gets everything.
  *
- * For gfx1151 (16, 256 bytes, 64 KiB) this follows from what is reported of it: a wave a row, products lose where rows lie multiples of
- * 512 bytes apart, most at 2,048 and 4,096 (ROCm/vllm pull requests 978, 989, 998, 1003, 1076), rows 128 bytes longer lose nothing, and
- * lanes 32 KiB apart reach a tenth of the bandwidth, 13.7 of 138.9 GB/s.  16 channels of 256 bytes repeat every 4,096; pieces of 256 that
- * lie 512 apart meet every second channel.  That the map has no hash, that 256 is the step and that waves go in step are assumptions that
- * explain these; how far they carry, docs/simulator.md says.  Addresses are virtual; 4,096 is a page, so their channels are the same. */
+ * For gfx1151 (16, 256 bytes, 64 KiB) this follows from reports: with one wave per row, products lose speed if rows lie multiples of 512
+ * bytes apart, most at 2,048 and 4,096 (ROCm/vllm pull requests 978, 989, 998, 1003, 1076); rows 128 bytes longer lose nothing; and lanes
+ * 32 KiB apart reach a tenth of the bandwidth, 13.7 of 138.9 GB/s.  16 channels of 256 bytes repeat every 4,096; pieces of 256 that lie
+ * 512 apart use every second channel.  Three assumptions explain these reports: the map has no hash, 256 is the step, and waves advance
+ * together; docs/simulator.md says how far they hold.  Addresses are virtual; 4,096 is a page, so their channels are the same. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 #include "gfxsim.h"
 
-enum { MOST_STEPS = 1 << 20 };                   /* of a launch: what goes on longer counts as its last one */
+enum { MOST_STEPS = 1 << 20 };                   /* of a launch; everything later counts as its last step */
 
 static struct channels given;
 static pthread_once_t  given_once = PTHREAD_ONCE_INIT;
@@ -86,7 +86,7 @@ static uint64_t sum_of(const uint64_t *window, uint32_t count)
     return sum;
 }
 
-/* A window that is full, or the last one, goes to the counters. */
+/* Adds a window that is full, or the last one, to the counters. */
 static void close_window(struct counters *counted, uint64_t *window, uint32_t count)
 {
     uint64_t busiest = 0;

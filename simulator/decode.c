@@ -1,6 +1,6 @@
 /* decode.c -- a line of LLVM's disassembler -> struct inst.
- * The text is parsed, not the encoding: LLVM knows the encodings of all chips, and the text is what a finding shows.  Read off clang and
- * LLVM 19 for gfx1100, gfx1151 and gfx942 (LLVM "Syntax of AMDGPU instruction operands and modifiers").  Whatever is not understood becomes
+ * It parses the text, not the encoding: LLVM knows the encodings of all chips, and findings show the text.  The syntax is that of clang and
+ * LLVM 19 for gfx1100, gfx1151 and gfx942 (LLVM "Syntax of AMDGPU instruction operands and modifiers").  Everything else becomes
  * unknown_op. */
 #include "compiler/base/disasm.h"
 #include "gfxsim.h"
@@ -28,7 +28,7 @@ static void insert_table(const struct op_info *ops, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = slot_of(ops[i].name) % SLOTS;
         while (slots[at] && strcmp(slots[at]->name, ops[i].name)) at = (at + 1) % SLOTS;
-        if (slots[at]) fprintf(stderr, "gfxsim: %s stands in the op tables twice\n", ops[i].name);
+        if (slots[at]) fprintf(stderr, "gfxsim: %s is in the op tables twice\n", ops[i].name);
         else slots[at] = &ops[i];
     }
 }
@@ -71,7 +71,7 @@ static bool begins(const char *text, const char *prefix)
     return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* What follows prefix; at is NULL when w does not begin so. */
+/* The part of w after prefix; at is NULL if w does not begin with prefix. */
 static struct word after(struct word w, const char *prefix)
 {
     const size_t n = strlen(prefix);
@@ -84,7 +84,7 @@ static bool ends(struct word w, const char *suffix)
     return w.n >= n && !memcmp(w.at + w.n - n, suffix, n);
 }
 
-/* The next word before end, which blanks and commas outside brackets end; n is 0 at the end of the text. */
+/* The next word before end; words end at blanks and at commas outside brackets; n is 0 at the end of the text. */
 static struct word next_word(const char **at, const char *end)
 {
     const char *p = *at;
@@ -97,7 +97,7 @@ static struct word next_word(const char **at, const char *end)
     return w;
 }
 
-/* All of w is a number: decimal or 0x, with a sign or none. */
+/* Whether all of w is a number: decimal or 0x, with or without a sign. */
 static bool number(struct word w, int64_t *out)
 {
     char buffer[32], *end;
@@ -112,7 +112,7 @@ static bool number(struct word w, int64_t *out)
     return *end == 0;
 }
 
-/* "[1,0,3]" -> count; 0 when it is no list of small numbers. */
+/* "[1,0,3]" -> count; 0 if it is not a list of small numbers. */
 static uint32_t number_list(struct word w, uint32_t *out, uint32_t most, uint32_t limit)
 {
     if (w.n < 2 || w.at[0] != '[' || w.at[w.n - 1] != ']') return 0;
@@ -132,7 +132,7 @@ struct parse {
     struct inst       *i;
     const struct chip *chip;
     const char        *name;                     /* as in the op tables */
-    bool               hex_is_int;               /* SMEM, SOPK, SOPP: hexadecimal numbers are no literals */
+    bool               hex_is_int;               /* SMEM, SOPK, SOPP: hexadecimal numbers are not literals */
     bool               failed;
     struct operand     printed[MAX_PRINTED];
     uint32_t           n_printed;
@@ -187,7 +187,7 @@ static bool register_operand(struct parse *p, struct word w, struct operand *o)
     const char file = *w.at;
     if (file != 'v' && file != 's' && file != 'a') return false;
     struct word rest = { w.at + 1, w.n - 1 };
-    /* halves, as LLVM prints them from 20 on: v5.l, v5.h; the same as op_sel */
+    /* halves, as LLVM prints them since version 20: v5.l, v5.h; equivalent to op_sel */
     const bool high = ends(rest, ".h"), half = high || ends(rest, ".l");
     if (half) rest.n -= 2;
     if (!rest.n || !register_numbers(rest, &first, &n)) return false;
@@ -220,7 +220,7 @@ static bool hwreg_operand(struct parse *p, struct word args)
     return true;
 }
 
-/* "sendmsg(MSG_DEALLOC_VGPRS)" (RDNA3 ISA 16.x S_SENDMSG; LLVM SIDefines.h); messages of graphics with operations and streams are
+/* "sendmsg(MSG_DEALLOC_VGPRS)" (RDNA3 ISA 16.x S_SENDMSG; LLVM SIDefines.h); messages of graphics, with operations and streams, are
  * refused */
 static bool sendmsg_operand(struct parse *p, struct word args)
 {
@@ -346,14 +346,14 @@ static bool dpp_modifier(struct inst *i, struct word w, bool *good)
         for (uint32_t k = 0; *good && k < 8; k++) i->dpp8 |= list[k] << 3 * k;
     } else if ((v = after(w, "row_mask:")).at) *good = number(v, &value) && value >= 0 && value < 16, i->row_mask = (uint8_t)value;
     else if ((v = after(w, "bank_mask:")).at) *good = number(v, &value) && value >= 0 && value < 16, i->bank_mask = (uint8_t)value;
-    else if (after(w, "bound_ctrl:").at) i->flags |= FLAG_BOUND_CTRL;           /* :1, by older LLVM :0; printed only when the bit is set */
+    else if (after(w, "bound_ctrl:").at) i->flags |= FLAG_BOUND_CTRL;           /* :1, in older LLVM :0; printed only if the bit is set */
     else if (is(w, "fi:1")) i->flags |= FLAG_FI;
     else return false;
     if (i->dpp != DPP_NONE) i->flags |= FLAG_DPP;                /* RDNA's v_cmpx is printed without _dpp */
     return true;
 }
 
-/* ds_swizzle_b32's patterns (RDNA3 ISA 12.x DS_SWIZZLE_B32, CDNA3 the same): the number that the offset field holds. */
+/* ds_swizzle_b32's patterns (RDNA3 ISA 12.x DS_SWIZZLE_B32, CDNA3 the same) as the number in the offset field. */
 static bool swizzle(struct word args, int64_t *out)
 {
     const char *at = args.at, *end = args.at + args.n;
@@ -391,7 +391,7 @@ static bool bits_modifier(struct word v, uint8_t *out)
     return n > 0;
 }
 
-/* True when w is a modifier. */
+/* Returns true if w is a modifier. */
 static bool parse_modifier(struct parse *p, struct word w)
 {
     static const struct { const char *word; uint32_t flag; } flags[] = {
@@ -436,7 +436,7 @@ static bool parse_modifier(struct parse *p, struct word w)
 static uint64_t float_bits(double real, enum type type)
 {
     const double magnitude = real < 0 ? -real : real;
-    const bool   turn = magnitude > 0.159 && magnitude < 0.16;  /* printed with fewer or more digits by width */
+    const bool   turn = magnitude > 0.159 && magnitude < 0.16;  /* printed with more or fewer digits, depending on the width */
     const float  single = (float)real;
     uint32_t     f32;
     uint64_t     f64;
@@ -473,13 +473,13 @@ static bool is_constant(const struct operand *o)
     return o->kind == OPERAND_INT || o->kind == OPERAND_FLOAT || o->kind == OPERAND_LITERAL;
 }
 
-/* v_fma_mix*: op_sel_hi says of each source whether it is f16 (RDNA3 ISA 7.x, V_FMA_MIX_F32), of a constant too. */
+/* v_fma_mix*: op_sel_hi says for each source, constants included, whether it is f16 (RDNA3 ISA 7.x, V_FMA_MIX_F32). */
 static bool is_mix(const char *name)
 {
     return begins(name, "v_fma_mix") || begins(name, "v_mad_mix");
 }
 
-/* ---- what an instruction reads and writes ---- */
+/* ---- registers that an instruction reads and writes ---- */
 
 static void add_range(struct range *ranges, uint32_t most, uint32_t first, uint32_t n)
 {
@@ -506,7 +506,7 @@ static bool in_list(const char *name, const char *const *prefixes)
     return false;
 }
 
-/* SCC by name (RDNA3 ISA 16.1 to 16.5, CDNA3 ISA 12.1 to 12.5).  Float instructions of RDNA3.5's scalar ALU leave it alone, but for
+/* SCC by name (RDNA3 ISA 16.1 to 16.5, CDNA3 ISA 12.1 to 12.5).  Float instructions of RDNA3.5's scalar ALU do not change it, except
  * comparisons. */
 static void find_scc(struct inst *i, const char *name)
 {
@@ -531,7 +531,7 @@ static void find_implied(struct parse *p)
     if (strstr(implicit, "vcc") || begins(name, "s_cbranch_vcc")) add_range(i->s_reads, MAX_RANGES, VCC, mask);
     if (strstr(implicit, "exec") || begins(name, "s_cbranch_exec") || execs) add_range(i->s_reads, MAX_RANGES, EXEC, mask);
     if (strstr(implicit, "m0") || (i->flags & FLAG_LDS)) add_range(i->s_reads, MAX_RANGES, M0, 1);
-    if (begins(name, "v_swap_") && i->n_dst && i->n_src) {       /* both are both */
+    if (begins(name, "v_swap_") && i->n_dst && i->n_src) {       /* both operands are source and destination */
         add_operand(i, &i->src[0], true);
         add_operand(i, &i->dst[0], false);
     }
@@ -544,7 +544,7 @@ static void find_ranges(struct parse *p)
     struct inst *i = p->i;
     for (uint32_t k = 0; k < i->n_src; k++) add_operand(i, &i->src[k], false);
     for (uint32_t k = 0; k < i->n_dst; k++) add_operand(i, &i->dst[k], true);
-    /* SDWA leaves the rest of the destination as it was */
+    /* SDWA leaves the rest of the destination unchanged */
     const bool kept = (i->flags & FLAG_SDWA) && i->dst_unused == 2 && i->dst_sel != SEL_DWORD;
     if (i->n_dst && ((i->op->traits & TRAIT_READS_DST) || kept)) add_operand(i, &i->dst[0], false);
     find_implied(p);
@@ -562,7 +562,7 @@ static uint32_t destinations(const struct parse *p)
     return traits & TRAIT_TWO_DST ? 2 : 1;
 }
 
-/* Printed operands to dst and src, their types, and halves to op_sel. */
+/* Assigns printed operands to dst and src, their types, and halves to op_sel. */
 static void place_operands(struct parse *p)
 {
     struct inst *i = p->i;
@@ -584,10 +584,10 @@ static void place_operands(struct parse *p)
         *o = p->printed[n_dst + k];
         if (o->kind == OPERAND_V && o->number) i->op_sel |= (uint8_t)(1 << k), o->number = 0;
     }
-    /* VOPD's has no room for the mask in its text (RDNA3 ISA 7.6, V_DUAL_CNDMASK_B32) */
+    /* VOPD's text has no room for the mask (RDNA3 ISA 7.6, V_DUAL_CNDMASK_B32) */
     if (!strcmp(p->name, "v_cndmask_b32") && i->n_src == 2)
         i->src[i->n_src++] = (struct operand){ .kind = OPERAND_S, .reg = VCC, .n = (uint8_t)(p->chip->wave / 32) };
-    /* of VOP3's 16-bit instructions op_sel's last bit is the destination's; VOP3P's list is as long as the sources */
+    /* in VOP3's 16-bit instructions op_sel's last bit is the destination's; VOP3P's list has one bit per source */
     const bool dst_bit = p->n_op_sel == i->n_src + 1u;
     for (uint32_t k = 0; k < p->n_op_sel; k++) i->op_sel |= (uint8_t)(p->op_sel[k] << (dst_bit && k == i->n_src ? 3u : k));
 }
@@ -624,7 +624,7 @@ static void table_name(struct inst *i, struct word w, char *out, size_t out_byte
 
 /* ---- immediates and waits ---- */
 
-/* SOPK and SOPP: the number is the instruction's own field.  1: extended as signed, 2: as it is; 0: no such instruction. */
+/* SOPK and SOPP: the number is the instruction's own field.  1: sign-extended, 2: unsigned; 0: no such instruction. */
 static uint32_t immediate_kind(const char *name)
 {
     static const char *const as_signed[] = { "s_movk_", "s_cmovk_", "s_cmpk_", "s_addk_", "s_mulk_", "s_branch", "s_cbranch_", "s_call_",
@@ -681,7 +681,7 @@ static void parse_waitcnt(struct parse *p, const char *at, const char *end)
     }
 }
 
-/* "s_waitcnt_vscnt null, 0x0" (RDNA3 ISA 16.2): the count is a register's plus the field; only null is understood. */
+/* "s_waitcnt_vscnt null, 0x0" (RDNA3 ISA 16.2): the count is a register plus the field; only null is supported. */
 static void place_wait(struct parse *p)
 {
     struct inst *i = p->i;
@@ -722,8 +722,8 @@ static void decode_one(struct inst *out, const char *at, const char *end, const 
     if (out->op->traits & TRAIT_PACKED) out->op_sel_hi = 7;
     struct parse p = { .i = out, .chip = chip, .name = name, .hex_is_int = immediate_kind(name) || is_scalar_memory(name), .failed = !op };
     if (!strcmp(name, "s_waitcnt")) parse_waitcnt(&p, at, end);
-    /* hints about hazards that this machine does not have; s_waitcnt_depctr likewise waits for reads of operands, not for loads (RDNA3 ISA
-     * 16.5) */
+    /* s_delay_alu: hints about hazards that this machine does not have; s_waitcnt_depctr waits for reads of operands, not for loads (RDNA3
+     * ISA 16.5) */
     else if (strcmp(name, "s_delay_alu") && strcmp(name, "s_waitcnt_depctr")) parse_words(&p, at, end);
     if (!p.failed) place_operands(&p);
     if (!p.failed) {
@@ -754,7 +754,7 @@ void decode_inst(struct inst *out, struct inst *second, const char *text, uint32
 
 struct texts { char *data; size_t size, capacity; uint32_t n, n_dual; };
 
-/* All texts, each with its NUL, and inst_at. */
+/* Reads all texts, each with its NUL, and inst_at. */
 static bool read_texts(struct module *m, struct texts *t, void *disasm)
 {
     const uint8_t *code = m->image + m->code_offset;
@@ -763,7 +763,7 @@ static bool read_texts(struct module *m, struct texts *t, void *disasm)
             t->capacity = 2 * t->capacity + 65536;
             char *grown = realloc(t->data, t->capacity);
             if (!grown) {
-                fprintf(stderr, "gfxsim: no memory for a code object of %u bytes\n", m->code_bytes);
+                fprintf(stderr, "gfxsim: out of memory for a code object of %u bytes\n", m->code_bytes);
                 return false;
             }
             t->data = grown;
@@ -771,7 +771,7 @@ static bool read_texts(struct module *m, struct texts *t, void *disasm)
         char *text = t->data + t->size;
         const size_t length = disasm_inst(disasm, code + pc, m->code_bytes - pc, pc, text, 512);
         if (length == 0 || length % 4) {
-            fprintf(stderr, "gfxsim: no instruction of %s at offset 0x%x of the code\n", m->chip->name, pc);
+            fprintf(stderr, "gfxsim: no instruction of %s begins at offset 0x%x of the code\n", m->chip->name, pc);
             return false;
         }
         m->inst_at[pc / 4] = t->n++;
@@ -786,7 +786,7 @@ static bool read_texts(struct module *m, struct texts *t, void *disasm)
 static void find_target(const struct module *m, struct inst *i, const char *text)
 {
     if (!begins(text, "s_branch") && !begins(text, "s_cbranch_") && !begins(text, "s_call_")) return;
-    const int64_t at = (int64_t)i->pc + 4 + 4 * i->imm;          /* S_BRANCH (RDNA3 ISA 16.5): words behind the next instruction */
+    const int64_t at = (int64_t)i->pc + 4 + 4 * i->imm;          /* S_BRANCH (RDNA3 ISA 16.5): words after the next instruction */
     if (at >= 0 && at < m->code_bytes) i->target = m->inst_at[at / 4];
 }
 
@@ -794,8 +794,8 @@ static void find_target(const struct module *m, struct inst *i, const char *text
 
 static bool falls_through(const struct inst *i) { return strcmp(i->op->name, "s_branch") != 0 && strcmp(i->op->name, "s_endpgm") != 0; }
 
-/* What mark_loop() needs: branches by where they go to, and for each instruction the last branch from whose target it was reached, and
- * which it reached. */
+/* Data of mark_loop(): branches by their targets; and for each instruction the last branch from whose target it was reached, and the last
+ * branch that it reached. */
 struct loop_marks { uint32_t *from, *next, *found, *after, *before; };
 
 static void reach(uint32_t k, uint32_t *seen, uint32_t branch, uint32_t *found, uint32_t *n)
@@ -805,7 +805,8 @@ static void reach(uint32_t k, uint32_t *seen, uint32_t branch, uint32_t *found, 
     found[(*n)++] = k;
 }
 
-/* Every cycle has a branch backwards; what lies on one with it is reached from its target and reaches it. */
+/* Every cycle has a backward branch; an instruction is on a cycle with it if it is reached from the branch's target and reaches the
+ * branch. */
 static void mark_loop(struct module *m, uint32_t branch, const struct loop_marks *l)
 {
     uint32_t n = 0;
@@ -815,7 +816,7 @@ static void mark_loop(struct module *m, uint32_t branch, const struct loop_marks
         if (i->target != UINT32_MAX) reach(i->target, l->after, branch, l->found, &n);
         if (falls_through(i) && l->found[done] + 1 < m->n_inst) reach(l->found[done] + 1, l->after, branch, l->found, &n);
     }
-    if (l->after[branch] != branch) return;      /* it returns from a block that clang put at the end */
+    if (l->after[branch] != branch) return;      /* it returns from a block that clang placed at the end */
     n = 0;
     reach(branch, l->before, branch, l->found, &n);
     for (uint32_t done = 0; done < n; done++) {
@@ -845,7 +846,7 @@ static bool mark_loops(struct module *m)
     return true;
 }
 
-/* m->inst[0] and the texts are the first of two blocks; module_free releases them by m->inst and m->inst[0].text. */
+/* m->inst[0] and the texts are the starts of two blocks; module_free releases them by m->inst and m->inst[0].text. */
 bool module_decode(struct module *m)
 {
     struct texts t = { .data = NULL };
@@ -856,11 +857,11 @@ bool module_decode(struct module *m)
         return false;
     }
     bool good = m->code_bytes > 0;
-    if (!good) fprintf(stderr, "gfxsim: a code object without code\n");
+    if (!good) fprintf(stderr, "gfxsim: the code object has no code\n");
     m->inst_at = malloc((m->code_bytes / 4 + 1) * sizeof *m->inst_at);
     good = good && m->inst_at && read_texts(m, &t, disasm);
     disasm_close(disasm);
-    if (good) m->inst = calloc((size_t)t.n + t.n_dual, sizeof *m->inst);          /* second halves behind the others */
+    if (good) m->inst = calloc((size_t)t.n + t.n_dual, sizeof *m->inst);          /* second halves follow the others */
     if (!good || !m->inst) {
         free(t.data);
         return false;

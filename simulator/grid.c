@@ -1,15 +1,15 @@
 /* grid.c -- a launch: which groups are resident, time slices, worker threads, barriers, deadlock.
  *
- *   FORGE_GFXSIM_THREADS=N    worker threads (default: 2, or the cores there are)
+ *   FORGE_GFXSIM_THREADS=N    worker threads (default: 2, or the number of cores if that is less)
  *   FORGE_GFXSIM_SLICE=N      instructions of a wave in one slice (default 20000)
- *   FORGE_GFXSIM_SEED=N       order of groups and waves, and the length of slices, drawn from N (default: in order, all the same)
+ *   FORGE_GFXSIM_SEED=N       draws the order of groups and waves, and the length of slices, from N (default: in order, all the same)
  *   FORGE_GFXSIM_LIMIT=N      a launch that executes more instructions fails (default 0: no limit)
  *   FORGE_GFXSIM_SAMPLE=N     of a kernel with matrix instructions only N groups run, spread over the grid; the counters are scaled
  *   (default 0: all run)
  *
- * As on a chip, groups are started in order and stay until they end; groups that find no room wait for one that ends.  So a kernel whose
- * groups wait for others hangs here when it would hang there.  Which instruction comes before which of another wave is left open by the
- * chip: a slice is one possibility, the seed draws others. */
+ * As on a chip, groups are started in order and stay until they end; groups without room wait until another group ends.  So a kernel whose
+ * groups wait for each other hangs here if it would hang there.  The chip does not define the order of instructions of different waves: a
+ * slice is one possibility, the seed draws others. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -23,33 +23,33 @@ enum { SLICE = 20000, LONGEST_LOOP = 20000, MOST_THREADS = 64,
        WAVES_SHOWN = 8 };
 enum { ENDED = UINT32_MAX };
 
-/* A place of a resident group; its state is made when it first runs. */
+/* The slot of a resident group; the group's state is allocated when it first runs. */
 struct slot { struct group *group; uint32_t id; };
 
 struct run {
     struct launch *launch;
-    uint32_t n_groups, next_group;               /* that run; not yet resident */
-    uint32_t grid_groups;                        /* of the grid: as many as n_groups, or a sample of them */
+    uint32_t n_groups, next_group;               /* groups that run; the next one to become resident */
+    uint32_t grid_groups;                        /* in the grid: as many as n_groups, or more with a sample */
     uint32_t n_waves, lds_bytes;                 /* of a group */
-    size_t   rows;                               /* vector registers kept for a wave */
+    size_t   rows;                               /* vector registers kept per wave */
     struct slot *slots;                          /* [resident] */
     uint32_t n_slots, resident, next_slot, ended, round;
     uint32_t slice, full_slice;
     uint64_t seed;
     uint64_t progress;                           /* groups begun and ended, barriers passed */
     uint64_t instructions, limit;
-    uint32_t step, step_ended;                   /* channels.c: at which groups of this round begin; the last of those that ended */
+    uint32_t step, step_ended;                   /* channels.c: where groups of this round begin; the last step of ended groups */
     struct channel_steps steps;                  /* of all workers, once they have stopped */
-    pthread_barrier_t gate;                      /* of workers: a round begins, a round ends */
+    pthread_barrier_t gate;                      /* for workers: a round begins, a round ends */
     bool     stop;
     struct worker *workers; uint32_t n_workers;
-    struct watch { uint64_t seen, idle, looked; } watch;         /* idle: instructions of every live wave since progress was seen; looked:
-                                                                  * idle at the last look at waves */
+    struct watch { uint64_t seen, idle, looked; } watch;         /* idle: instructions of every live wave since the last progress; looked:
+                                                                  * idle when waves were last checked */
 };
 struct worker {
     struct run     *run;
     pthread_t       thread;
-    struct group   *spare;                       /* states of groups that ended */
+    struct group   *spare;                       /* states of ended groups, for reuse */
     struct counters counters;
     struct channel_steps steps;
 } __attribute__((aligned(128)));
@@ -75,9 +75,10 @@ uint64_t draw(uint64_t *state)
 
 /* ---- occupancy ---- */
 
-/* Groups that the whole chip holds.  A group stays on one compute unit; in RDNA's WGP mode (COMPUTE_PGM_RSRC1 bit 29, clang's default) on a
- * pair of them, whose SIMDs and LDS it shares with others.  Waves are taken to be spread evenly over SIMDs.  Groups of more than one wave
- * need a barrier of the hardware: 16 of a compute unit, 32 of a pair, as LLVM counts them (AMDGPUBaseInfo.cpp, getMaxWorkGroupsPerCU). */
+/* Number of groups that the whole chip can hold.  A group stays on one compute unit; in RDNA's WGP mode (COMPUTE_PGM_RSRC1 bit 29, clang's
+ * default) on a pair of them, and shares its SIMDs and LDS with other groups.  Waves are assumed to be spread evenly over SIMDs.  Groups of
+ * more than one wave need a hardware barrier: 16 per compute unit, 32 per pair, as LLVM counts them (AMDGPUBaseInfo.cpp,
+ * getMaxWorkGroupsPerCU). */
 static uint32_t resident_groups(const struct launch *l, uint32_t n_waves, uint32_t lds_bytes)
 {
     const struct chip *c = l->chip;
@@ -101,7 +102,7 @@ static void *need(void *memory)
     abort();
 }
 
-/* Pages of registers that are never touched cost nothing: malloc maps blocks of this size. */
+/* Pages of registers that are never used cost nothing: malloc maps blocks of this size. */
 static void *take(size_t bytes) { return need(aligned_alloc(128, (bytes + 255) / 128 * 128)); }
 
 static struct group *make_group(const struct run *r)
@@ -183,7 +184,7 @@ static void end_group(struct worker *k, struct group *g)
     add(&k->run->progress, 1);
 }
 
-/* Lets the waves go on when all that have not ended have come to the barrier. */
+/* Releases the waves when all that have not ended have arrived at the barrier. */
 static bool open_barrier(struct run *r, struct group *g)
 {
     g->n_ended = g->n_waiting = 0;
@@ -212,7 +213,7 @@ static void draw_order(uint32_t *order, uint32_t n, uint64_t *random)
     }
 }
 
-/* One slice of every wave.  A wave that a barrier stopped goes on with the rest of its slice when the barrier opens within it. */
+/* One slice of every wave.  A wave that a barrier stopped continues with the rest of its slice if the barrier opens within it. */
 static void run_slice(struct run *r, struct group *g)
 {
     uint32_t left[MAX_WAVES], order[MAX_WAVES];
@@ -268,8 +269,8 @@ static void *worker_main(void *argument)
     }
 }
 
-/* The linear number of the n-th group that runs.  Of a sample: drawn from the n-th of so many equal parts of the grid, so that no stride of
- * the grid repeats. */
+/* The linear number of the n-th group that runs.  With a sample it is drawn from the n-th of equal parts of the grid, so that it does not
+ * repeat a stride of the grid. */
 static uint32_t group_number(const struct run *r, uint32_t n)
 {
     if (r->n_groups == r->grid_groups) return n;
@@ -278,7 +279,7 @@ static uint32_t group_number(const struct run *r, uint32_t n)
     return (uint32_t)(first + draw(&random) % (end - first));
 }
 
-/* Ended groups make room for the next ones of the grid; then the order of the round is drawn. */
+/* Replaces ended groups by the next ones of the grid; then draws the order of the round. */
 static void fill_slots(struct run *r)
 {
     uint32_t n = 0;
@@ -321,7 +322,7 @@ static bool same_registers(const struct wave *a, const struct wave *b)
            memcmp(a->v + (size_t)ACC * b->lanes, b->v + (size_t)ACC * b->lanes, k->agprs * row) == 0;
 }
 
-/* A wave that comes back to where it was, with the same registers, does so for ever while no other one stores anything. */
+/* A wave that returns to the same instruction with the same registers repeats this forever unless another wave stores something. */
 static bool repeats(struct wave *w, struct wave *copy, size_t bytes)
 {
     struct launch *l = w->group->launch;
@@ -364,7 +365,7 @@ static void show_wave(const struct wave *w)
             w->at_barrier ? "waits at" : "is at", i != NULL ? i->pc : 0, i != NULL ? i->text : "no instruction");
 }
 
-/* Once for the launch, in the name of the first wave that goes round. */
+/* Reports once per launch, for the first wave that loops. */
 static void report_stuck(struct run *r, enum finding kind, const char *why)
 {
     struct wave *first = NULL;
@@ -382,7 +383,7 @@ static void report_stuck(struct run *r, enum finding kind, const char *why)
         }
     if (first == NULL) fprintf(stderr, "gfxsim: %s: %s\n", r->launch->kernel->name, why);
     if (n > WAVES_SHOWN) fprintf(stderr, "gfxsim:   and %u more waves\n", n - WAVES_SHOWN);
-    __atomic_store_n(&r->launch->failed, LAUNCH_FAILURE, __ATOMIC_RELAXED);        /* it would never end, even where this is no finding */
+    __atomic_store_n(&r->launch->failed, LAUNCH_FAILURE, __ATOMIC_RELAXED);        /* it would never end, even if the finding is ignored */
 }
 
 static void check_progress(struct run *r)
@@ -390,13 +391,14 @@ static void check_progress(struct run *r)
     struct watch *w = &r->watch;
     const uint64_t now = launch_progress(r);
     if (has_failed(r->launch)) return;
-    if (r->limit > 0 && r->instructions > r->limit) { report_stuck(r, FINDING_OTHER, "more instructions than FORGE_GFXSIM_LIMIT"); return; }
-    if (r->launch->several) return;              /* another chip may store what it waits for */
+    if (r->limit > 0 && r->instructions > r->limit)
+        { report_stuck(r, FINDING_OTHER, "the launch executes more instructions than FORGE_GFXSIM_LIMIT"); return; }
+    if (r->launch->several) return;              /* another chip may store the value that it waits for */
     if (now != w->seen) { *w = (struct watch){ now, 0, 0 }; return; }
     w->idle += r->slice;
     if (w->idle - w->looked < SLICE) return;
     w->looked = w->idle;
-    /* A loop with a clock or a count of its own never repeats: it gets longer. */
+    /* A loop with a clock or a counter never repeats exactly; it gets more instructions. */
     if (w->idle < LAUNCH_PATIENCE && !launch_repeats(r)) return;
     launch_stuck(r, "deadlock: no group ends, no barrier opens and nothing is stored any more");
 }
@@ -426,7 +428,7 @@ static void stop_workers(struct worker *workers, uint32_t n)
     struct run *r = workers->run;
     for (uint32_t i = 1; i < n; i++) pthread_join(workers[i].thread, NULL);
     if (n > 1) pthread_barrier_destroy(&r->gate);
-    /* After a finding groups are left in the middle. */
+    /* After a finding groups are left unfinished. */
     for (uint32_t i = 0; i < r->n_slots; i++)
         if (r->slots[i].group != NULL) end_group(workers, r->slots[i].group);
     for (uint32_t i = 0; i < n; i++) {
@@ -436,7 +438,7 @@ static void stop_workers(struct worker *workers, uint32_t n)
     }
 }
 
-/* A sample says something where groups do the same and none waits for another: kernels with matrix instructions and without atomics. */
+/* A sample is representative if groups do the same work and do not wait for each other: kernels with matrix instructions and no atomics. */
 static bool can_be_sampled(const struct kernel *k)
 {
     const struct module *m = k->module;
@@ -463,7 +465,7 @@ struct run *launch_begin(struct launch *l)
                        .limit = setting("FORGE_GFXSIM_LIMIT", 0), .full_slice = (uint32_t)setting("FORGE_GFXSIM_SLICE", SLICE),
                        .seed = setting("FORGE_GFXSIM_SEED", 0), .n_workers = thread_count(n_groups) };
     if (r->full_slice == 0) r->full_slice = 1;
-    if (n_groups < grid_groups) l->channels.count = 0;           /* of a sample few loads are under way at a time */
+    if (n_groups < grid_groups) l->channels.count = 0;           /* in a sample few loads are in flight at a time */
     r->slots = need(calloc(r->resident, sizeof *r->slots));
     r->workers = take(r->n_workers * sizeof *r->workers);
     memset(r->workers, 0, r->n_workers * sizeof *r->workers);
@@ -492,7 +494,7 @@ uint32_t launch_slice(const struct run *r) { return r->slice; }
 void launch_stop(struct run *r) { __atomic_store_n(&r->launch->failed, LAUNCH_FAILURE, __ATOMIC_RELAXED); }
 void launch_stuck(struct run *r, const char *why) { report_stuck(r, FINDING_DEADLOCK, why); }
 
-/* After launch_turn was false. */
+/* Called after launch_turn returned false. */
 int launch_end(struct run *r)
 {
     struct launch *l = r->launch;

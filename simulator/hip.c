@@ -1,8 +1,8 @@
 /* hip.c -- the functions of libamdhip64 that runtime/device/hip.def names: memory of memory.c, modules of loader.c, launches of grid.c.
- * FORGE_HIP_LIBRARY=libgfxsim.so.  Streams: queue.c.  A finding makes the launch fail with 719, and every call after it, as HIP does.
+ * FORGE_HIP_LIBRARY=libgfxsim.so.  Streams: queue.c.  A finding makes the launch, and every call after it, fail with 719, as in HIP.
  *
- *   FORGE_GFXSIM_CHIP=gfx942  which chip it is: code of others is refused (default: any that there is code for)
- *   FORGE_GFXSIM_DEFER=1      nothing runs before a query: shows who reuses pinned memory too early
+ *   FORGE_GFXSIM_CHIP=gfx942  the chip to simulate: code for other chips is refused (default: any chip that there is code for)
+ *   FORGE_GFXSIM_DEFER=1      nothing runs before a query: reveals programs that reuse pinned memory too early
  *   FORGE_GFXSIM_TRACE=1      a line on stderr for each launch; 2: its counters, too
  *   FORGE_GFXSIM_DEVICES, NO_PEER, PATIENCE (queue.c), MEMORY (memory.c), THREADS, SLICE, SEED, LIMIT (grid.c), IGNORE (report.c),
  *   STATS (stats.c), CHANNELS (channels.c) */
@@ -13,7 +13,7 @@
 
 #include "queue.h"
 
-/* Their prototypes are those of hip_runtime_api.h, with void * for its types. */
+/* The prototypes are those of hip_runtime_api.h, with void * for its types. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define EXPORT __attribute__((visibility("default")))
 
@@ -46,7 +46,7 @@ EXPORT int hipInit(unsigned flags)
     return flags == 0 ? 0 : INVALID;
 }
 
-EXPORT int hipRuntimeGetVersion(int *version) { *version = 60200000; return 0; }
+EXPORT int hipRuntimeGetVersion(int *version) { *version = 71500000; return 0; }
 static bool is_device(int device) { return device >= 0 && (uint32_t)device < chips_count(); }
 
 EXPORT int hipSetDevice(int device)
@@ -71,7 +71,7 @@ EXPORT int hipDeviceGetName(char *name, int bytes, int device)
     return 0;
 }
 
-/* It is on no bus. */
+/* The simulated device is on no bus. */
 EXPORT int hipDeviceGetAttribute(int *value, int attribute, int device) { (void)value, (void)attribute, (void)device; return INVALID; }
 
 EXPORT int hipMemGetInfo(size_t *free_bytes, size_t *total)
@@ -89,7 +89,7 @@ EXPORT int hipDeviceCanAccessPeer(int *can, int device, int peer)
     return queue_failure();
 }
 
-/* Of the current device. */
+/* For the current device. */
 EXPORT int hipDeviceEnablePeerAccess(int peer, unsigned flags)
 {
     if (!is_device(peer)) return BAD_DEVICE;
@@ -126,7 +126,7 @@ static int alloc(void **out, size_t bytes, enum memory_kind kind)
     return *out != NULL ? 0 : NO_MEMORY;
 }
 
-/* Freeing waits for all that was begun: the host's memory may be any device's. */
+/* Freeing waits for all work that was begun, because any device may use the host's memory. */
 static int release(void *address, bool host)
 {
     if (host) queue_finish_all();
@@ -172,7 +172,7 @@ EXPORT int hipMemsetD8Async(void *to, unsigned char value, size_t bytes, void *s
     return queue_put(queue_stream(stream), &(struct op){ .kind = CLEAR, .to = to, .n = bytes, .value = value });
 }
 
-/* As HIP does, the call waits where the host's side is not pinned memory: such copies are not in graphs. */
+/* As in HIP, the call waits if the host's side is not pinned memory: such copies are not in graphs. */
 static int copy(enum kind kind, void *to, const void *from, size_t bytes, void *stream)
 {
     struct stream *s = queue_stream(stream);
@@ -256,7 +256,7 @@ EXPORT int hipModuleLoadData(void **out, const void *image)
     static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     ready();
     if (queue_failure() != 0) return queue_failure();
-    pthread_mutex_lock(&loading);                /* a host thread for each device may load at the same time */
+    pthread_mutex_lock(&loading);                /* one host thread per device may load at the same time */
     struct module *m = module_load(image, 0);
     pthread_mutex_unlock(&loading);
     const struct chip *wanted = chips_wanted(memory_chip);
@@ -303,7 +303,7 @@ EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
     return queue_failure() != 0 ? queue_failure() : NOT_FOUND;
 }
 
-/* NULL: the launch can be done. */
+/* Returns the reason why the launch is refused, or NULL. */
 static const char *launch_fault(const struct stream *s, const struct op *op, void **parameters, void **extra)
 {
     const struct kernel *k = op->function->kernel;

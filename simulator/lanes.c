@@ -1,18 +1,18 @@
-/* lanes.c -- values that move between lanes: DPP, readlane and writelane, permlane; and SDWA, which moves them inside of a lane.
+/* lanes.c -- movement of values between lanes: DPP, readlane and writelane, permlane; and SDWA, which moves values within a lane.
  *
  * Sources: RDNA3 ISA 7.7 (DPP8, DPP16), 16.7 (V_READFIRSTLANE_B32, V_PERMLANE64_B32), 16.10 (V_READLANE_B32, V_PERMLANE16_B32 ...); CDNA3
  * ISA 12.13 (SDWA), 12.14 (DPP); LLVM, AMDGPUModifierSyntax.
  *
- * DPP: a lane of the destination takes its first source from another lane.  Two things can go wrong with that lane: it lies outside of the
- * row or the wave, or it is not in exec (and FI is not set).  With bound_ctrl both give 0; without, the destination's lane is not written.
- * row_mask and bank_mask always concern the writing only. */
+ * DPP: a lane of the destination takes its first source from another lane.  That lane may be invalid for two reasons: it lies outside the
+ * row or the wave, or it is not in exec (and FI is not set).  With bound_ctrl both give 0; without it the destination's lane is not
+ * written. row_mask and bank_mask always affect the write only. */
 #include "gfxsim.h"
 #include <string.h>
 
-/* ---- which lane each lane reads ---- */
+/* ---- the source lane of each lane ---- */
 
-/* from[lane] is the lane that it reads, before any check but always one of the wave.  For 64 lanes, so that the loops have constant
- * trips. */
+/* from[lane] is the source lane, before any check, but always a lane of the wave.  For 64 lanes, so that the loops have constant trip
+ * counts. */
 static void source_lanes(const struct inst *i, uint32_t *from, uint32_t lanes)
 {
     const uint32_t n = i->dpp_value, most = lanes - 1;
@@ -52,7 +52,7 @@ static uint64_t lanes_inside(const struct inst *i)
     }
 }
 
-/* The lanes that row_mask and bank_mask let be written: rows of 16, banks of 4. */
+/* The lanes that row_mask and bank_mask allow to be written: rows of 16, banks of 4. */
 static uint64_t lanes_masked(const struct inst *i)
 {
     uint32_t row = 0;
@@ -97,7 +97,7 @@ void dpp_apply(const struct wave *w, const struct inst *i, uint32_t *out, const 
                uint64_t *undefined)
 {
     const uint32_t lanes = w->lanes;
-    /* DPP8 has no bound_ctrl: lanes outside of exec read 0 */
+    /* DPP8 has no bound_ctrl: lanes outside exec read 0 */
     const bool dpp8 = i->flags & FLAG_DPP8, zero = dpp8 || (i->flags & FLAG_BOUND_CTRL);
     const uint64_t all = lanes_mask(lanes), inside = lanes_inside(i) & all;
     uint32_t from[MAX_LANES];
@@ -159,8 +159,8 @@ static void run_readfirstlane(struct wave *w, const struct inst *i)
     read_lane(w, i, exec ? (uint32_t)__builtin_ctzll(exec) : 0);         /* no lane active: lane 0 */
 }
 
-/* A lane number in a scalar register or constant, modulo the wave.  Undefined: a finding, since which register bits are meant is
- * unknown. */
+/* A lane number from a scalar register or constant, modulo the wave.  An undefined number is a finding, because the register bits it
+ * selects are unknown. */
 static bool lane_select(struct wave *w, const struct inst *i, const struct operand *o, uint32_t *lane)
 {
     if (o->kind == OPERAND_V) { unknown_op(w, i); return false; }
@@ -213,7 +213,7 @@ static void permlane16(struct wave *w, const struct inst *i, uint32_t other_row)
 static void run_permlane16(struct wave *w, const struct inst *i)  { permlane16(w, i, 0); }
 static void run_permlanex16(struct wave *w, const struct inst *i) { permlane16(w, i, 16); }
 
-/* The halves of a wave of 64 change places, whatever exec says of the lanes read; a wave of 32 does nothing (RDNA3 ISA 16.7). */
+/* Swaps the halves of a wave of 64, including lanes read outside exec; a wave of 32 does nothing (RDNA3 ISA 16.7). */
 static void run_permlane64(struct wave *w, const struct inst *i)
 {
     uint32_t from[MAX_LANES];
@@ -222,7 +222,7 @@ static void run_permlane64(struct wave *w, const struct inst *i)
     permute(w, i, from, true, false);
 }
 
-/* Undefined lanes make undefined scalar bits: it is the reader of those who is told. */
+/* Undefined lanes make undefined scalar bits; the finding is reported when these are used. */
 #define LANE_OP(NAME, RUN, D, X, Y, Z) \
     { .name = NAME, .run = RUN, .class = CLASS_VALU, .dst = T_##D, .src = { T_##X, T_##Y, T_##Z },                                         \
       .traits = TRAIT_OWN_DEFINED | TRAIT_ALL_LANES },

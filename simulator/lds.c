@@ -1,12 +1,12 @@
 /* lds.c -- DS instructions (RDNA3 ISA chapter 12, CDNA3 ISA chapter 11) on the LDS of a group, with the checks of lds_shadow.c.
  *
- * Alignment is natural: 2, 4, 8, and 16 bytes for b96 and b128.  The chips take any address in the mode the driver sets (LLVM:
- * unaligned-access-mode), but clang gives a wide access that is aligned to 4 or 8 bytes as 2addr (read2); a wide one elsewhere means a
- * wrong address or a slow access of packed data.  Up to 4 bytes may be anywhere when the instruction's own offset is odd: clang loads
- * (uint32_t)(x >> 24) of a 64-bit x as 4 bytes at offset 3.  FORGE_GFXSIM_LDS_ALIGNMENT=N asks for no more than N bytes (1: any address),
- * but of atomics.
+ * Alignment must be natural: 2, 4, 8, and 16 bytes for b96 and b128.  The chips accept any address in the mode that the driver sets (LLVM:
+ * unaligned-access-mode), but clang emits a wide access that is aligned to 4 or 8 bytes as 2addr (read2); another unaligned wide access
+ * means a wrong address or a slow access of packed data.  Accesses of up to 4 bytes may be anywhere if the instruction's own offset is odd:
+ * clang loads (uint32_t)(x >> 24) of a 64-bit x as 4 bytes at offset 3.  FORGE_GFXSIM_LDS_ALIGNMENT=N requires at most N bytes (1: any
+ * address), except for atomics.
  *
- * Not modelled, and so unknown instructions: GDS, append and consume, addtid, condxchg32, exchanges at two addresses. */
+ * Not modelled, and therefore unknown instructions: GDS, append and consume, addtid, condxchg32, exchanges at two addresses. */
 #include <immintrin.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ INLINE void sum_addresses(struct access *a, const uint32_t *restrict base, uint3
     *most = top, *bits = any;
 }
 
-/* The addresses of the lanes; false after a finding.  Sums wrap at 32 bits. */
+/* Computes the addresses of the lanes; returns false after a finding.  Sums wrap at 32 bits. */
 static bool place(struct access *a, uint32_t offset, uint32_t bytes)
 {
     struct wave *w = a->w;
@@ -87,7 +87,7 @@ static bool place(struct access *a, uint32_t offset, uint32_t bytes)
     return true;
 }
 
-/* False when the instruction has nothing more to do.  Its address is the first operand that is no destination. */
+/* Returns false if the instruction has nothing more to do.  Its address is the first operand that is not a destination. */
 static bool begin(struct access *a, struct wave *w, const struct inst *i, bool atomic)
 {
     a->w = w, a->i = i, a->s = w->group->lds_shadow, a->atomic = atomic;
@@ -103,7 +103,7 @@ static bool begin(struct access *a, struct wave *w, const struct inst *i, bool a
     return true;
 }
 
-/* One more instruction that lgkmcnt counts; n registers from reg wait for it. */
+/* Counts one more instruction in lgkmcnt; n registers from reg wait for it. */
 static void issued(struct wave *w, bool store, uint32_t reg, uint32_t n)
 {
     w->lgkm_started++;
@@ -111,9 +111,9 @@ static void issued(struct wave *w, bool store, uint32_t reg, uint32_t n)
     if (n > 0) vgpr_await(w, reg, n, false, true);
 }
 
-/* Cycles of an access: the least, and those beyond it.  The banks give 128 bytes a cycle, so lanes come in turns of 32, 16 or (from 12
- * bytes) 8, in their order; a turn takes as many cycles as one bank has different dwords in it, and none when it has no lane.  The
- * documents do not say which lanes share a turn of a wide access; this is the plain guess. */
+/* Cycles of an access: the minimum, and those beyond it.  The banks deliver 128 bytes a cycle, so lanes are served in turns of 32, 16 or
+ * (from 12 bytes) 8, in order.  A turn takes as many cycles as the most different dwords in one bank; a turn without lanes takes none.  The
+ * documents do not say which lanes share a turn of a wide access; this is the simplest assumption. */
 static void count_cycles(const struct access *a, uint32_t bytes, struct counters *c)
 {
     const uint32_t turn = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes < 4 ? 1 : bytes / 4;
@@ -142,9 +142,9 @@ static void count(const struct access *a, uint32_t bytes, bool load, bool store)
     count_cycles(a, bytes, c);
 }
 
-/* ---- bytes one by one: narrow accesses, and any that is not aligned ---- */
+/* ---- bytes one by one: for narrow or unaligned accesses ---- */
 
-/* True: all of them are defined. */
+/* Returns true if all of them are defined. */
 static bool load_bytes(struct access *a, int lane, void *out, uint32_t n)
 {
     struct shadow *s = a->s;
@@ -179,12 +179,12 @@ static void store_bytes(struct access *a, int lane, const void *from, uint32_t n
 
 /* ---- whole dwords ---- */
 
-/* gcc makes no vectors of four words by itself. */
+/* gcc does not make vectors of four words by itself. */
 typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t four_signs __attribute__((vector_size(16)));
 INLINE bool any(four x) { return _mm_testz_si128((__m128i)x, (__m128i)x) == 0; }
 
-/* Words that are neither settled nor whole dwords of this wave. */
+/* Whether some words are neither settled nor whole dwords of this wave. */
 INLINE bool unsettled(const uint32_t *writer, const uint32_t mine, const uint32_t settled, const uint32_t words)
 {
     if (words == 4) {                            /* words stay below 2^31 */
@@ -197,7 +197,7 @@ INLINE bool unsettled(const uint32_t *writer, const uint32_t mine, const uint32_
     return bad != 0;
 }
 
-/* Words that other waves read, or that this store wrote for another lane. */
+/* Whether some words were read by other waves, or written by this store for another lane. */
 INLINE bool looked_at(const uint32_t *readers, const uint32_t others, const uint32_t *writer, const uint32_t mine, const uint32_t words)
 {
     if (words == 4) return any((*(const four *)readers & others) | (four)(*(const four *)writer == mine));
@@ -228,7 +228,7 @@ INLINE bool all_defined(const uint8_t *defined, const uint32_t words)
 /* rows[words][lanes]; undefined[words] is or-ed. */
 INLINE void load_dwords(struct access *a, uint32_t *rows, uint64_t *undefined, const uint32_t words)
 {
-    const struct shadow *s = a->s;               /* into locals: the stores below could change it, for all that the compiler knows */
+    const struct shadow *s = a->s;               /* locals, because the compiler must assume that the stores below change it */
     const uint32_t lanes = a->w->lanes, settled = s->first << WORD_SHIFT, bit = a->bit, mine = a->word, *writer = s->writer;
     const uint32_t *lds = (const uint32_t *)(const void *)s->lds;
     const uint8_t *defined = s->defined;
@@ -283,7 +283,7 @@ INLINE void load(struct wave *w, const struct inst *i, const uint32_t words, con
     issued(w, false, reg, n);
 }
 
-/* What a store takes: rows [words][lanes], and the lanes of each row that are undefined. */
+/* The data of a store: rows [words][lanes], and the undefined lanes of each row. */
 struct data { const uint32_t *rows; uint64_t undefined[4]; bool some; };
 
 static struct data data_of(struct wave *w, const struct inst *i, uint32_t k, uint32_t words)
@@ -347,7 +347,7 @@ INLINE void store(struct wave *w, const struct inst *i, const uint32_t words, co
     issued(w, true, 0, 0);
 }
 
-/* name, words, addresses, bytes of a step of offset0 and offset1 */
+/* name, words, addresses, bytes per step of offset0 and offset1 */
 #define ACCESS(X) X(b32, 1, 1, 1) X(b64, 2, 1, 1) X(b96, 3, 1, 1) X(b128, 4, 1, 1) \
     X(2addr_b32, 1, 2, 4) X(2addr_b64, 2, 2, 8) X(2addr_stride64_b32, 1, 2, 256) X(2addr_stride64_b64, 2, 2, 512)
 #define RUN_ACCESS(name, words, addresses, stride) \
@@ -357,7 +357,7 @@ ACCESS(RUN_ACCESS)
 
 /* ---- less than a dword ---- */
 
-enum half { WHOLE, LOW_HALF, HIGH_HALF };        /* of the register: the other half of it stays */
+enum half { WHOLE, LOW_HALF, HIGH_HALF };        /* of the register: the other half stays unchanged */
 
 static void load_narrow(struct wave *w, const struct inst *i, uint32_t bytes, bool sign, enum half half)
 {
@@ -406,7 +406,7 @@ static void store_narrow(struct wave *w, const struct inst *i, uint32_t bytes, u
 NARROW_LOAD(RUN_NARROW_LOAD)
 NARROW_STORE(RUN_NARROW_STORE)
 
-/* ---- from memory, past the registers (global_load_lds) ---- */
+/* ---- from memory, without registers (global_load_lds) ---- */
 
 void lds_store_direct(struct wave *w, const struct inst *i, const uint32_t *address, uint64_t mask, const uint32_t *rows,
                       uint64_t undefined)
@@ -418,7 +418,7 @@ void lds_store_direct(struct wave *w, const struct inst *i, const uint32_t *addr
     a.s->last_access[w->index] = i;
     for (uint64_t m = a.mask; m != 0; m &= m - 1) {
         const int lane = __builtin_ctzll(m);
-        store_bytes(&a, lane, &rows[lane], 4, !(undefined >> lane & 1));        /* byte by byte: then every later access is looked at */
+        store_bytes(&a, lane, &rows[lane], 4, !(undefined >> lane & 1));        /* byte by byte: every later access is then checked */
     }
     count(&a, 4, false, true);
 }
@@ -427,7 +427,7 @@ void lds_store_direct(struct wave *w, const struct inst *i, const uint32_t *addr
 
 typedef uint64_t atomic_fn(uint64_t old, uint64_t a, uint64_t b);
 
-/* Lanes in their order, one after the other.  The new value is undefined when anything that went into it is. */
+/* Lanes in order, one after the other.  The new value is undefined if any input is. */
 static void run_atomic(struct wave *w, const struct inst *i, uint32_t bytes, atomic_fn *fn)
 {
     struct access a;
@@ -470,7 +470,7 @@ static uint64_t add_f64(uint64_t a, uint64_t b)  /* the wave's MXCSR may flush d
 {
     const uint32_t mode = _mm_getcsr();
     _mm_setcsr(mode & ~0x8040u);
-    volatile double x = f64(a);                  /* keeps the sum between the two */
+    volatile double x = f64(a);                  /* keeps the two operations separate */
     x = x + f64(b);
     _mm_setcsr(mode);
     return f64_bits(x);
@@ -513,9 +513,9 @@ static uint64_t add_bf16(uint64_t a, uint64_t b)
 ATOMIC(RUN_ATOMIC)
 ATOMIC_RETURNS(RUN_ATOMIC)
 
-/* ---- lanes that exchange registers; no byte of LDS is touched ---- */
+/* ---- lanes that exchange registers; LDS is not used ---- */
 
-/* Register k of src where a lane is active, else 0: what other lanes see of it. */
+/* Register k of src where a lane is active, else 0: the value that other lanes see. */
 static void seen(const struct wave *w, const uint32_t *row, uint32_t *out)
 {
     const uint64_t exec = wave_exec(w);
@@ -537,7 +537,7 @@ INLINE void gather(uint32_t *restrict out, const uint32_t *restrict in, const ui
     for (uint32_t lane = 0; lane < n; lane++) out[lane] = in[(address[lane] + offset) / 4 % n];
 }
 
-/* Each lane names the lane it reads, times 4.  An undefined number gives an undefined lane, like any other computation. */
+/* Each lane gives the number of the lane it reads, times 4.  An undefined number gives an undefined lane, as in any other computation. */
 static void ds_bpermute(struct wave *w, const struct inst *i)
 {
     uint32_t in[MAX_LANES], out[MAX_LANES];
@@ -552,7 +552,7 @@ static void ds_bpermute(struct wave *w, const struct inst *i)
     give_rows(w, i, out, undefined);
 }
 
-/* Each lane names the lane it writes, times 4; the last one wins; lanes nobody names are 0. */
+/* Each lane gives the number of the lane it writes, times 4; the last one wins; lanes that are not written are 0. */
 static void ds_permute(struct wave *w, const struct inst *i)
 {
     uint32_t out[MAX_LANES] = { 0 };
@@ -568,17 +568,18 @@ static void ds_permute(struct wave *w, const struct inst *i)
     give_rows(w, i, out, undefined);
 }
 
-/* The lane that `lane` reads; the offset's 16 bits say how (RDNA3 ISA 16.15, DS_SWIZZLE_B32; LLVM's AMDGPU operand syntax, swizzle()). */
+/* The lane that `lane` reads; the offset's 16 bits select how (RDNA3 ISA 16.15, DS_SWIZZLE_B32; LLVM's AMDGPU operand syntax,
+ * swizzle()). */
 static uint32_t swizzle_source(uint32_t lane, uint32_t how)
 {
     const uint32_t in32 = lane & 31, half = lane & 32;
-    if (how >= 0xe000) {                         /* FFT: bits turned round, as many as the mask has not */
+    if (how >= 0xe000) {                         /* FFT: bits reversed, as many as the mask does not have */
         const uint32_t mask = how & 31;
         uint32_t turned = 0;
         for (uint32_t b = 0; b < 5; b++) turned |= (in32 >> b & 1) << (4 - b);
         return turned >> __builtin_popcount(mask) | (in32 & mask) | half;
     }
-    if (how >= 0xc000) {                         /* rotate by bits 5-9, left or (bit 10) right, within the lanes that the mask leaves
+    if (how >= 0xc000) {                         /* rotates by bits 5-9, left or (bit 10) right, within the lanes that the mask leaves
                                                   * free */
         const uint32_t mask = how & 31, by = how >> 5 & 31;
         const uint32_t turned = (how >> 10 & 1 ? in32 - by : in32 + by) & 31;

@@ -1,11 +1,11 @@
-/* lds_shadow.c -- what is known of each byte of a group's LDS: defined or not, who wrote it since the last barrier, who read it.
+/* lds_shadow.c -- the state of each byte of a group's LDS: whether it is defined, who wrote it since the last barrier, who read it.
  *
- * A race: a store that is no atomic and another wave's access to a common byte, with no barrier between; or a store before the barrier that
- * its wave had not waited for (lgkmcnt) when it arrived there; or two lanes of one store with different values for one byte.  Atomics among
- * themselves, and loads beside atomics, are none: an atomic load is printed as a plain one.  A load before the barrier that was not waited
- * for and another wave's store behind it pass: the data of a load are taken in the order in which the waves issued.
+ * A race is a store that is not atomic and another wave's access to the same byte without a barrier in between; or a store before the
+ * barrier that its wave had not waited for (lgkmcnt) when it arrived there; or two lanes of one store with different values for one byte.
+ * Atomics with other atomics, or with loads, are not a race: an atomic load is printed as a plain one.  A load before the barrier that was
+ * not waited for may precede another wave's store after it: loads take their data in the order in which the waves issued them.
  *
- * lds.c finds the common case itself, word by word, and comes here for the rest. */
+ * lds.c handles the common case itself, word by word, and calls this file for the rest. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* ---- a group's ---- */
+/* ---- the state of a group ---- */
 
 static pthread_mutex_t free_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shadow *free_shadows;
@@ -77,7 +77,7 @@ void lds_group_end(struct group *g)
 
 static struct store *store_of(const struct shadow *s, uint32_t word) { return &s->log[(word >> WORD_SHIFT) - s->first]; }
 
-/* The words of one dword that are not settled: its writer, or its bytes' writers, and its last atomic. */
+/* The words of one dword that are not settled: of its writer, or its bytes' writers, and of its last atomic. */
 static uint32_t live_words(struct shadow *s, uint32_t d, uint32_t *out[5])
 {
     const uint32_t settled = s->first << WORD_SHIFT;
@@ -92,8 +92,8 @@ static uint32_t live_words(struct shadow *s, uint32_t d, uint32_t *out[5])
     return live;
 }
 
-/* Numbers the stores that some byte still names from 1; with waves also forgets those that their waves have waited for.  Rare: when a log
- * is full, or when a wave came to a barrier with a store under way. */
+/* Renumbers from 1 the stores that some byte still refers to; with waves it also drops those that their waves have waited for.  Rare: when
+ * a log is full, or when a wave arrived at a barrier with a store in flight. */
 static void renumber(struct shadow *s, const struct wave *waves)
 {
     uint32_t *number = zeros((size_t)(s->next - s->first) * 4), *word[5], n = 0;
@@ -162,7 +162,7 @@ static void race_with_store(struct access *a, int lane, uint32_t dword, uint32_t
                me, what, at, t->wave, t->i->pc, t->i->text);
     else
         report(a->w, a->i, FINDING_LDS_RACE, lane,
-               "wave %u %s LDS address 0x%x; wave %u came to the barrier without waiting (lgkmcnt) for its store at 0x%x: %s", me, what, at,
+               "wave %u %s LDS address 0x%x; wave %u reached the barrier without waiting (lgkmcnt) for its store at 0x%x: %s", me, what, at,
                t->wave, t->i->pc, t->i->text);
 }
 
@@ -175,7 +175,7 @@ static void race_with_reader(struct access *a, int lane, uint32_t dword, uint32_
            dword * 4, other, last->pc, last->text);
 }
 
-/* The wave's own, from memory, and no s_waitcnt has covered it yet. */
+/* Whether the word is the wave's own store from memory that no s_waitcnt has covered yet. */
 static bool is_awaited(struct access *a, int lane, uint32_t d, uint32_t word)
 {
     if (!a->s->direct || word < a->s->first << WORD_SHIFT || word == a->word) return false;

@@ -11,7 +11,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* targets/gfx1100.yaml, gfx1151.yaml, gfx11.yaml, gfx942.yaml, where each number has its source; elf_machine: AMDGPUUsage, "AMDGPU e_flags,
+/* Each number has its source in targets/gfx1100.yaml, gfx1151.yaml, gfx11.yaml, gfx942.yaml; elf_machine: AMDGPUUsage, "AMDGPU e_flags,
  * EF_AMDGPU_MACH values".  Registers and granule are those of allocation. */
 const struct chip chips[] = {
     { .name = "gfx1100", .elf_machine = 0x41, .wave = 32, .cdna = false, .compute_units = 96, .simds = 2, .waves = 16, .registers = 1536,
@@ -32,7 +32,7 @@ struct object {
     const struct chip *chip;
     Elf64_Phdr  segments[MAX_SEGMENTS]; uint32_t n_segments;
     uint8_t    *image; uint64_t image_bytes;
-    uint64_t    code, code_bytes;                /* in the image, as are the following */
+    uint64_t    code, code_bytes;                /* in the image, like the following members */
     uint64_t    symbols, n_symbols, strings, string_bytes, rela, rela_bytes;
     struct msgpack metadata;
 };
@@ -60,7 +60,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* How long a file in memory is, by its headers, which have to be right: that is what hipModuleLoadData is given. */
+/* The length of a file in memory by its headers, which must be correct: hipModuleLoadData gets only a pointer. */
 static uint64_t size_by_headers(const uint8_t *data)
 {
     Elf64_Ehdr e;
@@ -80,27 +80,27 @@ static bool is_code_object(const uint8_t *data, size_t bytes)
 {
     static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__";
     if (bytes == 0 || bytes >= 4) {
-        if (!memcmp(data, "CCOB", 4)) return refuse("a compressed bundle; link with --no-gpu-bundle-output");
-        if (!memcmp(data, ELFMAG, SELFMAG)) return bytes == 0 || bytes >= sizeof(Elf64_Ehdr) || refuse("cut off in the ELF header");
+        if (!memcmp(data, "CCOB", 4)) return refuse("it is a compressed bundle; link with --no-gpu-bundle-output");
+        if (!memcmp(data, ELFMAG, SELFMAG)) return bytes == 0 || bytes >= sizeof(Elf64_Ehdr) || refuse("it is cut off in the ELF header");
     }
     if ((bytes == 0 || bytes >= sizeof bundle - 1) && !memcmp(data, bundle, sizeof bundle - 1))
-        return refuse("a bundle of several targets; compile with --no-gpu-bundle-output");
-    return refuse("no ELF file");
+        return refuse("it is a bundle of several targets; compile with --no-gpu-bundle-output");
+    return refuse("it is not an ELF file");
 }
 
 static bool read_header(struct object *o, Elf64_Ehdr *e)
 {
     memcpy(e, o->data, sizeof *e);
     if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_ident[EI_DATA] != ELFDATA2LSB || e->e_machine != MACHINE_AMDGPU)
-        return refuse("not for AMDGPU");
-    if (e->e_ident[EI_OSABI] != OSABI_AMDGPU_HSA) return refuse("OS ABI %u is not HSA's", e->e_ident[EI_OSABI]);
+        return refuse("it is not for AMDGPU");
+    if (e->e_ident[EI_OSABI] != OSABI_AMDGPU_HSA) return refuse("its OS ABI is %u, not that of HSA", e->e_ident[EI_OSABI]);
     if (e->e_ident[EI_ABIVERSION] < ABI_V4 || e->e_ident[EI_ABIVERSION] > ABI_V6)
-        return refuse("ABI version %u; versions 4 to 6 of code objects are read", e->e_ident[EI_ABIVERSION]);
-    if (e->e_type != ET_DYN) return refuse("not linked (ELF type %u)", e->e_type);
+        return refuse("its ABI version is %u; the simulator reads versions 4 to 6 of code objects", e->e_ident[EI_ABIVERSION]);
+    if (e->e_type != ET_DYN) return refuse("it is not linked (ELF type %u)", e->e_type);
     for (uint32_t i = 0; i < n_chips; i++)
         if (chips[i].elf_machine == (e->e_flags & 0xff)) o->chip = &chips[i];
-    if (!o->chip) return refuse("for a chip that is not simulated (machine 0x%x)", e->e_flags & 0xff);
-    if ((e->e_flags & XNACK) == XNACK_ON && o->chip->cdna) return refuse("compiled for xnack+, which the chip has off");
+    if (!o->chip) return refuse("it is for a chip that is not simulated (machine 0x%x)", e->e_flags & 0xff);
+    if ((e->e_flags & XNACK) == XNACK_ON && o->chip->cdna) return refuse("it was compiled for xnack+, which is off on the chip");
     return true;
 }
 
@@ -110,7 +110,7 @@ static bool read_segments(struct object *o)
     if (!read_header(o, &e)) return false;
     if (e.e_phentsize != sizeof(Elf64_Phdr) || e.e_phnum == 0 || e.e_phnum > MAX_SEGMENTS ||
         !within(e.e_phoff, e.e_phnum * sizeof(Elf64_Phdr), o->size))
-        return refuse("program headers are malformed");
+        return refuse("its program headers are malformed");
     memcpy(o->segments, o->data + e.e_phoff, e.e_phnum * sizeof(Elf64_Phdr));
     o->n_segments = e.e_phnum;
     for (uint32_t i = 0; i < o->n_segments; i++) {
@@ -125,20 +125,20 @@ static bool read_segments(struct object *o)
             return refuse("segment %u does not fit the file", i);
         o->image_bytes = larger(o->image_bytes, p->p_vaddr + p->p_memsz);
         if (!(p->p_flags & PF_X)) continue;
-        if (o->code_bytes) return refuse("two segments of code");
+        if (o->code_bytes) return refuse("it has two segments of code");
         o->code = p->p_vaddr;
         o->code_bytes = p->p_filesz;
     }
-    if (!o->metadata.at) return refuse("no metadata note");
-    if (!o->code_bytes || o->code_bytes % 4 || o->code % 4) return refuse("no code");
+    if (!o->metadata.at) return refuse("it has no metadata note");
+    if (!o->code_bytes || o->code_bytes % 4 || o->code % 4) return refuse("it has no code");
     return true;
 }
 
-/* One allocation for all segments, so that their distances stay; what lies between them stays undefined. */
+/* One allocation for all segments, so that their distances stay the same; gaps between them stay undefined. */
 static bool load_segments(struct object *o)
 {
     o->image = memory_alloc(o->image_bytes, MEMORY_COARSE);
-    if (!o->image) return refuse("no device memory for %llu bytes", (unsigned long long)o->image_bytes);
+    if (!o->image) return refuse("the device has no memory for its %llu bytes", (unsigned long long)o->image_bytes);
     for (uint32_t i = 0; i < o->n_segments; i++) {
         const Elf64_Phdr *p = &o->segments[i];
         if (p->p_type != PT_LOAD || p->p_memsz == 0) continue;
@@ -157,7 +157,7 @@ static bool read_dynamic(struct object *o)
     const Elf64_Phdr *dynamic = NULL;
     for (uint32_t i = 0; i < o->n_segments; i++)
         if (o->segments[i].p_type == PT_DYNAMIC) dynamic = &o->segments[i];
-    if (!dynamic || !within(dynamic->p_vaddr, dynamic->p_memsz, o->image_bytes)) return refuse("no dynamic section");
+    if (!dynamic || !within(dynamic->p_vaddr, dynamic->p_memsz, o->image_bytes)) return refuse("it has no dynamic section");
     for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamic->p_memsz; at += sizeof(Elf64_Dyn)) {
         Elf64_Dyn d;
         memcpy(&d, o->image + dynamic->p_vaddr + at, sizeof d);
@@ -171,13 +171,13 @@ static bool read_dynamic(struct object *o)
         case DT_RELASZ: o->rela_bytes = d.d_un.d_val; break;
         case DT_RELAENT: entry = d.d_un.d_val; break;
         case DT_REL: case DT_JMPREL: case 35: case 36:           /* DT_RELRSZ, DT_RELR */
-            return refuse("relocations of a kind lld does not write for AMDGPU (dynamic tag %lld)", (long long)d.d_tag);
-        case DT_NEEDED: return refuse("needs another code object");
+            return refuse("it has relocations that lld does not write for AMDGPU (dynamic tag %lld)", (long long)d.d_tag);
+        case DT_NEEDED: return refuse("it needs another code object");
         default: break;
         }
     }
     uint32_t counts[2];                                          /* buckets, symbols */
-    if (!within(hash, sizeof counts, o->image_bytes) || !hash) return refuse("no symbol hash table");
+    if (!within(hash, sizeof counts, o->image_bytes) || !hash) return refuse("it has no symbol hash table");
     memcpy(counts, o->image + hash, sizeof counts);
     o->n_symbols = counts[1];
     if (!within(o->symbols, o->n_symbols * sizeof(Elf64_Sym), o->image_bytes) || !within(o->strings, o->string_bytes, o->image_bytes))
@@ -194,7 +194,7 @@ static Elf64_Sym symbol_at(const struct object *o, uint64_t index)
     return s;
 }
 
-/* NULL when it does not end inside the string table. */
+/* NULL if it does not end inside the string table. */
 static const char *symbol_name(const struct object *o, Elf64_Sym s)
 {
     const char *strings = (const char *)o->image + o->strings;
@@ -217,7 +217,7 @@ static bool relocate_one(const struct object *o, Elf64_Rela r)
         if (index >= o->n_symbols) return refuse("relocation R_AMDGPU_%s has no symbol", name);
         const Elf64_Sym s = symbol_at(o, index);
         const char     *symbol = symbol_name(o, s);
-        if (s.st_shndx == SHN_UNDEF) return refuse("symbol %s is defined nowhere", symbol ? symbol : "?");
+        if (s.st_shndx == SHN_UNDEF) return refuse("symbol %s is not defined", symbol ? symbol : "?");
         value += s.st_value;
     }
     if (type == REL32 || type == REL64 || type == REL32_LO || type == REL32_HI) value -= place;
@@ -233,13 +233,13 @@ static bool relocate_one(const struct object *o, Elf64_Rela r)
     default: return refuse("relocation R_AMDGPU_%s (%u) is not supported", name, type);
     }
     if (!within(r.r_offset, bytes, o->image_bytes)) return refuse("relocation R_AMDGPU_%s lies outside the segments", name);
-    memcpy(o->image + r.r_offset, &value, bytes);                /* little-endian, both */
+    memcpy(o->image + r.r_offset, &value, bytes);                /* both sizes are little-endian */
     return true;
 }
 
 static bool relocate(const struct object *o)
 {
-    /* a relocation may lie in the table itself, in a file made to confuse: the copy is what counts then */
+    /* in a malicious file a relocation may lie in the table itself; the copy is used */
     for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= o->rela_bytes; at += sizeof(Elf64_Rela)) {
         Elf64_Rela r;
         memcpy(&r, o->image + o->rela + at, sizeof r);
@@ -248,7 +248,7 @@ static bool relocate(const struct object *o)
     return true;
 }
 
-/* Where a symbol with that name lies in the image. */
+/* Finds the symbol with this name; its offset in the image. */
 static bool find_symbol(const struct object *o, const char *name, size_t n, uint64_t *out)
 {
     for (uint64_t i = 0; i < o->n_symbols; i++) {
@@ -289,7 +289,7 @@ static void add_arg(struct kernel *k, struct msgpack_item kind, uint32_t offset,
     enum hidden_kind found = HIDDEN_OTHER;
     for (size_t i = 0; i < COUNT_OF(hidden_kinds); i++)
         if (msgpack_is(kind, hidden_kinds[i].name)) found = hidden_kinds[i].kind;
-    /* version 5 has more than there is room for; the others only have to be zero, as global offsets are */
+    /* version 5 has more arguments than fit; the others need only be zero, as global offsets are */
     if (k->n_hidden < COUNT_OF(k->hidden)) k->hidden[k->n_hidden++] = (struct hidden_arg){ found, offset, size };
 }
 
@@ -357,9 +357,9 @@ struct descriptor {
 _Static_assert(sizeof(struct descriptor) == 64, "a kernel descriptor has 64 bytes");
 enum { WAVE32 = 1 << 10, DYNAMIC_STACK = 1 << 11 };              /* properties */
 
-/* Registers: what a wave gets by rsrc1 and rsrc3 (AMDGPUUsage, compute_pgm_rsrc1 GRANULATED_WORKITEM_VGPR_COUNT: granules of 8, for gfx90a
- * and later and for waves of 32; compute_pgm_rsrc3 ACCUM_OFFSET: granules of 4) and, where the metadata says less, what the compiler meant
- * to use. */
+/* Registers: the number that a wave gets by rsrc1 and rsrc3 (AMDGPUUsage, compute_pgm_rsrc1 GRANULATED_WORKITEM_VGPR_COUNT: granules of 8,
+ * for gfx90a and later and for waves of 32; compute_pgm_rsrc3 ACCUM_OFFSET: granules of 4) and, if the metadata says less, the number that
+ * the compiler uses. */
 static bool set_registers(const struct object *o, const struct described *d, const struct descriptor *desc)
 {
     struct kernel *k = d->kernel;
@@ -405,17 +405,17 @@ static bool describe_kernel(const struct object *o, struct module *m, const stru
         return refuse("kernel %s has waves of %u lanes; %s runs with %u", k->name, k->wave, o->chip->name, o->chip->wave);
     if (k->lds_bytes > o->chip->lds_bytes) return refuse("kernel %s holds %u bytes of LDS", k->name, k->lds_bytes);
     if (d->dynamic_stack || (desc.properties & DYNAMIC_STACK)) return refuse("kernel %s needs a stack of unknown size", k->name);
-    if (k->scratch_bytes > MAX_SCRATCH) return refuse("kernel %s needs %u bytes of scratch a lane", k->name, k->scratch_bytes);
+    if (k->scratch_bytes > MAX_SCRATCH) return refuse("kernel %s needs %u bytes of scratch per lane", k->name, k->scratch_bytes);
     return set_registers(o, d, &desc);
 }
 
-/* The array amdhsa.kernels; the cursor stands at its first element. */
+/* Reads the array amdhsa.kernels; the cursor is at its first element. */
 static bool read_kernels(const struct object *o, struct module *m, struct msgpack *c, uint64_t n)
 {
-    /* an element takes several bytes */
+    /* an element needs several bytes */
     if (n > MAX_KERNELS || n > (uint64_t)(c->end - c->at)) return refuse("malformed metadata");
     m->kernels = calloc(n + 1, sizeof *m->kernels);
-    if (!m->kernels) return refuse("no memory for %llu kernels", (unsigned long long)n);
+    if (!m->kernels) return refuse("out of memory for %llu kernels", (unsigned long long)n);
     for (uint64_t i = 0; i < n; i++) {
         struct described d = { .kernel = &m->kernels[m->n_kernels++] };
         read_kernel(c, &d);
@@ -454,7 +454,7 @@ struct module *module_load(const void *image, size_t bytes)
     struct object o = { .data = image, .size = bytes ? bytes : size_by_headers(image) };
     struct module *m = calloc(1, sizeof *m);
     if (!m) {
-        refuse("no memory");
+        refuse("out of memory");
         return NULL;
     }
     bool good = read_segments(&o) && load_segments(&o) && read_dynamic(&o) && relocate(&o);

@@ -1,12 +1,12 @@
-/* memory.c -- device memory and pinned host memory of the simulated machine, and what is known of each byte.
+/* memory.c -- device memory and pinned host memory of the simulated machine, and the state of each byte.
  *
- * All of it lies in one reserved range of host addresses, so a kernel's pointer is the host's own.  An allocation begins at a multiple of
- * GRANULE and at least one granule that cannot be touched lies behind it; a table with one word a granule finds an allocation in one step
- * and without a lock.  Addresses are not used again before the range has been gone through once, so that a use after free is named as such.
+ * All of it lies in one reserved range of host addresses, so a kernel's pointer is a host pointer.  An allocation begins at a multiple of
+ * GRANULE and is followed by at least one inaccessible granule; a table with one word per granule finds an allocation in one step and
+ * without a lock.  Addresses are reused only after the whole range has been used once, so that a use after free can be reported as such.
  *
- * The shadow has a bit a byte: 1 is defined.  Fresh shadow pages are zero, so new memory is undefined without being touched.  Pinned memory
- * is written by the host behind our back and always counts as defined.  `defined_to` says how much of an allocation's beginning is defined:
- * weights, which are uploaded from front to back, are checked by one comparison. */
+ * The shadow has one bit per byte: 1 is defined.  Fresh shadow pages are zero, so new memory is undefined without being touched.  The host
+ * writes pinned memory without our knowledge, so it always counts as defined.  `defined_to` says how much of an allocation's beginning is
+ * defined: weights, which are uploaded from front to back, are checked by one comparison. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,15 +17,15 @@
 #include "gfxsim.h"
 
 #define GRANULE     ((size_t)64 << 10)
-#define FILL_BYTES  ((size_t)16 << 20)           /* larger allocations stay zero: touching them all would take long */
+#define FILL_BYTES  ((size_t)16 << 20)           /* larger allocations stay zero: filling them would take long */
 enum { POISON = 0xff, MAX_ALLOCATIONS = 1 << 22 };
 
 struct allocation {
     uint64_t begin;
     size_t   bytes;
     _Atomic uint64_t defined_to;                 /* [begin, defined_to) is defined, whatever the shadow says */
-    uint32_t chips;                              /* a bit for each that reaches it without being given access: its own; the host's: all */
-    uint8_t  kind, chip;                         /* enum memory_kind; whose it is */
+    uint32_t chips;                              /* a bit for each chip that reaches it without a grant: its own; for host memory all */
+    uint8_t  kind, chip;                         /* enum memory_kind; the owner */
     bool     host, freed;
 };
 
@@ -33,11 +33,11 @@ static struct {
     uint64_t base;
     size_t   limit[MAX_CHIPS], in_use[MAX_CHIPS];/* of device memory */
     uint8_t *shadow;                             /* [MEMORY_RANGE / 8] */
-    uint32_t *at;                                /* [MEMORY_RANGE / GRANULE] number of the allocation there or the last one that was; 0:
+    uint32_t *at;                                /* [MEMORY_RANGE / GRANULE] number of the allocation there, or of the last one there; 0:
                                                   * none yet */
     struct allocation *list;                     /* [MAX_ALLOCATIONS] by number; 0 is unused */
-    uint32_t n;                                  /* numbers given out */
-    uint32_t *live, n_live, max_live;            /* numbers of those not freed, by address */
+    uint32_t n;                                  /* numbers assigned */
+    uint32_t *live, n_live, max_live;            /* numbers of allocations that are not freed, by address */
     uint64_t next;                               /* where the search for room begins */
 } memory;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -81,7 +81,7 @@ void memory_init(void)
 
 static size_t granules(size_t bytes) { return (bytes + GRANULE - 1) / GRANULE * GRANULE; }
 
-/* The allocation, live or freed, whose granules hold the address, or NULL. */
+/* The allocation, live or freed, whose granules contain the address, or NULL. */
 static struct allocation *allocation_at(uint64_t address)
 {
     const uint64_t offset = address - memory.base;
@@ -99,7 +99,7 @@ static struct allocation *live_at(uint64_t address, size_t bytes)
 
 /* ---- allocations ---- */
 
-/* Index in live[] of the first allocation that ends behind the address. */
+/* Index in live[] of the first allocation that ends after the address. */
 static uint32_t live_after(uint64_t address)
 {
     uint32_t low = 0, high = memory.n_live;
@@ -112,7 +112,7 @@ static uint32_t live_after(uint64_t address)
     return low;
 }
 
-/* Room for so many bytes and a granule behind, from address `from` on; 0: none.  *index: its place in live[]. */
+/* Finds room for `bytes` and a granule after them, from address `from` on; 0: none.  *index: its place in live[]. */
 static uint64_t find_room(uint64_t from, size_t bytes, uint32_t *index)
 {
     uint64_t begin = from;
@@ -173,7 +173,7 @@ void *memory_alloc(size_t bytes, enum memory_kind kind)
     pthread_mutex_lock(&lock);
     void *p = take(bytes, kind);
     pthread_mutex_unlock(&lock);
-    /* What a sample of groups leaves out is read nevertheless: as zeros, which no kernel makes NaN of. */
+    /* With a sample of groups, data that is left out is read all the same: as zeros, which kernels do not turn into NaN. */
     if (p != NULL && bytes <= FILL_BYTES) memset(p, setting("FORGE_GFXSIM_SAMPLE", 0) > 0 ? 0 : POISON, bytes);
     return p;
 }
@@ -193,7 +193,7 @@ bool memory_free(void *address)
         a->freed = true;
         if (!a->host) memory.in_use[a->chip] -= a->bytes;
         peers_forget((uint32_t)(a - memory.list));
-        /* a new mapping gives the pages back; the shadow of a granule is two whole pages */
+        /* a new mapping returns the pages; the shadow of a granule is two whole pages */
         mmap(address, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         madvise(memory.shadow + (begin - memory.base) / 8, room / 8, MADV_DONTNEED);
     }
@@ -209,7 +209,7 @@ size_t memory_size(void)
     return memory.limit[memory_chip];
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 bool memory_inside(uint64_t address, size_t bytes, bool host)
 {
@@ -244,7 +244,7 @@ void memory_describe(char *out, size_t bytes, uint64_t address)
     uint64_t at = address;
     if (address - memory.base < MEMORY_RANGE) {
         a = allocation_at(at);
-        if (a == NULL) a = allocation_at(at - GRANULE);            /* the guard behind it */
+        if (a == NULL) a = allocation_at(at - GRANULE);            /* the guard after it */
     }
     if (a == NULL) {
         const struct allocation *after = allocation_at(address + GRANULE);
@@ -260,14 +260,14 @@ void memory_describe(char *out, size_t bytes, uint64_t address)
     char whose[20] = "";
     if (!a->host && chips_count() > 1) snprintf(whose, sizeof whose, " of chip %u", a->chip);
     if (offset < a->bytes) snprintf(out, bytes, "at byte %llu of %sallocation %u of %zu bytes%s", offset, what, number, a->bytes, whose);
-    else snprintf(out, bytes, "%llu bytes behind %sallocation %u of %zu bytes%s", offset - a->bytes, what, number, a->bytes, whose);
+    else snprintf(out, bytes, "%llu bytes after %sallocation %u of %zu bytes%s", offset - a->bytes, what, number, a->bytes, whose);
 }
 
-/* ---- what is defined ---- */
+/* ---- defined bytes ---- */
 
 static uint8_t *shadow_of(uint64_t address) { return memory.shadow + (address - memory.base) / 8; }
 
-/* Bits first .. first + n - 1 of a shadow byte; another thread may be at its other bits. */
+/* Bits first .. first + n - 1 of a shadow byte; another thread may change its other bits. */
 static void set_bits(uint8_t *at, uint32_t first, uint32_t n, bool defined)
 {
     const uint8_t bits = (uint8_t)(((1u << n) - 1) << first);
@@ -299,12 +299,12 @@ void memory_set_defined(uint64_t address, size_t bytes, bool defined)
     if (a == NULL || a->host || bytes == 0) return;
     const uint64_t end = address + bytes, to = a->defined_to;
     if (defined && end <= to) return;
-    if (!defined && address < to) {              /* the shadow has to say of the rest what defined_to said */
+    if (!defined && address < to) {              /* the shadow must store for the rest what defined_to said */
         if (end < to) set_shadow(end, to - end, true);
         set_shadow(a->begin, address - a->begin, true);
         a->defined_to = a->begin;
     }
-    if (defined && address <= to && bytes >= 4096) a->defined_to = end;   /* smaller ones come from kernels, out of order and from two
+    if (defined && address <= to && bytes >= 4096) a->defined_to = end;   /* smaller ranges come from kernels, out of order and from two
                                                                            * threads */
     else set_shadow(address, bytes, defined);
 }
@@ -361,7 +361,7 @@ void memory_define_lanes(const uint64_t *address, uint64_t mask, uint32_t bytes,
 {
     const struct allocation *a = allocation_at(first);
     if (a != NULL && end <= a->defined_to) return;
-    if (end - first == (uint64_t)bytes * (uint32_t)__builtin_popcountll(mask)) {       /* perhaps lanes side by side */
+    if (end - first == (uint64_t)bytes * (uint32_t)__builtin_popcountll(mask)) {       /* perhaps the lanes are contiguous */
         uint64_t expect = first;
         bool row = true;
         for (uint64_t left = mask; left != 0 && row; left &= left - 1, expect += bytes) row = address[__builtin_ctzll(left)] == expect;

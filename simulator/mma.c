@@ -1,6 +1,6 @@
 /* mma.c -- matrix instructions: MFMA (CDNA3 ISA 7, wave of 64) and WMMA (RDNA3 ISA 7.9, wave of 32).  D = A B + C.
  *
- * Lane l holds in its operand A the elements (row i, k = first + e), e = 0, 1, ... through its registers from the low bits up; B mirrors it
+ * In operand A, lane l holds the elements (row i, k = first + e), e = 0, 1, ... through its registers from the low bits up; B is the same
  * with columns.  So element e of neighbouring lanes is a row of A transposed, and registers become a[k][i] and b[k][j] without a shuffle:
  *
  *   MFMA, 16 or 32 rows:  i = l % rows, group g = l / rows;  k = each * g + e, or with several blocks: block g
@@ -8,12 +8,12 @@
  *   MFMA, 4 rows:         i = l % 4, block l / 4, k = e;  D register r: i = r, j = l % 4
  *   WMMA:                 i = l % 16, k = e, lanes 16 to 31 repeat lanes 0 to 15;  D register r: i = 2 r + l / 16, j = l % 16
  *
- * Arithmetic: the documents leave the order and width of the inner sums open.  Here products are exact, sums are made in f64, C first and
- * then k ascending, and the result is rounded once, to nearest even: what a chip gives lies near that, and tests must not ask for its last
- * bits.  MODE is ignored: denormals stay in all formats (CDNA3 ISA 7.1; for WMMA no document says it).  Integers are exact, and wrap unless
+ * Arithmetic: the documents leave the order and width of the inner sums open.  Here products are exact; sums are in f64, C first and then k
+ * ascending; and the result is rounded once, to nearest even.  A chip's result lies near that, and tests must not depend on its last bits.
+ * MODE is ignored: denormals are kept in all formats (CDNA3 ISA 7.1; for WMMA no document says it).  Integers are exact, and wrap unless
  * clamped.
  *
- * Undefined: D(i, j) when something in row i of A, column j of B, or C(i, j) is. */
+ * D(i, j) is undefined if an element in row i of A, in column j of B, or C(i, j) is undefined. */
 #include "gfxsim.h"
 #include "numbers.h"
 #include <immintrin.h>
@@ -21,8 +21,8 @@
 
 enum format { F32, F16, BF16, FP8, BF8, I8, U8, I4, U4, I32 };
 struct shape {
-    uint8_t rows, k, blocks;                     /* of one block: D is rows x rows */
-    uint8_t a, b, d;                             /* enum format; d of C as well */
+    uint8_t rows, k, blocks;                     /* per block: D is rows x rows */
+    uint8_t a, b, d;                             /* enum format; d also for C */
     bool    wmma;
 };
 enum { MAX_ROWS = 32, MAX_K = 32, MAX_BLOCKS = 16, MAX_D = 32 /* registers */ };
@@ -32,7 +32,7 @@ static const uint8_t bits_of[] = { [F32] = 32, [F16] = 16, [BF16] = 16, [FP8] = 
 
 /* ---- elements ---- */
 
-/* The commonest format by the host's own conversion, eight lanes at a time: it knows no flushing of f16 (Intel SDM, VCVTPH2PS). */
+/* The most frequent format by the host's own conversion, eight lanes at a time: it does not flush f16 (Intel SDM, VCVTPH2PS). */
 static void unpack_f16(double *out, const uint32_t *in, uint32_t n, uint32_t shift, uint32_t flip)
 {
     const __m256i mask = _mm256_set1_epi32(0xffff), sign = _mm256_set1_epi32((int)flip);
@@ -46,7 +46,7 @@ static void unpack_f16(double *out, const uint32_t *in, uint32_t n, uint32_t shi
     }
 }
 
-/* n lanes of one register to numbers; the element begins at bit `shift`; flip: its sign bit when it is to be negated. */
+/* n lanes of one register to numbers; the element begins at bit `shift`; flip: its sign bit if it must be negated. */
 static void unpack(double *out, const uint32_t *in, uint32_t n, enum format format, uint32_t shift, uint32_t flip)
 {
     if (format == F16 && n >= 16) { unpack_f16(out, in, n, shift, flip); return; }
@@ -75,7 +75,7 @@ static void pack_i32(uint32_t *out, const double *in, uint32_t n, bool clamp)
         out[l] = (uint32_t)f64_bits(x + 0x1.8p52);     /* the integer is in the low bits of the mantissa, modulo 2^32 */
     }
 }
-/* f64 to bf16 rounds once: what 32 bits of the f64 cannot hold makes the last of them odd. */
+/* f64 to bf16 with one rounding: bits that do not fit into 32 bits of the f64 make the last of these odd. */
 static uint32_t f64_to_bf16(double x)
 {
     const float f = (float)x;
@@ -93,7 +93,7 @@ static void pack_half(uint32_t *out, const double *in, uint32_t n, enum format f
 
 /* ---- layout ---- */
 
-/* A's or B's numbers as x[k][lane of a block], block after block; registers from lane 0 on.  flip[h]: sign bits of even and odd
+/* A's or B's numbers as x[k][lane of a block], block after block; registers from lane 0 on.  flip[h]: sign bits to flip in even and odd
  * elements. */
 static void unpack_operand(double *x, const struct shape *s, const uint32_t *in, uint32_t lanes, enum format format, const uint32_t flip[2])
 {
@@ -183,15 +183,15 @@ static void undefined_result(const struct wave *w, const struct inst *i, const s
     }
 }
 
-/* ---- what the documents forbid ---- */
+/* ---- rules of the documents ---- */
 
 static bool overlap(const struct operand *a, const struct operand *b)
 {
     return a->kind == OPERAND_V && b->kind == OPERAND_V && a->reg < b->reg + b->n && b->reg < a->reg + a->n;
 }
 
-/* A larger D is written while A and B are still read: it may be C itself, but have no other register in common with a source (LLVM marks
- * those destinations as early clobbers: every WMMA, and MFMA with more than four registers of D). */
+/* A larger D is written while A and B are still read: it may be C itself, but must not share other registers with a source (LLVM marks
+ * these destinations as early clobbers: every WMMA, and MFMA with more than four registers of D). */
 static bool registers_allowed(struct wave *w, const struct inst *i, const struct shape *s)
 {
     const bool is_c = i->src[2].kind == OPERAND_V && i->src[2].reg == i->dst[0].reg;
@@ -211,7 +211,7 @@ static bool halves_alike(struct wave *w, const struct inst *i, const struct oper
             const uint64_t pair = 0x10001ull << l;
             if (row[l] == row[l + 16] || (w->v_state[r] && (w->undefined[r] & pair))) continue;
             return !report(w, i, FINDING_OTHER, (int)l + 16,
-                           "lane %u of %c has 0x%08x in v%u where lane %u has 0x%08x: both halves must be alike", l + 16, name, row[l + 16],
+                           "lane %u of %c has 0x%08x in v%u where lane %u has 0x%08x: both halves must be equal", l + 16, name, row[l + 16],
                            r, l, row[l]);
         }
     }
@@ -248,8 +248,8 @@ static enum matrix_format matrix_format(const struct shape *s)
     return MATRIX_F16;
 }
 
-/* WMMA: neg_lo and neg_hi negate even and odd elements of A and B; of C neg_lo is the sign, neg_hi the absolute value.  Of integers neg_lo
- * says that the numbers are signed. */
+/* WMMA: neg_lo and neg_hi negate even and odd elements of A and B; for C neg_lo negates and neg_hi takes the absolute value.  For integers
+ * neg_lo says that the numbers are signed. */
 static void read_operands(struct wave *w, const struct inst *i, const struct shape *s, double *a, double *b)
 {
     for (uint32_t k = 0; k < 2; k++) {
@@ -316,7 +316,7 @@ static void run(struct wave *w, const struct inst *i, const struct shape *s)
         if (!halves_alike(w, i, &i->src[0], 'A') || !halves_alike(w, i, &i->src[1], 'B')) return;
     }
     undefined_result(w, i, s, undefined);
-    /* a 16-bit D leaves the other halves of its registers alone */
+    /* a 16-bit D leaves the other halves of its registers unchanged */
     if (bits_of[s->d] == 16) memcpy(rows, vgpr(w, i->dst[0].reg), n * lanes * sizeof *rows);
     compute(w, i, s, rows);
     for (uint32_t r = 0; r < n; r++) any |= undefined[r];
@@ -325,7 +325,7 @@ static void run(struct wave *w, const struct inst *i, const struct shape *s)
 }
 
 /* ---- the list ----
- * OP(name, rows, k, blocks, formats of A, B, D, WMMA).  K of WMMA is 16 throughout; on gfx942 the bf16 forms are those called _1k
+ * OP(name, rows, k, blocks, formats of A, B, D, WMMA).  K of WMMA is always 16; on gfx942 the bf16 forms are those called _1k
  * elsewhere. */
 #define MMA_LIST(OP) \
     OP(v_wmma_f32_16x16x16_f16,      16, 16,  1, F16,  F16,  F32,  true) \

@@ -1,11 +1,12 @@
 /* numbers.h -- the number formats of the chips, in C that vectorises: f16, bf16, f32, f64, fp8.
  *
  * Each conversion rounds once, to nearest even unless its name says otherwise, and does not depend on MXCSR's flush bits: no step makes or
- * reads a value that is denormal in f32, unless the f32 argument is one, which every f16 rounds to zero anyway.  NaN stays NaN and becomes
- * quiet, with the upper bits of its payload (RDNA3 ISA 7.2; what x86's F16C does too).
+ * reads a denormal f32, unless the f32 argument is denormal, and f16 rounds every such argument to zero anyway.  NaN stays NaN and becomes
+ * quiet, with the upper bits of its payload (RDNA3 ISA 7.2; x86's F16C does the same).
  *
- * Sums, products, quotients and roots of two f16 may be computed in f32 and then rounded by f32_to_f16: 24 >= 2 * 11 + 2 bits make the
- * second rounding harmless (Figueroa, "When is double rounding innocuous?", 1995).  A fused multiply-add may not: f16_fma. */
+ * Sums, products, quotients and roots of two f16 may be computed in f32 and then rounded by f32_to_f16: with 24 >= 2 * 11 + 2 bits the
+ * second rounding is harmless (Figueroa, "When is double rounding innocuous?", 1995).  This is not true of a fused multiply-add:
+ * f16_fma. */
 #ifndef GFXSIM_NUMBERS_H
 #define GFXSIM_NUMBERS_H
 #include <math.h>
@@ -19,7 +20,7 @@ static inline uint32_t f32_bits(float f)    { return (union bits32){ .f = f }.u;
 static inline double   bits_f64(uint64_t u) { return (union bits64){ .u = u }.f; }
 static inline uint64_t f64_bits(double f)   { return (union bits64){ .f = f }.u; }
 
-/* Selection by masks: gcc makes branches of comparisons around floating-point operations, which may trap, and then cannot vectorise. */
+/* Selection by masks: gcc turns comparisons around floating-point operations, which may trap, into branches, and cannot vectorise them. */
 static inline uint32_t choose(uint32_t mask, uint32_t a, uint32_t b) { return (a & ~mask) | (b & mask); }     /* mask 0: a; ~0: b */
 static inline uint32_t less(uint32_t a, uint32_t b) { return (uint32_t)((int32_t)(a - b) >> 31); }              /* ~0 or 0; a, b < 2^31 */
 static inline uint64_t choose64(uint64_t mask, uint64_t a, uint64_t b) { return (a & ~mask) | (b & mask); }
@@ -50,7 +51,7 @@ static inline uint32_t f32_to_f16(float f)
     return r | sign;
 }
 
-/* Toward zero; overflow gives the greatest f16 (v_cvt_pkrtz_f16_f32). */
+/* Toward zero; overflow gives the largest f16 (v_cvt_pkrtz_f16_f32). */
 static inline uint32_t f32_to_f16_rtz(float f)
 {
     uint32_t u = f32_bits(f), x = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
@@ -76,8 +77,8 @@ static inline uint32_t f64_to_f16(double f)
     return (uint32_t)choose64(less64(x, 1039ull << 52), special, r) | sign;
 }
 
-/* The f32 sum of a and b rounded to odd: when it is inexact, the neighbour with an odd mantissa.  Rounding that again, to at most 22 bits,
- * is as rounding the exact sum once (Boldo, Melquiond, "Emulation of FMA and correctly rounded sums", 2008).  No part may be denormal. */
+/* The f32 sum of a and b rounded to odd: if it is inexact, the neighbour with an odd mantissa.  Rounding this again, to at most 22 bits,
+ * equals rounding the exact sum once (Boldo, Melquiond, "Emulation of FMA and correctly rounded sums", 2008).  No part may be denormal. */
 static inline float f32_add_odd(float a, float b)
 {
     float sum = a + b, part = sum - a, error = (a - (sum - part)) + (b - part);    /* Knuth's two-sum: error is exact; NaN for infinite
@@ -88,7 +89,7 @@ static inline float f32_add_odd(float a, float b)
     return bits_f32(s + (step & inexact & less(s & 1u, 1u)));
 }
 
-/* a * b + c rounded once.  The product is exact in f32 (22 bits, 2^-48 and more), so only the sum can be inexact. */
+/* a * b + c rounded once.  The product is exact in f32 (22 bits, at least 2^-48), so only the sum can be inexact. */
 static inline uint32_t f16_fma(uint32_t a, uint32_t b, uint32_t c)
 {
     return f32_to_f16(f32_add_odd(f16_to_f32(a) * f16_to_f32(b), f16_to_f32(c)));
@@ -119,8 +120,8 @@ static inline float bf8_to_f32(uint32_t b)           /* E5M2, bias 16 */
     return bits_f32(choose(less((b & 0xffu) ^ 0x80u, 1u), u | sign, 0x7fc00000u));
 }
 
-/* ---- integers: saturating, toward zero, NaN gives 0 (RDNA3 ISA, V_CVT_I32_F32 and its like) ----
- * The operand is first brought into the range in which C defines the conversion. */
+/* ---- integers: saturating, toward zero, NaN gives 0 (RDNA3 ISA, V_CVT_I32_F32 and similar) ----
+ * The operand is first limited to the range in which C defines the conversion. */
 
 static inline uint32_t f32_to_i32(float f)
 {
@@ -135,7 +136,7 @@ static inline uint32_t f32_to_u32(float f)
     uint32_t r = choose(less(e, 150u), left, right) & ~less(e, 127u) & less(e, 256u);
     return choose(less(158u, e) & less(e, 256u) & ~less(0x7f800000u, u & 0x7fffffffu), r, ~0u) & ~less(0x7f800000u, u & 0x7fffffffu);
 }
-/* |f| without its fraction; callers take it for |f| < 2^53 only. */
+/* |f| without its fraction; callers use it for |f| < 2^53 only. */
 static inline uint64_t f64_integer(double f)
 {
     uint64_t u = f64_bits(f), e = u >> 52 & 0x7ffu, mantissa = 1ull << 52 | (u & ((1ull << 52) - 1));

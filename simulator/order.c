@@ -1,28 +1,29 @@
-/* order.c -- which group's stores another group of the same launch may see: happens-before in global memory, and the caches that are not
+/* order.c -- which stores of another group of the same launch a group may see: happens-before in global memory, and the caches that are not
  * coherent.
  *
- * Each store instruction of a wave has a number, its place in vmcnt (CDNA3) or vscnt (RDNA); it is complete when a wait has covered that
- * number, and at a barrier each wave tells its group how far it is ("published").  A store or an atomic is an event.  An event carries what
- * its wave knew: the numbers its own group had published, the wave's own, and what it had learned from other groups.  Whoever loads the
- * value at device scope, or changes it by an atomic, learns all that; barriers spread it in the group.  So flags and counters need not be
- * told from data: every access at device scope synchronises, and a plain load is in order when the event it sees is among what its wave has
- * learned.
+ * Each store instruction of a wave has a number, its place in vmcnt (CDNA3) or vscnt (RDNA).  It is complete when a wait has covered that
+ * number; at a barrier each wave tells its group its progress ("published").  A store or an atomic is an event.  An event carries the
+ * knowledge of its wave: the numbers that its own group had published, the wave's own, and what it had learned from other groups.  A wave
+ * that loads the value at device scope, or changes it by an atomic, learns all of that; barriers spread it in the group.  So flags and
+ * counters need not be distinguished from data: every access at device scope synchronises, and a plain load is in order if its wave has
+ * learned of the event it sees.
  *
- * What was learned may still be missing in a cache (LLVM AMDGPUUsage, memory models GFX11 and GFX942; CDNA3 ISA 9.x, RDNA3 ISA 4.1):
- *   a plain load must come after an invalidation by a wave of this group that knew the store (CDNA3: buffer_inv sc1; RDNA: buffer_gl0_inv
- *   and buffer_gl1_inv; either after the flag's load has come back); loads at device scope go past the caches;
- *   on CDNA3 groups of other dies have another L2: the store must have been made with sc1, or have been written back by buffer_wbl2 sc1 of
- *   a wave of the same die that knew it, and that wave have waited for the write-back before its flag.
+ * A store that was learned may still be missing in a cache (LLVM AMDGPUUsage, memory models GFX11 and GFX942; CDNA3 ISA 9.x, RDNA3 ISA
+ * 4.1):
+ *   a plain load must follow an invalidation by a wave of this group that knew the store (CDNA3: buffer_inv sc1; RDNA: buffer_gl0_inv
+ *   and buffer_gl1_inv; either after the flag's load has returned); loads at device scope bypass the caches;
+ *   on CDNA3 groups on other dies have another L2: the store must have been made with sc1, or have been written back by buffer_wbl2 sc1 of
+ *   a wave of the same die that knew it, and that wave must have waited for the write-back before its flag.
  *
- * A plain load out of order is told only when its value is used: kernels load ahead what they then throw away.  Until then the lanes count
- * as undefined ("suspects"), and whoever reports a use of undefined lanes asks order_explain.
+ * A plain load out of order is reported only when its value is used, because kernels load ahead and may discard the value.  Until then the
+ * lanes count as undefined ("suspects"), and a report of a use of undefined lanes asks order_explain.
  *
- * Of several chips: a value and its tag that one store puts into fine-grained memory (peers.c) are no flag for other data, so that their
- * setter need not have waited.
+ * With several chips: a value and its tag that one store writes to fine-grained memory (peers.c) are not a flag for other data, so their
+ * wave need not have waited.
  *
- * Not looked at: a store over what another group still wants to read; waves of one group on RDNA in WGP mode, whose L0 caches are two.
+ * Not checked: a store over data that another group still has to read; waves of one group on RDNA in WGP mode, which use two L0 caches.
  *
- * Events are counted by reference; one lock guards all of it.  Loads from pages without stores in this launch do not come here
+ * Events are counted by reference; one lock protects all of it.  Loads from pages without stores in this launch do not come here
  * (order_quiet). */
 #include <pthread.h>
 #include <stdio.h>
@@ -33,23 +34,23 @@
 
 enum { TEXT_BYTES = 512, MOST_SUSPECTS = 4, CHUNK_WAVES = 128, POOL_BITS = 12, MOST_QUIET_PAGES = 64, PAGE_BITS = 12,
        PAGE_BYTES = 1 << PAGE_BITS,
-       DWORDS = 2, BYTES = 0 /* what a unit of a page is: log2 of its bytes */ };
+       DWORDS = 2, BYTES = 0 /* units of a page: log2 of their bytes */ };
 
-/* Of a wave: its stores numbered up to `done` are complete, up to `flushed` are in memory and not in the L2 of its die.  issued: twice the
- * number of the last one that was begun; odd: and something after it, which is no store. */
+/* Progress of a wave: its stores numbered up to `done` are complete, those up to `flushed` are in memory and not only in the L2 of its die.
+ * issued: twice the number of the last store that was begun; odd if another instruction, not a store, followed. */
 struct seen { uint32_t done, issued, flushed; };
 
-/* What is known of all waves of the launch; shared by whoever knows the same, and copied before it changes. */
+/* Knowledge of some waves of the launch; shared by all that know the same, and copied before it changes. */
 struct chunk { uint32_t refs; struct seen of[CHUNK_WAVES]; };
 struct clock { uint32_t refs; struct chunk *chunk[]; /* [n_chunks], NULL: nothing */ };
-/* What a group had published of its own waves. */
+/* The progress of its own waves that a group had published. */
 struct own { uint32_t refs, first, n; struct seen of[]; };
 
 struct event {
-    uint32_t refs;                               /* units of memory whose last store it is; free: next in the free list */
-    uint32_t wave, interval;                     /* in the launch; barriers its group had passed */
+    uint32_t refs;                               /* units of memory whose last store it is; if free: next in the free list */
+    uint32_t wave, interval;                     /* within the launch; barriers its group had passed */
     uint32_t number;
-    struct seen seen;                            /* of its wave then */
+    struct seen seen;                            /* of its wave at that time */
     bool     through, atomic;                    /* through: not kept in the L2 of its die */
     uint64_t time;
     const struct inst *i;
@@ -57,40 +58,40 @@ struct event {
     struct clock *learned;
 };
 
-/* event[PAGE_BYTES >> unit], 0: none; room: log2 of the entries there is room for. */
+/* event[PAGE_BYTES >> unit], 0: none; room: log2 of the allocated entries. */
 struct page { uint32_t launch; uint8_t unit, room; uint32_t *event; };
 
 struct knower {                                  /* a wave */
     struct clock *learned;
-    struct clock *before;                        /* what it had learned before the last load that taught it something ... */
-    uint32_t      arrives;                       /* ... which comes back when vm_done is this */
-    struct clock *fresh[2];                      /* what it had learned at its last invalidation of L0 and L1 (CDNA3: both the same) */
+    struct clock *before;                        /* knowledge before the last load that added to it ... */
+    uint32_t      arrives;                       /* ... which has returned when vm_done is this */
+    struct clock *fresh[2];                      /* knowledge at its last invalidation of L0 and L1 (CDNA3: both the same) */
     uint64_t      scalar_time;                   /* of the last s_dcache_inv */
     uint64_t      taught;                        /* time of the last event it learned from */
-    bool          writing_back;                  /* a buffer_wbl2 is under way ... */
+    bool          writing_back;                  /* a buffer_wbl2 is in flight ... */
     uint32_t      written_back;                  /* ... complete when vm_done is this */
-    struct clock *back_learned;                  /* what it covers */
+    struct clock *back_learned;                  /* the stores that it covers */
     uint32_t     *back_done;                     /* [waves of the group] */
 };
 struct suspect { const struct inst *i; enum finding kind; uint32_t wave; int lane; char text[TEXT_BYTES]; };
 struct group_order {
     uint32_t interval, n;
     struct seen   *published;                    /* [n] */
-    struct own    *snapshot;                     /* of it; NULL: has changed since */
+    struct own    *snapshot;                     /* of it; NULL: it has changed since */
     struct knower *wave;                         /* [n] */
     struct suspect suspect[MOST_SUSPECTS]; uint32_t n_suspects;       /* loads whose values must not be used */
 };
 
-/* Of a launch. */
+/* State of a launch. */
 struct launch_order {
     const struct launch *launch;
-    uint32_t number, n_waves, n_chunks;          /* waves of a group; chunks of a clock */
+    uint32_t number, n_waves, n_chunks;          /* waves per group; chunks per clock */
     uint64_t time;
-    uint64_t first, end;                         /* all that was stored in this launch lies in it */
-    struct page *page;                           /* [MEMORY_RANGE >> PAGE_BITS] of its chip: one of its launches runs at a time */
-    struct event **pool; uint32_t n_pools, n_events, free_event;       /* pool[k][1 << POOL_BITS]; number 0 is none */
+    uint64_t first, end;                         /* all stores of this launch lie in it */
+    struct page *page;                           /* [MEMORY_RANGE >> PAGE_BITS] of its chip, which runs one launch at a time */
+    struct event **pool; uint32_t n_pools, n_events, free_event;       /* pool[k][1 << POOL_BITS]; number 0 is unused */
 };
-static struct launch_order *all;                 /* of the launch whose groups run now: those of several chips take turns */
+static struct launch_order *all;                 /* of the launch whose groups run now: launches of several chips take turns */
 static struct page *pages[MAX_CHIPS];
 static pthread_mutex_t lock;
 
@@ -105,7 +106,7 @@ static void *need(void *p)
 
 /* ---- clocks ---- */
 
-static void *hold(void *counted)                 /* a clock, a chunk, an own: refs comes first */
+static void *hold(void *counted)                 /* a clock, a chunk, an own: refs is the first member */
 {
     if (counted != NULL) ++*(uint32_t *)counted;
     return counted;
@@ -173,7 +174,7 @@ static void clock_set(struct clock **at, uint32_t wave, struct seen s)
     (*part)->of[wave % CHUNK_WAVES] = seen_merge(was, s);
 }
 
-/* Bit 0: a knows something that b does not; bit 1: the other way round. */
+/* Bit 0: a has knowledge that b does not have; bit 1: the other way round. */
 static uint32_t chunk_compare(const struct chunk *a, const struct chunk *b)
 {
     if (a == b) return 0;
@@ -197,7 +198,7 @@ static struct chunk *chunk_merge(struct chunk *a, struct chunk *b)
     return c;
 }
 
-/* *at = *at and b. */
+/* *at becomes the union of *at and b. */
 static void clock_merge(struct clock **at, struct clock *b)
 {
     struct clock *a = *at;
@@ -262,7 +263,7 @@ bool order_quiet(uint64_t first, uint64_t end)
     return true;
 }
 
-/* The page, with room for units of so many bits, its events kept. */
+/* Divides the page into units of 1 << unit bytes, allocates their entries and keeps its events. */
 static void page_refine(struct page *p, uint32_t unit)
 {
     const uint32_t n = PAGE_BYTES >> unit, was = PAGE_BYTES >> p->unit, times = n / was;
@@ -277,7 +278,7 @@ static void page_refine(struct page *p, uint32_t unit)
     p->unit = (uint8_t)unit;
 }
 
-/* The page for a store of bytes there: in units of a dword, or of a byte once a store was less. */
+/* The page for a store of `bytes` there: in units of a dword, or of a byte once a store was smaller. */
 static struct page *page_open(uint64_t address, uint32_t bytes)
 {
     struct page *p = page_at(address);
@@ -291,7 +292,7 @@ static struct page *page_open(uint64_t address, uint32_t bytes)
         const uint64_t begin = address & ~(uint64_t)(PAGE_BYTES - 1);
         if (begin < all->first) __atomic_store_n(&all->first, begin, __ATOMIC_RELAXED);
         if (begin + PAGE_BYTES > all->end) __atomic_store_n(&all->end, begin + PAGE_BYTES, __ATOMIC_RELAXED);
-        __atomic_store_n(&p->launch, all->number, __ATOMIC_SEQ_CST);     /* before the value: order_quiet asks after the value was read */
+        __atomic_store_n(&p->launch, all->number, __ATOMIC_SEQ_CST);  /* before the value: order_quiet is called after the value was read */
     }
     if (p->unit == DWORDS && (address | bytes) % 4 != 0) page_refine(p, BYTES);
     return p;
@@ -330,7 +331,7 @@ void order_launch_enter(const struct launch *l) { all = l->order; }
 void order_launch_end(struct launch *l)
 {
     all = l->order;
-    for (uint32_t number = 1; number <= all->n_events; number++) {       /* events still in pages; these are not looked at again */
+    for (uint32_t number = 1; number <= all->n_events; number++) {       /* events still in pages; these are not used again */
         struct event *e = event_at(number);
         own_drop(e->own);
         clock_drop(e->learned);
@@ -382,7 +383,8 @@ static uint32_t stores_done(const struct wave *w)  { return is_cdna() ? w->vm_do
 
 /* ---- write-back ---- */
 
-/* Once the wave has waited for its buffer_wbl2: what that covered is in memory, of its own group and of others of the same die. */
+/* When the wave has waited for its buffer_wbl2: the stores that it covered are in memory, of its own group and of others on the same
+ * die. */
 static void finish_write_back(struct wave *w)
 {
     struct group_order *o = w->group->order;
@@ -401,7 +403,7 @@ static void finish_write_back(struct wave *w)
     clock_put(&k->back_learned, NULL);
 }
 
-/* buffer_wbl2, counted in vm_started already. */
+/* buffer_wbl2, already counted in vm_started. */
 void order_write_back(struct wave *w, enum scope scope)
 {
     struct group_order *o = w->group->order;
@@ -411,7 +413,7 @@ void order_write_back(struct wave *w, enum scope scope)
     finish_write_back(w);
     if (k->back_done == NULL) k->back_done = need(calloc(o->n, sizeof *k->back_done));
     for (uint32_t u = 0; u < o->n; u++) k->back_done[u] = o->published[u].done;
-    k->back_done[w->index] = w->vm_started - 1;  /* its own stores go before it */
+    k->back_done[w->index] = w->vm_started - 1;  /* its own earlier stores */
     clock_put(&k->back_learned, hold(k->learned));
     k->writing_back = true;
     k->written_back = w->vm_started;
@@ -431,7 +433,7 @@ static struct own *snapshot(const struct wave *w)
     return o->snapshot;
 }
 
-/* *at = *at and all that the event tells. */
+/* *at becomes the union of *at and the event's knowledge. */
 static void learn(struct clock **at, const struct event *e)
 {
     clock_merge(at, e->learned);
@@ -451,7 +453,7 @@ static void acquire(struct wave *w, const struct event *e)
         clock_drop(was);
         return;
     }
-    if ((int32_t)(w->vm_done - k->arrives) >= 0) clock_put(&k->before, was);    /* else `before` is still what came back */
+    if ((int32_t)(w->vm_done - k->arrives) >= 0) clock_put(&k->before, was);    /* otherwise `before` is still the older knowledge */
     else clock_drop(was);
     k->arrives = w->vm_started + 1;
 }
@@ -475,7 +477,7 @@ void order_scalar_invalidate(struct wave *w)
     order_unlock();
 }
 
-/* One of a wave's clocks becomes the same in all waves of the group. */
+/* Makes one of a wave's clocks the same in all waves of the group. */
 static void spread(struct group_order *o, size_t offset)
 {
 #define CLOCK_OF(u) (*(struct clock **)(void *)((uint8_t *)&o->wave[u] + offset))
@@ -546,8 +548,8 @@ static bool accuse(struct wave *w, const struct inst *i, enum finding kind, int 
     return report(w, i, kind, lane, "%s", text);
 }
 
-/* A plain load: kernels may load ahead what they then throw away, so that a finding waits until the value is used.  It counts as undefined
- * until then. */
+/* A plain load out of order.  Kernels may load ahead and discard the value, so the finding is delayed until the value is used.  Until then
+ * it counts as undefined. */
 static bool suspect(struct wave *w, const struct inst *i, enum finding kind, int lane, uint64_t address, const struct event *e,
                     const char *why)
 {
@@ -560,7 +562,7 @@ static bool suspect(struct wave *w, const struct inst *i, enum finding kind, int
     return true;
 }
 
-/* Which of a group's suspects a use of something undefined goes back to is not known: the last one is named. */
+/* It is not known which of a group's suspects caused a use of an undefined value: the last one is reported. */
 bool order_explain(struct wave *w, const struct inst *use)
 {
     const struct group_order *o = w->group->order;
@@ -580,7 +582,8 @@ static const char not_written_back[] = "on another die and not written back: it 
                       "and may be stale in the L0 or L1: since the flag was read there was no buffer_gl0_inv with buffer_gl1_inv, and the "
                       "load has no glc";
 
-/* A plain load sees an event of another wave.  False: it must not use what it loads; findings of scalar loads are told at once. */
+/* A plain load sees an event of another wave.  Returns false if the loaded value must not be used; findings of scalar loads are reported at
+ * once. */
 static bool check_plain(struct wave *w, const struct inst *i, int lane, uint64_t address, const struct event *e, bool scalar)
 {
     finding_fn *const found = scalar ? accuse : suspect;
@@ -616,7 +619,7 @@ static bool check_device(struct wave *w, const struct inst *i, int lane, uint64_
     return true;
 }
 
-/* A store over an event of another wave, with another value. */
+/* A store over an event of another wave, with a different value. */
 static bool check_overwrite(struct wave *w, const struct inst *i, int lane, uint64_t address, const struct event *e)
 {
     const struct seen seen = clock_of(knower(w)->learned, e->wave);
@@ -630,7 +633,7 @@ static bool check_overwrite(struct wave *w, const struct inst *i, int lane, uint
 
 /* ---- accesses ---- */
 
-/* Two dwords of memory that chips share, stored by one instruction. */
+/* Whether this is two dwords, stored by one instruction, of memory that chips share. */
 static bool is_pair(uint64_t address)
 {
     const struct page *p = page_at(address);
@@ -693,7 +696,7 @@ void order_scalar_load(struct wave *w, const struct inst *i, uint64_t address, u
     order_unlock();
 }
 
-/* A new event of the wave; what it carries besides `learned` is filled in. */
+/* Makes a new event of the wave and fills in its knowledge except `learned`. */
 static uint32_t event_of(struct wave *w, const struct inst *i, uint32_t number, enum scope scope, bool atomic)
 {
     const struct group_order *o = w->group->order;
@@ -703,7 +706,7 @@ static uint32_t event_of(struct wave *w, const struct inst *i, uint32_t number, 
     e->wave = wave_number(w);
     e->interval = o->interval;
     e->number = number;
-    const bool after = atomic && !is_cdna() && number == stores_begun(w);        /* one that returns may have the last store's number */
+    const bool after = atomic && !is_cdna() && number == stores_begun(w);      /* an atomic that returns may have the last store's number */
     e->seen = (struct seen){ .done = stores_done(w), .issued = 2 * number + after, .flushed = o->published[w->index].flushed };
     e->through = atomic || scope >= SCOPE_DEVICE;
     e->atomic = atomic;
@@ -721,7 +724,7 @@ static bool same_bytes(const uint32_t *rows, uint32_t lanes, int lane, uint32_t 
     return true;
 }
 
-/* The event becomes the last one of a lane's bytes. */
+/* Makes the event the last one of a lane's bytes. */
 static bool place(struct wave *w, const struct inst *i, uint32_t id, int lane, uint64_t address, uint32_t bytes, const uint32_t *rows,
                   bool check)
 {
@@ -768,19 +771,19 @@ void order_store(struct wave *w, const struct inst *i, const uint64_t *address, 
     order_store_rows(w, i, address, mask, bytes, scope, NULL);
 }
 
-/* The number of an atomic.  RDNA counts those that return in vmcnt, which says nothing of stores: it gets that of the last store. */
+/* The number of an atomic.  RDNA counts atomics that return in vmcnt, which says nothing about stores: they get the last store's number. */
 static uint32_t atomic_number(const struct wave *w, bool returns)
 {
     if (!returns) return stores_begun(w);
     return is_cdna() ? w->vm_started + 1 : greater(w->vs_started, 1);
 }
 
-/* An atomic hands on what the event before it told, and adds what its own wave knows. */
+/* An atomic passes on the knowledge of the previous event, and adds its own wave's. */
 void order_atomic(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, enum scope scope,
                   bool returns)
 {
     uint32_t id = 0;
-    uint64_t of = 0;                             /* the time of the event that id follows, + 1: of none 1 */
+    uint64_t of = 0;                             /* the time of the event that id follows, + 1; 1 if no event precedes */
     order_lock();
     for (uint64_t left = mask; left != 0; left &= left - 1) {
         const int lane = __builtin_ctzll(left);

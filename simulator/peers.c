@@ -1,29 +1,29 @@
-/* peers.c -- what one chip may see of another, of several chips in one machine.
+/* peers.c -- which accesses one chip may make to memory that another uses, with several chips in one machine.
  *
- * Launches of two chips are ordered when the host saw the one done before it put the other on a stream; work of one device is in order.
- * What else runs, runs side by side, and then (LLVM AMDGPUUsage, memory models GFX942 and GFX11; HIP, "Coherence control"):
- *   a value goes from chip to chip only when it is stored and loaded at system scope.  CDNA3: sc0 sc1, atomics sc1, as other stores stay in
- *   the L2 of their chip and other loads are served by it.  RDNA: loads with glc; clang makes the same instructions for the scopes of the
- *   device and of the system, and plain stores are no others, so that only loads can be told apart;
- *   the memory has to be fine-grained or uncached (hipExtMallocWithFlags): what is coarse-grained may stay in the caches of whoever has
- *   touched it until a launch begins or ends.
- * So two accesses by launches of two chips that are not ordered, one of them a store, are a finding unless both are at system scope.  That
- * is asked for each dword of fine-grained memory, whose last accesses by each chip are kept.  Of coarse-grained memory only the last
- * launches that loaded from an allocation and stored to it are known; there, any two such accesses are a finding.  Copies and fills of a
- * device are accesses of all that an allocation holds.
+ * Launches of two chips are ordered if the host saw one done before it put the other on a stream; work of one device is in order.
+ * Everything else runs concurrently, and then (LLVM AMDGPUUsage, memory models GFX942 and GFX11; HIP, "Coherence control"):
+ *   a value passes from chip to chip only if it is stored and loaded at system scope.  CDNA3: sc0 sc1, atomics sc1, because other stores
+ *   stay in the L2 of their chip, and other loads are served by it.  RDNA: loads with glc; clang emits the same instructions for device and
+ *   system scope, and plain stores look the same, so only loads can be distinguished;
+ *   the memory must be fine-grained or uncached (hipExtMallocWithFlags): coarse-grained data may stay in the caches of any chip that has
+ *   accessed it until a launch begins or ends.
+ * So two accesses by unordered launches of two chips, one of them a store, are a finding unless both are at system scope.  In fine-grained
+ * memory this is checked for each dword, with the last accesses by each chip.  For coarse-grained memory only the last launches that loaded
+ * from an allocation and stored to it are known; any two such accesses are a finding.  Copies and fills by a device count as accesses to
+ * the whole allocation.
  *
- * A value and its tag that are stored and loaded by one access of 8 bytes need no more than that.  Stored one after the other there has to
- * be a wait between.
+ * A value and its tag that are stored and loaded by one access of 8 bytes need nothing else.  If they are stored one after the other, there
+ * must be a wait in between.
  *
- * Other data need a flag: 4 bytes or less, stored when the stores of the data are complete.  As in order.c a store tells how far the waves
- * of its group were, as they had published it at their last barrier, and a wave that loads less than 8 bytes of it at system scope has
- * learned that; barriers spread it in its group.  Whoever loads a value, and has learned that something was stored after it but not that it
- * is complete, has seen a flag that was set without a wait.  What a store of 8 bytes or more left is no flag: who loads less than that
- * of it without having learned that it is complete has not waited for its flag.
+ * Other data need a flag: 4 bytes or less, stored when the stores of the data are complete.  As in order.c a store carries the progress of
+ * the waves of its group, as published at their last barrier.  A wave that loads less than 8 bytes of it at system scope learns this
+ * progress; barriers spread it in its group.  If a wave loads a value and has learned that something was stored after it, but not that it
+ * is complete, its flag was set without a wait.  A store of 8 bytes or more is not a flag: a wave that loads less than 8 bytes of it
+ * without having learned that it is complete has not waited for its flag.
  *
- * Not looked at: what a group learns of others by a group of its own chip that has learned it; flags from launch to launch, which the order
- * of each chip's launches makes right; stores over what another chip still wants to read.  A plain access that chips have ordered by flags
- * is a finding here, too. */
+ * Not checked: knowledge of others that a group gets through a group of its own chip; flags between launches, which are right by the order
+ * of each chip's launches; stores over data that another chip still has to read.  A plain access that chips have ordered by flags is a
+ * finding here, too. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,28 +34,28 @@
 enum { PLAIN_LOAD, SYSTEM_LOAD, PLAIN_STORE, SYSTEM_STORE, N_WAYS };
 enum { MOST_SHARED = 1 << 22 /* as many as allocations */, TEXT_BYTES = 512 };
 
-/* What a group's store tells, shared by the dwords that it stored: the launch's and group's numbers, and how far each wave was. */
+/* The knowledge that a group's store carries, shared by the dwords that it stored: launch and group numbers, and each wave's progress. */
 struct told { uint32_t refs, chip, seq, group, n; struct progress of[]; };
-/* What a wave has learned; entries are its own.  A group has [n_waves], NULL: nothing. */
+/* The knowledge of a wave, with its own entries.  A group has [n_waves], NULL: nothing. */
 struct learned { struct told **told; uint32_t n; };
 
-/* The last accesses of a dword by a chip: number of the launch on its device, 0: none; and where in the code. */
+/* The last accesses to a dword by a chip: number of the launch on its device, 0: none; and the place in the code. */
 struct touch {
     uint32_t seq[N_WAYS], pc[N_WAYS];
-    uint32_t wave, number, done;                 /* of SYSTEM_STORE: which of the wave's stores it was, those up to `done` were complete */
+    uint32_t wave, number, done;                 /* of SYSTEM_STORE: number of the wave's store; stores up to `done` were complete */
     uint32_t index;                              /* of the wave in its group */
-    bool     wide;                               /* by 8 bytes or more of a lane */
+    bool     wide;                               /* by 8 bytes or more per lane */
     struct told *told;
 };
-/* Of an allocation. */
+/* State of an allocation. */
 struct shared {
-    uint32_t chip, n_chips;                      /* whose; entries of a dword */
-    bool     foreign;                            /* another chip has been at it */
+    uint32_t chip, n_chips;                      /* the owner; entries per dword */
+    bool     foreign;                            /* another chip has accessed it */
     uint32_t loaded[MAX_CHIPS], stored[MAX_CHIPS];         /* by the last launch or copy of each */
     struct { uint32_t seq; uint64_t begin, end; } copied[MAX_CHIPS];       /* the last copy of each that stored to it */
     struct touch *touch;                         /* [dwords][n_chips]; coarse-grained: NULL */
     size_t   touch_bytes;
-    bool     told;                               /* some of them tell something */
+    bool     told;                               /* some of them carry knowledge */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -68,7 +68,7 @@ static void *need(void *p)
     return p;
 }
 
-/* ---- names: a module may be gone when its launch is spoken of ---- */
+/* ---- names: kept because a module may be unloaded before its launch is reported ---- */
 
 static const char *intern(const char *name)
 {
@@ -98,11 +98,11 @@ static const char *name_of(uint32_t chip, uint32_t seq)
     return name != NULL ? name : "a copy";
 }
 
-/* ---- what waves tell each other ---- */
+/* ---- knowledge that waves pass on ---- */
 
 static void told_drop(struct told *t) { if (t != NULL && --t->refs == 0) free(t); }
 
-/* What the store at hand tells. */
+/* The knowledge that the current store carries. */
 static struct told *told_new(const struct wave *w)
 {
     const struct group *g = w->group;
@@ -199,10 +199,10 @@ void peers_forget(uint32_t number)
     pthread_mutex_unlock(&lock);
 }
 
-/* Those of one device come in order. */
+/* Numbers of one device come in order. */
 static void reach(uint32_t *at, uint32_t seq) { __atomic_store_n(at, seq, __ATOMIC_RELAXED); }
 
-/* The last launch or copy of another chip that this access must not meet; *chip: whose.  0: none. */
+/* The last launch or copy of another chip that this access conflicts with; *chip: its chip.  0: none. */
 static uint32_t other_of(const struct shared *s, uint32_t device, const uint32_t *known, bool store, uint32_t *chip)
 {
     for (uint32_t e = 0; e < MAX_CHIPS; e++) {
@@ -231,15 +231,15 @@ static void touch_coarse(struct wave *w, const struct inst *i, int lane, uint64_
     pthread_mutex_lock(&lock);
     const char *name = name_of(chip, last);
     pthread_mutex_unlock(&lock);
-    report(w, i, FINDING_PEERS, lane, "0x%llx, %s, is coarse-grained memory that chip %u is at, too (%s): only launches that the host has "
-           "ordered can share it, others need hipExtMallocWithFlags", (unsigned long long)address, where, chip, name);
+    report(w, i, FINDING_PEERS, lane, "0x%llx, %s, is coarse-grained memory that chip %u also uses (%s): only launches that the host has "
+           "ordered can share it; others need hipExtMallocWithFlags", (unsigned long long)address, where, chip, name);
 }
 
 /* ---- fine-grained memory: dword by dword ---- */
 
 static const char *const way_text[N_WAYS] = { "loaded without system scope", "loaded", "stored to without system scope", "stored to" };
 
-/* Under the lock.  The way that chip e touched the dword last which this access must not meet; N_WAYS: none. */
+/* Under the lock.  The kind of chip e's last access to the dword that this access conflicts with; N_WAYS: none. */
 static uint32_t way_met(const struct touch *t, uint32_t known, uint32_t access, bool system)
 {
     const bool store = (access & PEER_STORE) != 0;
@@ -256,7 +256,7 @@ static void note(struct touch *t, uint32_t way, uint32_t seq, uint32_t pc)
     t->pc[way] = pc;
 }
 
-/* Under the lock.  False, and text says why: chip e is at the dword in a way that this access must not meet. */
+/* Under the lock.  Returns false, with the reason in text, if chip e accesses the dword in a way that this access conflicts with. */
 static bool check_dword(char *text, const struct launch *l, const struct shared *s, uint64_t offset, uint64_t address, uint32_t access,
                         bool system)
 {
@@ -281,8 +281,8 @@ static bool check_dword(char *text, const struct launch *l, const struct shared 
     return true;
 }
 
-/* Under the lock.  False, and text says why: a value and its tag are loaded as one, but were stored one after the other with no wait
- * between, so that the tag may have come first. */
+/* Under the lock.  Returns false, with the reason in text, if a value and its tag are loaded as one, but were stored one after the other
+ * without a wait in between, so that the tag may have come first. */
 static bool check_pair(char *text, const struct launch *l, const struct shared *s, uint64_t offset, uint64_t address)
 {
     char where[128];
@@ -300,7 +300,7 @@ static bool check_pair(char *text, const struct launch *l, const struct shared *
     return true;
 }
 
-/* told: what the wave's store tells, made for the first dword of it. */
+/* told: the knowledge that the wave's store carries, made for its first dword. */
 static void note_store(struct shared *s, struct touch *t, const struct wave *w, uint32_t bytes, struct told **told)
 {
     const bool cdna = w->group->launch->chip->cdna;
@@ -316,8 +316,8 @@ static void note_store(struct shared *s, struct touch *t, const struct wave *w, 
     s->told = true;
 }
 
-/* Under the lock.  A dword is loaded at system scope by an access of so many bytes, after another chip stored it so.  The kind of finding,
- * and text says why; N_FINDINGS: none. */
+/* Under the lock.  A dword is loaded at system scope by an access of `bytes` after another chip stored it at system scope.  Returns the
+ * kind of finding, with the reason in text; N_FINDINGS: none. */
 static enum finding check_flag(char *text, const struct wave *w, const struct shared *s, uint64_t offset, uint64_t address, uint32_t bytes)
 {
     const struct launch *l = w->group->launch;
@@ -364,7 +364,7 @@ static void touch_fine(struct wave *w, const struct inst *i, int lane, const str
     if (found != N_FINDINGS) report(w, i, found, lane, "%s", text);
 }
 
-/* ---- what is asked ---- */
+/* ---- entry points ---- */
 
 void peers_access(struct wave *w, const struct inst *i, const uint64_t *address, uint64_t mask, uint32_t bytes, uint64_t first,
                   uint64_t end, uint32_t access, bool system)
@@ -408,8 +408,8 @@ bool peers_copy(uint32_t device, uint32_t seq, const uint32_t *known, uint64_t a
     if (device != s->chip) __atomic_store_n(&s->foreign, true, __ATOMIC_RELAXED);
     if (last != 0) {
         memory_describe(where, sizeof where, address);
-        fprintf(stderr, "gfxsim: peers: chip %u copies %s %zu bytes, %s, which chip %u may be at, too (%s): nothing of the host orders the "
-                "two\n", device, access == PEER_STORE ? "to" : "from", bytes, where, chip, name_of(chip, last));
+        fprintf(stderr, "gfxsim: peers: chip %u copies %s %zu bytes, %s, which chip %u may use at the same time (%s): the host does not "
+                "order the two\n", device, access == PEER_STORE ? "to" : "from", bytes, where, chip, name_of(chip, last));
     }
     pthread_mutex_unlock(&lock);
     return last == 0;

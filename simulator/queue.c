@@ -1,18 +1,18 @@
-/* queue.c -- what is put on streams: done at once where there is one chip, in turns where there are several.
+/* queue.c -- work on streams: done at once with one chip, in turns with several.
  *
- *   FORGE_GFXSIM_DEVICES=N    so many chips, up to 8 (default: as many as FORGE_GFXSIM_CHIP lists, or one)
- *   FORGE_GFXSIM_CHIP=A,B     which ones: one for each, or one for all
- *   FORGE_GFXSIM_NO_PEER=1    none reaches the memory of another
- *   FORGE_GFXSIM_PATIENCE=N   seconds that launches may wait for a chip that the host has given nothing to do (default 10)
+ *   FORGE_GFXSIM_DEVICES=N    number of chips, up to 8 (default: as many as FORGE_GFXSIM_CHIP lists, or one)
+ *   FORGE_GFXSIM_CHIP=A,B     the chips: one name for each, or one for all
+ *   FORGE_GFXSIM_NO_PEER=1    no chip reaches the memory of another
+ *   FORGE_GFXSIM_PATIENCE=N   seconds that launches may wait for a chip that the host has given no work (default 10)
  *
  * With one chip an operation is done before the call that puts it on a stream returns, or at a query (FORGE_GFXSIM_DEFER).  With several
- * the host goes on, and a thread of ours does what is on the streams: each device its operations one after another in the order in which
- * they were put there, whichever stream that was, and the devices in turns: a launch gets a slice of each of its groups, then the next
- * device has its turn.  So launches of several chips make progress together, one of them runs at any time, and what is kept of a launch
- * needs no more care than with one chip.  FORGE_GFXSIM_SEED draws who comes first and how many slices a chip gets in a turn.
+ * chips the host continues, and a thread of the simulator does the work: the operations of each device one after another, in the order in
+ * which they were put on any of its streams, and the devices in turns: a launch gets a slice of each of its groups, then it is the next
+ * device's turn.  So launches of several chips make progress together, but only one runs at any time, and the data of a launch needs no
+ * more locks than with one chip.  FORGE_GFXSIM_SEED draws which device is first and how many slices a chip gets in a turn.
  *
- * When no launch makes progress and each wave of them comes back to where it was, nothing but the host can change anything.  That is a
- * deadlock at once where all chips are busy; else the host has some seconds to find work for the others. */
+ * If no launch makes progress and each of their waves repeats, only the host can change anything.  If all chips are busy, this is a
+ * deadlock at once; otherwise the host has some seconds to provide work for the others. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,11 +29,11 @@ static struct stream default_streams[MAX_CHIPS], *streams;
 static int failure;                              /* stays */
 static uint32_t n_launches;
 
-/* Of several chips.  The lock guards all of it, and streams and events as far as their work is concerned. */
+/* With several chips.  The lock protects all of it, and streams and events as far as their work is concerned. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t more = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;        /* to do; something is */
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;        /* work to do; work is done */
 static struct device {
-    struct list list; size_t first;              /* what is to be done, from `first` on */
+    struct list list; size_t first;              /* operations to do, from `first` on */
     uint32_t n_put, n_done;
     bool     busy;                               /* with: */
     struct op op;
@@ -41,8 +41,8 @@ static struct device {
     struct run *run;
     double   began;
 } devices[MAX_CHIPS];
-static uint32_t known[MAX_CHIPS];                /* what the host has seen done of each */
-static uint32_t peers[MAX_CHIPS];                /* bits: whose memory each reaches besides its own */
+static uint32_t known[MAX_CHIPS];                /* number of each chip's last operation that the host has seen done */
+static uint32_t peers[MAX_CHIPS];                /* bits: chips whose memory each reaches besides its own */
 static double   last_put;
 
 static double now(void)
@@ -62,7 +62,7 @@ static void *need(void *memory)
 int queue_failure(void) { return __atomic_load_n(&failure, __ATOMIC_ACQUIRE); }
 static void fail(int code) { if (code != 0) __atomic_store_n(&failure, code, __ATOMIC_RELEASE); }
 
-/* ---- which chips there are ---- */
+/* ---- the chips ---- */
 
 const struct chip *chips_wanted(uint32_t device)
 {
@@ -89,7 +89,7 @@ static void count_chips(void)
     }
     for (uint32_t k = 0; k < n; k++)
         if (setting_text("FORGE_GFXSIM_CHIP", k, &length) != NULL && chips_wanted(k) == NULL) {
-            fprintf(stderr, "gfxsim: FORGE_GFXSIM_CHIP=%s is no chip known here\n", list);
+            fprintf(stderr, "gfxsim: FORGE_GFXSIM_CHIP=%s: the simulator does not have this chip\n", list);
             return;
         }
     n_devices = (uint32_t)n;
@@ -102,12 +102,12 @@ uint32_t chips_count(void)
     return n_devices;
 }
 
-/* Of one chip the variable is looked at each time: a process may change it between two programs. */
+/* With one chip the variable is read each time: a process may change it between two programs. */
 bool chips_known(void)
 {
     size_t length;
     if (n_devices > 1 || setting_text("FORGE_GFXSIM_CHIP", 0, &length) == NULL || chips_wanted(0) != NULL) return true;
-    fprintf(stderr, "gfxsim: FORGE_GFXSIM_CHIP=%s is no chip known here\n", getenv("FORGE_GFXSIM_CHIP"));
+    fprintf(stderr, "gfxsim: FORGE_GFXSIM_CHIP=%s: the simulator does not have this chip\n", getenv("FORGE_GFXSIM_CHIP"));
     return false;
 }
 
@@ -126,9 +126,9 @@ int chips_open_peer(uint32_t device, uint32_t peer)
     return code;
 }
 
-/* ---- what is known of bytes ---- */
+/* ---- defined bytes ---- */
 
-/* Bytes of [address, address + n) never written, the first of them in *first; counts no further than MOST_COUNTED. */
+/* Number of bytes of [address, address + n) never written, the first of them in *first; counts up to MOST_COUNTED. */
 static size_t count_undefined(uint64_t address, size_t n, uint64_t *first)
 {
     if (n == 0 || memory_defined(address, n)) return 0;
@@ -152,7 +152,7 @@ static void copy_defined(uint64_t to, uint64_t from, size_t n)
 
 static uint64_t at(const void *address) { return (uint64_t)(uintptr_t)address; }
 
-/* True when it may be copied. */
+/* Returns true if it may be copied. */
 static bool check_download(const void *from, size_t bytes)
 {
     uint64_t first = UINT64_MAX;
@@ -172,13 +172,13 @@ static uint64_t hidden_value(const struct launch *l, enum hidden_kind kind)
     switch (kind) {
     case HIDDEN_BLOCK_COUNT_X: case HIDDEN_BLOCK_COUNT_Y: case HIDDEN_BLOCK_COUNT_Z: return l->grid[kind - HIDDEN_BLOCK_COUNT_X];
     case HIDDEN_GROUP_SIZE_X: case HIDDEN_GROUP_SIZE_Y: case HIDDEN_GROUP_SIZE_Z:    return l->threads[kind - HIDDEN_GROUP_SIZE_X];
-    case HIDDEN_GRID_DIMS:        return 3;      /* what HIP says of every launch */
+    case HIDDEN_GRID_DIMS:        return 3;      /* HIP's value for every launch */
     case HIDDEN_DYNAMIC_LDS_SIZE: return l->dynamic_lds;
     default:                      return 0;      /* HIP's grids are whole groups and begin at 0 */
     }
 }
 
-/* Explicit arguments, then those that LLVM adds (AMDGPUUsage, code object V5 metadata); what is between them stays undefined. */
+/* Explicit arguments, then those that LLVM adds (AMDGPUUsage, code object V5 metadata); gaps between them stay undefined. */
 static void fill_kernarg(const struct launch *l, const uint8_t *args)
 {
     const struct kernel *k = l->kernel;
@@ -275,7 +275,7 @@ static void run_op(const struct op *op)
         memory_set_defined(at(op->to), op->n, true);
         break;
     case DOWNLOAD:
-        if (setting("FORGE_GFXSIM_SAMPLE", 0) > 0) memset(op->to, 0, op->n);     /* what a sample of groups leaves behind means nothing, and
+        if (setting("FORGE_GFXSIM_SAMPLE", 0) > 0) memset(op->to, 0, op->n);     /* results of a sample of groups have no meaning, and
                                                                                   * may be NaN */
         else memcpy(op->to, op->from, op->n);
         if (!check_download(op->from, op->n)) fail(LAUNCH_FAILURE);
@@ -327,7 +327,7 @@ int list_free(struct list *l)
 
 /* ---- several chips: turns ---- */
 
-/* Copies and fills of the device are accesses that other chips may meet. */
+/* Copies and fills by the device are accesses that may conflict with other chips. */
 static bool meets_none(uint32_t device, const struct op *op)
 {
     const bool loads = op->kind == DOWNLOAD || op->kind == COPY, stores = op->kind == UPLOAD || op->kind == COPY || op->kind == CLEAR;
@@ -335,7 +335,7 @@ static bool meets_none(uint32_t device, const struct op *op)
            (!stores || peers_copy(device, op->seq, op->known, at(op->to), op->n, PEER_STORE));
 }
 
-/* Under the lock: the next operation of a device that has none. */
+/* Under the lock: gives a device without an operation its next one. */
 static void take_next(struct device *d)
 {
     if (d->busy || d->first == d->list.n) return;
@@ -345,7 +345,7 @@ static void take_next(struct device *d)
     d->list.n = d->first = 0;
 }
 
-/* Under the lock, with all of its traces gone. */
+/* Under the lock: removes a finished operation. */
 static void op_done(struct device *d)
 {
     if (d->op.kind == LAUNCH) free(d->op.args);
@@ -355,7 +355,7 @@ static void op_done(struct device *d)
     pthread_cond_broadcast(&done);
 }
 
-/* Rounds of a launch; true: it has ended. */
+/* Runs rounds of a launch; true: it has ended. */
 static bool turn_launch(struct device *d, uint32_t rounds)
 {
     if (d->run == NULL) {
@@ -375,7 +375,7 @@ static bool turn_launch(struct device *d, uint32_t rounds)
     return false;
 }
 
-/* True: the operation is done. */
+/* Returns true if the operation is done. */
 static bool turn(uint32_t device, uint32_t rounds)
 {
     struct device *d = &devices[device];
@@ -387,7 +387,7 @@ static bool turn(uint32_t device, uint32_t rounds)
     return true;
 }
 
-/* A turn of each device that has something to do; how many these were.  random: NULL, always the same order. */
+/* One turn of each device with work; returns their number.  random: NULL: always the same order. */
 static uint32_t turn_all(uint64_t *random)
 {
     const uint32_t n = chips_count(), from = random != NULL ? (uint32_t)(draw(random) % n) : 0;
@@ -422,7 +422,7 @@ static uint64_t progress_of_all(void)
     return sum;
 }
 
-/* Launches of all chips that have one, none of which gets on. */
+/* Reports the launches of all chips that have one; none of them makes progress. */
 static void report_deadlock(void)
 {
     char text[TEXT_BYTES];
@@ -443,7 +443,7 @@ static bool all_repeat(void)
     return true;
 }
 
-/* After a turn of all in which so many had something to do. */
+/* Called after a turn of all devices, of which `busy` had work. */
 static void look_for_deadlock(struct stuck *s, uint32_t busy)
 {
     const uint64_t progress = progress_of_all();
@@ -460,7 +460,7 @@ static void look_for_deadlock(struct stuck *s, uint32_t busy)
     pthread_mutex_lock(&lock);
     bool hopeless = busy == chips_count() || now() - last_put > (double)setting("FORGE_GFXSIM_PATIENCE", 10);
     for (uint32_t k = 0; k < chips_count(); k++) hopeless = hopeless && (devices[k].busy || devices[k].first == devices[k].list.n);
-    if (!hopeless) {                             /* the host may have something for the others */
+    if (!hopeless) {                             /* the host may have work for the others */
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += NAP_NS;
@@ -511,7 +511,7 @@ static void hand_over(struct stream *s, const struct op *op)
     struct device *d = &devices[s->device];
     pthread_once(&once, start_work);
     pthread_mutex_lock(&lock);
-    if (d->first > 0 && d->list.n == d->list.capacity) {         /* room at the front first */
+    if (d->first > 0 && d->list.n == d->list.capacity) {         /* uses free room at the front first */
         memmove(d->list.op, d->list.op + d->first, (d->list.n - d->first) * sizeof *d->list.op);
         d->list.n -= d->first;
         d->first = 0;
@@ -529,7 +529,7 @@ static void hand_over(struct stream *s, const struct op *op)
     pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock: the host has seen that all of the device up to this operation is done. */
+/* Under the lock: the host has seen that the device's work up to this operation is done. */
 static void see(uint32_t device, uint32_t seq) { if (seq > known[device]) known[device] = seq; }
 
 static void await_stream(struct stream *s)
@@ -540,7 +540,7 @@ static void await_stream(struct stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- what is asked ---- */
+/* ---- queries ---- */
 
 struct stream *queue_stream(void *stream)
 {
@@ -549,7 +549,7 @@ struct stream *queue_stream(void *stream)
     return &default_streams[memory_chip];
 }
 
-/* FORGE_GFXSIM_DEFER, several chips: whoever is asked for may wait for any other, so that all of them begin. */
+/* With FORGE_GFXSIM_DEFER and several chips: the queried work may wait for any other, so all deferred work is begun. */
 static pthread_mutex_t deferred = PTHREAD_MUTEX_INITIALIZER;
 
 static void hand_over_waiting(struct stream *s)
@@ -611,7 +611,7 @@ bool queue_done(struct stream *s)
 {
     const bool waited = !several() && s->waiting.n > 0;
     run_waiting(s);
-    if (!several()) return !waited;              /* a device would still be at it */
+    if (!several()) return !waited;              /* a device would still be working */
     pthread_mutex_lock(&lock);
     const bool all = s->left == 0;
     if (all) see(s->device, s->seq);
@@ -628,7 +628,7 @@ void queue_record(struct event *e, struct stream *s)
     pthread_mutex_unlock(&lock);
 }
 
-/* Deferred, it is done at the query: the first answer is still no, as a device would have it. */
+/* Deferred work is done at the query: the first answer is still no, as with a device. */
 bool queue_passed(struct event *e)
 {
     pthread_mutex_lock(&lock);
@@ -658,7 +658,7 @@ static void finish(uint32_t first, uint32_t end)
     pthread_mutex_unlock(&lock);
 }
 
-/* Of several chips no other one's launch is in the middle of an instruction then, which may use what is freed. */
+/* With several chips no other chip's launch is in the middle of an instruction then, which might use the freed memory. */
 bool queue_free(void *address)
 {
     bool found = true;

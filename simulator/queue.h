@@ -1,4 +1,4 @@
-/* queue.h -- what hip.c puts on streams and queue.c does. */
+/* queue.h -- the work that hip.c puts on streams and queue.c does. */
 #ifndef GFXSIM_QUEUE_H
 #define GFXSIM_QUEUE_H
 #include "gfxsim.h"
@@ -7,9 +7,9 @@
 enum { INVALID = 1, NO_MEMORY = 2, NO_DEVICE = 100, BAD_DEVICE = 101, NO_BINARY = 209, NO_PEERS = 217, NOT_FOUND = 500, NOT_READY = 600,
        PEERS_ALREADY = 704, LAUNCH_FAILURE = 719 };
 
-/* kernarg: device memory, one launch of a device runs at a time */
+/* kernarg: in device memory; a device runs one launch at a time. */
 struct function { const struct kernel *kernel; uint8_t *kernarg; uint32_t device; };
-/* pending: records not done; seq: number of the last one on its device */
+/* pending: records that are not done; seq: number of the last one on its device. */
 struct event { struct stream *stream; double time; uint32_t pending, device, seq; };
 enum kind { UPLOAD, DOWNLOAD, COPY, CLEAR, LAUNCH, RECORD, FREE };
 struct op {
@@ -17,8 +17,8 @@ struct op {
     uint8_t  *to; const uint8_t *from; size_t n; uint8_t value;
     const struct function *function; uint32_t grid[3], threads[3], lds; uint8_t *args;       /* args: [explicit_bytes] of the kernel */
     struct event *event;
-    bool    *found;                              /* FREE: was there such memory */
-    /* of several chips */
+    bool    *found;                              /* FREE: whether the memory existed */
+    /* with several chips */
     struct stream *stream;
     uint32_t seq, known[MAX_CHIPS];              /* as in struct launch */
 };
@@ -27,29 +27,29 @@ struct stream {
     struct list waiting, *capture;               /* waiting: FORGE_GFXSIM_DEFER */
     struct stream *next;
     uint32_t device;
-    uint32_t left, seq;                          /* of several chips: not done yet; number of the last one */
+    uint32_t left, seq;                          /* with several chips: operations not done yet; number of the last one */
 };
 
-/* ---- which chips there are ---- */
-const struct chip *chips_wanted(uint32_t device);          /* NULL: any that there is code for */
-bool     chips_peers(void);                      /* can reach each other's memory */
-/* 0, or the error of HIP. */
+/* ---- the chips ---- */
+const struct chip *chips_wanted(uint32_t device);          /* NULL: any chip for which there is code */
+bool     chips_peers(void);                      /* chips can reach each other's memory */
+/* Returns 0, or the error of HIP. */
 int      chips_open_peer(uint32_t device, uint32_t peer);
 
 /* ---- work ---- */
-int    queue_failure(void);                      /* 0, or what every call returns from now on */
-struct stream *queue_stream(void *stream);       /* NULL: the default one of the current device */
+int    queue_failure(void);                      /* 0, or the error that every call returns from now on */
+struct stream *queue_stream(void *stream);       /* NULL: the default stream of the current device */
 void   queue_add_stream(struct stream *s);
-void   queue_remove_stream(struct stream *s);    /* after its work */
-void   queue_record(struct event *e, struct stream *s);    /* its record is put next */
-int    queue_put(struct stream *s, const struct op *op);   /* into the graph that is captured, or to be done */
-void   queue_put_now(struct stream *s, const struct op *op);           /* and waits until it is done */
-bool   queue_done(struct stream *s);             /* all that was put on it; what was deferred is done or begun */
+void   queue_remove_stream(struct stream *s);    /* after its work is done */
+void   queue_record(struct event *e, struct stream *s);    /* its record is put on the stream next */
+int    queue_put(struct stream *s, const struct op *op);   /* into the graph that is captured, or onto the stream */
+void   queue_put_now(struct stream *s, const struct op *op);           /* waits until it is done */
+bool   queue_done(struct stream *s);             /* all its work is done; starts or does deferred work */
 bool   queue_passed(struct event *e);
-bool   queue_free(void *address);                /* behind all work of the current device; false: no allocation begins there */
-void   queue_finish(struct stream *s);           /* waits for its work, */
-void   queue_finish_device(void);                /* for all of the current device, */
-void   queue_finish_all(void);                   /* for all */
-void   list_push(struct list *l, const struct op *op);     /* with its own copy of the arguments */
+bool   queue_free(void *address);                /* after all work of the current device; false: no allocation begins there */
+void   queue_finish(struct stream *s);           /* waits for the stream's work */
+void   queue_finish_device(void);                /* waits for all work of the current device */
+void   queue_finish_all(void);                   /* the same for all devices */
+void   list_push(struct list *l, const struct op *op);     /* copies the arguments */
 int    list_free(struct list *l);
 #endif

@@ -1,7 +1,7 @@
-/* report.c -- findings: what a kernel did that the instruction set leaves undefined, or that the simulator cannot execute.
+/* report.c -- findings: operations of a kernel that the instruction set leaves undefined, or that the simulator cannot execute.
  *
- * One line a finding on stderr, each (kernel, instruction, kind) once a launch and MOST_LINES lines a launch: a kernel that is wrong is
- * wrong in every wave.  Any number of threads may report at once. */
+ * One line per finding on stderr; each (kernel, instruction, kind) once per launch, and at most MOST_LINES lines per launch, because a
+ * wrong kernel is wrong in every wave.  Any number of threads may report at once. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ const char *const finding_names[N_FINDINGS] = {
 static uint32_t       ignored_kinds;             /* a bit for each enum finding */
 static pthread_once_t ignored_once = PTHREAD_ONCE_INIT;
 
-/* An instruction that is not modelled cannot be passed over: its result would be a guess. */
+/* An instruction that is not modelled cannot be ignored: its result would be a guess. */
 static void ignore_name(const char *name, size_t n)
 {
     for (uint32_t k = 0; k < N_FINDINGS; k++)
@@ -32,7 +32,7 @@ static void ignore_name(const char *name, size_t n)
             ignored_kinds |= 1u << k;
             return;
         }
-    fprintf(stderr, "gfxsim: FORGE_GFXSIM_IGNORE: \"%.*s\" is no kind of finding that can be ignored\n", (int)n, name);
+    fprintf(stderr, "gfxsim: FORGE_GFXSIM_IGNORE: \"%.*s\" is not a kind of finding that can be ignored\n", (int)n, name);
 }
 
 static void read_ignored(void)
@@ -43,7 +43,7 @@ static void read_ignored(void)
         if (n > 0) ignore_name(at, n);
         at += n + (at[n] != 0);
     }
-    /* what groups that do not run would have stored */
+    /* groups that do not run leave data undefined */
     if (setting("FORGE_GFXSIM_SAMPLE", 0) > 0) ignored_kinds |= 1u << FINDING_UNDEFINED;
 }
 
@@ -57,12 +57,12 @@ bool ignored(enum finding kind)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct told {
-    uint32_t n, launch;                          /* of the launch of this number, one a chip */
+    uint32_t n, launch;                          /* of the launch with this number, one per chip */
     bool     more;
     struct { const struct kernel *kernel; uint32_t pc, kind; } line[MOST_LINES];
 } told_of[MAX_CHIPS];
 
-/* Under the lock: is this to be printed? */
+/* Under the lock: whether this must be printed. */
 static bool first_time(const struct launch *l, uint32_t pc, enum finding kind)
 {
     struct told *t = &told_of[l->device];

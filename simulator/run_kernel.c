@@ -1,11 +1,11 @@
-/* run_kernel.c -- tries a kernel of a code object on libgfxsim.so: prints findings, instructions by class, bytes and LDS conflicts.
+/* run_kernel.c -- runs a kernel of a code object on libgfxsim.so: prints findings, instructions by class, bytes and LDS conflicts.
  *
  *   run_kernel [--chip NAME] FILE.co KERNEL GRID_X GRID_Y THREADS LDS_BYTES ARGUMENT...
  *
  * An ARGUMENT is u32:5, f32:1.5, u64:7, or a buffer of the device, whose address is passed:
  *   buf:BYTES[:random|zero|undefined|FILE]   with these bytes (default: undefined, which is reported where it matters)
  *   out:BYTES:FILE                           undefined; written to FILE after the launch
- * They are laid out in order, each at a multiple of its size; members of a structure passed by value are given one by one.
+ * Arguments are laid out in order, each at a multiple of its size; members of a structure passed by value are given one by one.
  * Exit code 1 after a finding.  FORGE_GFXSIM_* as in hip.c.
  *
  *   KEEP=/tmp/k tests/device/compile.sh tests/kernel/mma_kernels.c
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* hip_runtime_api.h, as far as it is needed */
+/* The declarations of hip_runtime_api.h that are needed. */
 int hipInit(unsigned flags);
 int hipMalloc(void **out, size_t bytes);
 int hipHostMalloc(void **out, size_t bytes, unsigned flags);
@@ -57,7 +57,7 @@ static uint8_t *read_file(const char *path, size_t *bytes)
 static void pass(const void *value, size_t bytes)
 {
     block_bytes = (block_bytes + bytes - 1) / bytes * bytes;
-    if (block_bytes + bytes > sizeof block) stop("arguments", "too many");
+    if (block_bytes + bytes > sizeof block) stop("arguments", "there are too many");
     memcpy(block + block_bytes, value, bytes);
     block_bytes += bytes;
 }
@@ -82,7 +82,7 @@ static void fill(void *device, size_t bytes, const char *with)
 static void parse_argument(char *text)
 {
     char *colon = strchr(text, ':');
-    if (colon == NULL) stop(text, "no KIND:VALUE");
+    if (colon == NULL) stop(text, "is not of the form KIND:VALUE");
     char *value = colon + 1, *more = strchr(value, ':');
     *colon = 0;
     if (more != NULL) *more++ = 0;
@@ -97,7 +97,7 @@ static void parse_argument(char *text)
         if (*text == 'b') fill(device, bytes, more != NULL ? more : "undefined");
         else if (more == NULL || n_outputs == MOST_ARGUMENTS) stop(value, "out:BYTES:FILE has no FILE");
         else outputs[n_outputs++] = (struct output){ device, bytes, more };
-    } else stop(text, "no kind of argument");
+    } else stop(text, "is not a kind of argument");
 }
 
 static void save(const struct output *o)

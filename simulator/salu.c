@@ -1,19 +1,19 @@
-/* salu.c -- the scalar ALU, branches, waits, barriers and what else the sequencer does.
+/* salu.c -- the scalar ALU, branches, waits, barriers and other work of the sequencer.
  *
- * salu.def has the arithmetic, one instruction a line.  Here are the macros that make a function and a table row of each line, and the
- * instructions that are not arithmetic.
+ * salu.def has the arithmetic, one instruction per line.  This file has the macros that make a function and a table row of each line, and
+ * the instructions that are not arithmetic.
  *
- *   S  (name, result, source, source, value, undefined)            scc stays
+ *   S  (name, result, source, source, value, undefined)            scc does not change
  *   SO (as S)                                                      the destination is a source
- *   S3 (name, result, source, source, source, value, undefined)    scc stays
+ *   S3 (name, result, source, source, source, value, undefined)    scc does not change
  *   SN (as S)                                                      scc = result is not zero
- *   SC (name, result, source, source, value, scc)                  all undefined when a source is
+ *   SC (name, result, source, source, value, scc)                  all is undefined if a source is
  *   SA (as SC)                                                     scc is a source: `carry`
  *   SQ (name, source, source, scc, undefined)                      compares
  *   SX (name, source, value, undefined, kept)                      changes exec
  *
- * What is undefined is known by bit: exactly for logic, moves and shifts (Seward, Nethercote, "Using Valgrind to detect undefined value
- * errors with bit-precision", 2005), for all of the result otherwise.  RDNA3 ISA 16.1 to 16.5, CDNA3 ISA 12.1 to 12.5. */
+ * Undefined bits are tracked one by one: exactly for logic, moves and shifts (Seward, Nethercote, "Using Valgrind to detect undefined value
+ * errors with bit-precision", 2005); otherwise the whole result is undefined.  RDNA3 ISA 16.1 to 16.5, CDNA3 ISA 12.1 to 12.5. */
 #include <stdint.h>
 #include <string.h>
 
@@ -84,13 +84,13 @@ static inline void set_scc(struct wave *w, bool scc, bool undefined)
     w->scc_undefined = undefined;
 }
 
-/* scc = value is not zero: known as soon as one bit that is defined is not. */
+/* scc = value is not zero: defined as soon as a defined bit is 1. */
 static inline void set_scc_nonzero(struct wave *w, uint64_t value, uint64_t undefined)
 {
     set_scc(w, value != 0, undefined != 0 && (value & ~undefined) == 0);
 }
 
-/* ---- arithmetic that is more than an expression ---- */
+/* ---- longer computations ---- */
 
 static inline uint64_t and_undefined(uint64_t a, uint64_t ua, uint64_t b, uint64_t ub) { return (ua | ub) & (ua | a) & (ub | b); }
 static inline uint64_t or_undefined(uint64_t a, uint64_t ua, uint64_t b, uint64_t ub) { return (ua | ub) & (ua | ~a) & (ub | ~b); }
@@ -112,7 +112,7 @@ static uint64_t replicate(uint64_t x)            /* each of 32 bits twice */
     return r;
 }
 
-/* Groups of four bits that are not all zero: whole groups, or a bit for each. */
+/* Groups of four bits that are not all zero: as whole groups, or one bit for each. */
 static uint64_t quads(uint64_t x, bool whole)
 {
     uint64_t r = 0;
@@ -134,7 +134,7 @@ static uint64_t field(uint64_t a, uint32_t shift, uint32_t b, bool sign)
 
 static inline float H(uint32_t bits) { return f16_to_f32(bits); }
 
-/* The pseudocode of S_MIN and S_MAX: with MODE.IEEE a signalling NaN comes back quiet, otherwise a number beats a NaN; -0 < +0. */
+/* The pseudocode of S_MIN and S_MAX: with MODE.IEEE a signalling NaN becomes quiet, otherwise a number wins over a NaN; -0 < +0. */
 static uint32_t least(const struct wave *w, uint32_t a, uint32_t b, bool most, uint32_t sign, uint32_t infinity, uint32_t quiet)
 {
     const bool ieee = (w->mode >> 9 & 1) != 0, nan_a = (a & ~sign) > infinity, nan_b = (b & ~sign) > infinity;
@@ -187,7 +187,7 @@ static uint32_t f16_least(const struct wave *w, uint32_t a, uint32_t b, bool mos
     const uint64_t ud = (undefined) & value_mask(T_##A);                                                                                   \
     put(w, i, kept, 0, T_##A); sgpr_write(w, EXEC, sizeof d / 4, d, ud); set_scc_nonzero(w, d, ud); }
 
-/* Sources are read before anything is written: a pair may be source and destination. */
+/* Sources are read before anything is written, because a pair may be source and destination. */
 #include "salu.def"
 
 /* s_addk_i32: d += imm; scc: signed overflow. */
@@ -204,7 +204,7 @@ static void run_s_addk_i32(struct wave *w, const struct inst *i)
 static void branch(struct wave *w, const struct inst *i)
 {
     if (i->target != UINT32_MAX) w->next = i->target;
-    else report(w, i, FINDING_OTHER, -1, "the branch leads to no instruction");
+    else report(w, i, FINDING_OTHER, -1, "the target of the branch is not an instruction");
 }
 
 static void branch_scc(struct wave *w, const struct inst *i, bool when)
@@ -213,7 +213,7 @@ static void branch_scc(struct wave *w, const struct inst *i, bool when)
     if (w->scc == when) branch(w, i);
 }
 
-/* vccz is known when a defined bit of vcc is 1. */
+/* vccz is defined if a defined bit of vcc is 1. */
 static void branch_vcc(struct wave *w, const struct inst *i, bool when_zero)
 {
     const uint64_t all = lanes_mask(w->lanes), vcc = sgpr_read(w, VCC, 2) & all;
@@ -243,7 +243,8 @@ static void jump(struct wave *w, const struct inst *i, uint64_t address)
     const struct module *m = w->group->launch->kernel->module;
     const uint64_t at = address - code_address(w, 0);
     if (at < m->code_bytes && at % 4 == 0 && m->inst_at[at / 4] != UINT32_MAX) w->next = m->inst_at[at / 4];
-    else report(w, i, FINDING_OTHER, -1, "the jump to 0x%llx leads to no instruction of the module", (unsigned long long)address);
+    else report(w, i, FINDING_OTHER, -1, "the target of the jump, 0x%llx, is not an instruction of the module",
+        (unsigned long long)address);
 }
 
 static void run_s_getpc_b64(struct wave *w, const struct inst *i) { put(w, i, code_address(w, i->pc + 4), 0, T_U64); }
@@ -269,15 +270,15 @@ static void run_s_trap(struct wave *w, const struct inst *i) { report(w, i, FIND
 static void run_s_waitcnt(struct wave *w, const struct inst *i) { wave_wait(w, i->waits, i->in_loop); }
 static void run_s_wait_idle(struct wave *w, const struct inst *i) { wave_wait(w, (struct waits){ 0, 0, 0, 0 }, i->in_loop); }
 
-/* Stores to LDS that were not waited for are lds_shadow.c's matter: a finding where another wave meets one. */
+/* lds_shadow.c handles stores to LDS that were not waited for: a finding if another wave accesses them. */
 static void run_s_barrier(struct wave *w, const struct inst *i)
 {
     (void)i;
     w->at_barrier = true;
 }
 
-/* Only the message by which a wave gives its registers back (RDNA3 ISA 16.5, S_SENDMSG; LLVM: MSG_DEALLOC_VGPRS): nothing to be seen of
- * it. */
+/* Only the message by which a wave returns its registers (RDNA3 ISA 16.5, S_SENDMSG; LLVM: MSG_DEALLOC_VGPRS); it has no visible
+ * effect. */
 static void run_s_sendmsg(struct wave *w, const struct inst *i)
 {
     if (w->group->launch->chip->cdna || (i->imm & 0xff) != 3)
@@ -286,7 +287,7 @@ static void run_s_sendmsg(struct wave *w, const struct inst *i)
 
 static void run_nothing(struct wave *w, const struct inst *i) { (void)w; (void)i; }
 
-/* Who waits for another chip lets it go on. */
+/* A wave that waits for another chip gives up the rest of its slice. */
 static void run_sleep(struct wave *w, const struct inst *i)
 {
     (void)i;
@@ -297,7 +298,7 @@ static void run_sleep(struct wave *w, const struct inst *i)
 
 enum { HW_MODE = 1, HW_ID = 4 /* GFX9 */, HW_XCC_ID = 20 /* gfx940 */, HW_ID1 = 23, HW_SHADER_CYCLES = 29 /* GFX11 */ };
 
-/* A plausible place: groups go round the dies, waves of a group round the SIMDs of a compute unit. */
+/* A plausible place: groups are assigned to dies in turn, waves of a group to the SIMDs of a compute unit in turn. */
 static uint32_t place(const struct wave *w)
 {
     const struct chip *c = w->group->launch->chip;
@@ -328,7 +329,7 @@ static void run_s_getreg_b32(struct wave *w, const struct inst *i)
     put(w, i, value >> (i->imm >> 6 & 31) & field_mask(i), 0, T_U32);
 }
 
-/* src[0] is the register's name, src[1] the value.  Of MODE: rounding, denormals, DX10_CLAMP, IEEE; the loop makes it so before the next
+/* src[0] is the register's name, src[1] the value.  In MODE: rounding, denormals, DX10_CLAMP, IEEE; the loop applies it before the next
  * instruction. */
 static void run_s_setreg_b32(struct wave *w, const struct inst *i)
 {
@@ -399,7 +400,7 @@ const struct op_info salu_ops[] = {
     WAIT(s_wait_idle, run_s_wait_idle)
     { "s_barrier", run_s_barrier, NULL, CLASS_BARRIER, T_NONE, { T_NONE, T_NONE, T_NONE }, 0, TRAIT_NO_DST, NULL },
 
-    /* scheduling and tracing: no effect on what is computed */
+    /* scheduling and tracing: no effect on results */
     OTHER(s_nop, run_nothing)
     OTHER(s_sleep, run_sleep)
     OTHER(s_setprio, run_nothing)

@@ -1,7 +1,7 @@
 /* smem.c -- scalar loads: s_load, s_buffer_load, the clocks, and the scalar cache.
  *
  * A load is done at once; its registers stay awaited until s_waitcnt lgkmcnt(0).  Addresses are of dwords: the low two bits must be zero,
- * as the chip would drop them in silence.  RDNA3 ISA 8 and 16.6, CDNA3 ISA 8 and 12.6. */
+ * because the chip would silently ignore them.  RDNA3 ISA 8 and 16.6, CDNA3 ISA 8 and 12.6. */
 #include <string.h>
 #include <time.h>
 
@@ -9,7 +9,7 @@
 
 enum { POISON = 0xdeadbeef };
 
-/* Offset printed behind the base: an immediate, a register, or a register and `offset:`. */
+/* The printed offset after the base: an immediate, a register, or a register and `offset:`. */
 static uint64_t offset_of(const struct wave *w, const struct inst *i)
 {
     uint64_t offset = (uint64_t)(int64_t)i->offset;
@@ -21,7 +21,7 @@ static uint64_t offset_of(const struct wave *w, const struct inst *i)
     return offset;
 }
 
-/* Bits of a dword in memory that were never written; it lies in one allocation. */
+/* Bits of a dword in memory that were never written; the dword lies in one allocation. */
 static uint32_t undefined_bits(uint64_t address)
 {
     uint32_t bits = 0;
@@ -30,12 +30,12 @@ static uint32_t undefined_bits(uint64_t address)
     return bits;
 }
 
-/* True: the bytes may be read. */
+/* Returns true if the bytes may be read. */
 static bool allowed(struct wave *w, const struct inst *i, uint64_t address, uint32_t bytes)
 {
     char where[128];
     if (address % 4 != 0) {
-        report(w, i, FINDING_ALIGNMENT, -1, "a scalar load from 0x%llx, which is no multiple of 4", (unsigned long long)address);
+        report(w, i, FINDING_ALIGNMENT, -1, "a scalar load from 0x%llx, which is not a multiple of 4", (unsigned long long)address);
         return false;
     }
     const struct launch *l = w->group->launch;
@@ -77,7 +77,7 @@ static void run_load(struct wave *w, const struct inst *i)
     await(w, i, n);
 }
 
-/* A buffer: base of 48 bits, stride, number of records (bytes, when the stride is 0).  Dwords that begin beyond its end are zero (RDNA3 ISA
+/* A buffer: base of 48 bits, stride, number of records (bytes, if the stride is 0).  Dwords that begin beyond its end are zero (RDNA3 ISA
  * 8.2.1). */
 static void run_buffer_load(struct wave *w, const struct inst *i)
 {
@@ -127,7 +127,7 @@ static void run_dcache_inv(struct wave *w, const struct inst *i)
     await(w, i, 0);
 }
 
-/* Nothing is in the scalar cache that memory lacks: scalar stores do not exist on these chips. */
+/* The scalar cache never holds newer data than memory: these chips have no scalar stores. */
 static void run_dcache_wb(struct wave *w, const struct inst *i) { await(w, i, 0); }
 
 static void run_gl1_inv(struct wave *w, const struct inst *i)

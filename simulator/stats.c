@@ -1,11 +1,11 @@
-/* stats.c -- counters of launches, and what else is counted with them.
+/* stats.c -- counters of launches, and their output.
  *
  * FORGE_GFXSIM_STATS=FILE: at the end of the process FILE gets one JSON object, {"kernels": [...]}: for each kernel of each chip the sum
- * over its launches (..._most: the most of them), how many these were, and grid, threads and dynamic LDS of the last one.
- * launches_of: [groups, launches] for each number of groups that a launch had.  loops: instructions of loops as they stand in the code,
- * each once.  groups_run: fewer than groups where FORGE_GFXSIM_SAMPLE had only some run; then all counters are scaled, and unique_bytes is
- * too large where groups share lines.
- * channels: of memory, 0 where they are not known or a sample ran; channel_bytes, channel_busiest: channels.c. */
+ * over its launches (..._most: the maximum), the number of launches, and grid, threads and dynamic LDS of the last one.
+ * launches_of: [groups, launches] for each number of groups that a launch had.  loops: instructions in loops of the code, each counted
+ * once.  groups_run: fewer than groups if FORGE_GFXSIM_SAMPLE had only some run; then all counters are scaled, and unique_bytes is too
+ * large if groups share lines.
+ * channels: of memory, 0 if they are not known or a sample ran; channel_bytes, channel_busiest: channels.c. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ uint64_t setting_of(const char *name, uint32_t k, uint64_t otherwise)
     return text != NULL && n > 0 ? strtoull(text, NULL, 0) : otherwise;
 }
 
-/* Lines that the accesses of the lanes of mask touch, each counted once. */
+/* Number of lines that the accesses of the lanes of mask touch. */
 uint32_t lines_touched(const uint64_t *address, uint64_t mask, uint32_t bytes, uint32_t line_bytes)
 {
     uint64_t line[2 * MAX_LANES];                /* no access is wider than a line */
@@ -54,9 +54,9 @@ uint32_t lines_touched(const uint64_t *address, uint64_t mask, uint32_t bytes, u
     return n;
 }
 
-/* ---- loops, as they stand in the code ---- */
+/* ---- loops in the code ---- */
 
-/* Instructions in loops of a kernel, each once: what a loop should not have, beside what it is for. */
+/* Instructions in loops of a kernel, each once: the useful ones, and kinds that a loop should not have. */
 struct loops { uint64_t instructions, matrix, nops, acc_moves, scratch; };
 
 static struct loops loops_of(const struct kernel *k)
@@ -147,7 +147,7 @@ static void print_row(FILE *f, const struct row *r)
     fprintf(f, "],\n     \"vgprs\": %u, \"agprs\": %u, \"static_lds\": %u, \"dynamic_lds\": %u, \"scratch_bytes\": %u", r->vgprs, r->agprs,
             r->static_lds, r->dynamic_lds, r->scratch_bytes);
     print_numbers(f, "instructions", class_names, c->instructions, N_CLASSES);
-    print_numbers(f, "kinds", kind_names + 1, c->kinds + 1, N_KINDS - 1);        /* what is plain is not counted */
+    print_numbers(f, "kinds", kind_names + 1, c->kinds + 1, N_KINDS - 1);        /* plain instructions are not listed */
     print_numbers(f, "matrix_flop", matrix_names, c->matrix_flop, N_MATRIX_FORMATS);
     print_numbers(f, "lanes_idle", class_names, c->lanes_idle, N_CLASSES);
     print_numbers(f, "load_accesses", width_names, c->load_accesses, 5);
@@ -194,7 +194,7 @@ static void write_file(void)
 {
     const char *path = getenv("FORGE_GFXSIM_STATS");
     if (path == NULL || *path == 0) return;
-    pthread_mutex_lock(&lock);                   /* another chip may still be at work */
+    pthread_mutex_lock(&lock);                   /* another chip may still be running */
     write_rows(path);
     pthread_mutex_unlock(&lock);
 }

@@ -1,11 +1,11 @@
-/* valu.c -- the vector ALU but for comparisons, conversions and matrices: sources and their modifiers, results and theirs, the table of
+/* valu.c -- the vector ALU without comparisons, conversions and matrices: sources and results with their modifiers, and the table of
  * instructions.
  *
- * The quick way: no modifiers, all lanes active, everything defined.  Then the lane function reads registers and writes the destination in
- * place.  Otherwise it writes rows of our own, which the output modifiers change and vgpr_write merges into the destination.
+ * The fast path: no modifiers, all lanes active, everything defined.  Then the lane function reads registers and writes the destination in
+ * place.  Otherwise it writes to a buffer, which the output modifiers change and vgpr_write merges into the destination.
  *
- * A 16-bit result keeps the upper half of its register on RDNA3; on CDNA3 it zeroes it, except where VOP3 instructions came with GFX9
- * (LLVM, GCNSubtarget::zeroesHigh16BitsOfDest; TRAIT_KEEPS_HIGH).  A lane counts as defined when the half written last is. */
+ * A 16-bit result keeps the upper half of its register on RDNA3.  On CDNA3 it zeroes it, except in VOP3 instructions that are new in GFX9
+ * (LLVM, GCNSubtarget::zeroesHigh16BitsOfDest; TRAIT_KEEPS_HIGH).  A lane counts as defined if the half written last is defined. */
 #include "valu.h"
 #include "valu_math.h"
 #include <string.h>
@@ -21,7 +21,7 @@ void unknown_op(struct wave *w, const struct inst *i)
     report(w, i, FINDING_UNKNOWN, -1, "this instruction is not modelled");
 }
 
-/* ---- what a type is made of ---- */
+/* ---- properties of types ---- */
 
 static uint32_t type_words(uint32_t type)
 {
@@ -56,8 +56,8 @@ static void take_halves(uint32_t *out, const uint32_t *in, uint32_t n, uint32_t 
     for (uint32_t l = 0; l < n; l++) out[l] = (in[l] >> low & 0xffffu) | in[l] >> high << 16;
 }
 
-/* op_sel, neg and abs of VOP3P (RDNA3 ISA 7.4, CDNA3 ISA 6.x): op_sel chooses the part that goes to the low result, op_sel_hi that for the
- * high one. */
+/* op_sel, neg and abs of VOP3P (RDNA3 ISA 7.4, CDNA3 ISA 6.x): op_sel selects the part for the low result, op_sel_hi the part for the high
+ * result. */
 static bool packed_modify(struct wave *w, const struct inst *i, uint32_t k, uint32_t type, uint32_t *out, const uint32_t *in)
 {
     const uint32_t n = w->lanes, low = i->op_sel >> k & 1, high = i->op_sel_hi >> k & 1, neg = i->neg_lo >> k & 1,
@@ -90,7 +90,7 @@ static bool plain_modify(struct wave *w, const struct inst *i, uint32_t k, uint3
     const bool     half = i->op_sel >> k & 1;
     const uint32_t sign = type_is_16(type) ? 0x8000u : 0x80000000u;
     if ((i->neg_lo | i->neg_hi | i->op_sel_hi) >> k & 1) return unsupported(w, i, "neg_lo, neg_hi or op_sel_hi");
-    if (half && !type_is_16(type)) return unsupported(w, i, "op_sel of a source that has not 16 bits");
+    if (half && !type_is_16(type)) return unsupported(w, i, "op_sel of a source that does not have 16 bits");
     if ((o->neg || o->abs) && type != T_F16 && type != T_BF16 && type != T_F32 && type != T_F64 && type != T_B32 && type != T_B16)
         return unsupported(w, i, "neg or abs of an integer");
     if (out != in) memcpy(out, in, words * n * sizeof *in);
@@ -107,7 +107,8 @@ static inline bool has_modifiers(const struct inst *i, uint32_t k)
         || ((i->flags & (FLAG_DPP | FLAG_DPP8 | FLAG_SDWA)) != 0 && k < 2);
 }
 
-/* Rows of source k with its modifiers; NULL after a finding.  With DPP, *valid loses lanes and *undefined is the source's, moved along. */
+/* Rows of source k with its modifiers; NULL after a finding.  DPP clears lanes in *valid and moves the source's undefined lanes to
+ * *undefined. */
 static const uint32_t *source_modified(struct wave *w, const struct inst *i, uint32_t k, uint32_t *store, uint64_t *valid,
                                        uint64_t *undefined)
 {
@@ -134,7 +135,7 @@ const uint32_t *vector_source(struct wave *w, const struct inst *i, uint32_t k, 
     uint64_t valid = ~0ull, undefined = 0;
     if (!has_modifiers(i, k)) return source_raw(w, &i->src[k], type_words(type_of(i, k)), store);
     const uint32_t *rows = source_modified(w, i, k, store, &valid, &undefined);
-    /* who asks for single sources cannot know of lanes that DPP leaves out */
+    /* a caller that reads single sources cannot know of lanes that DPP leaves out */
     if (rows && (wave_exec(w) & ~valid) != 0) rows = (unsupported(w, i, "DPP that leaves lanes out"), NULL);
     if (rows) return rows;
     memset(store, 0, 2 * MAX_LANES * sizeof *store);     /* the launch has failed */
@@ -184,7 +185,7 @@ bool sources_read(struct wave *w, const struct inst *i, struct sources *s)
     }
     if (i->op->traits & TRAIT_READS_DST) s->rows[k] = vgpr(w, i->dst[0].reg);
     if (!(i->flags & (FLAG_DPP | FLAG_DPP8))) {
-        /* the loop knows of all sources; a mask counts as a scalar and is its owner's affair */
+        /* the loop knows all sources; a mask counts as a scalar and is handled by its own function */
         if (i->op->traits & TRAIT_OWN_DEFINED) s->undefined = w->source_undefined != 0 || w->scalar_undefined ? all_undefined(w, i) : 0;
         else s->undefined = w->scalar_undefined ? ~0ull : w->source_undefined;
     } else {
@@ -197,7 +198,7 @@ bool sources_read(struct wave *w, const struct inst *i, struct sources *s)
 
 /* ---- results ---- */
 
-/* Clamp of floats: to 0 .. 1, NaN to 0 as MODE.DX10_CLAMP says, which compute kernels have set; on the bits, so that no NaN is compared. */
+/* Clamps floats to 0 .. 1, and NaN to 0 because compute kernels have MODE.DX10_CLAMP set; on the bits, so that no NaN is compared. */
 static void clamp_float(uint32_t *d, uint32_t type, uint32_t n)
 {
     const uint32_t words = type == T_PKF32 ? 2 : 1;
@@ -218,7 +219,7 @@ static void clamp_float(uint32_t *d, uint32_t type, uint32_t n)
     }
 }
 
-/* The ISA ignores it for types whose denormals are on (RDNA3 ISA 7.2.4); no compiler then writes one. */
+/* The ISA ignores omod for types with denormals enabled (RDNA3 ISA 7.2.4); compilers then do not emit it. */
 static bool multiply_output(struct wave *w, const struct inst *i, uint32_t *d, uint32_t n)
 {
     static const float factor[] = { 1, 2, 4, 0.5f };
@@ -227,7 +228,7 @@ static bool multiply_output(struct wave *w, const struct inst *i, uint32_t *d, u
     return true;
 }
 
-/* Only what computes on bits can still have made them. */
+/* Only needed for operations on bits, which do not flush denormals. */
 static void flush_denormals(uint32_t *d, uint32_t n)
 {
     for (uint32_t l = 0; l < n; l++) d[l] = (d[l] & 0x7fffffffu) < 0x00800000u ? d[l] & 0x80000000u : d[l];
@@ -235,7 +236,7 @@ static void flush_denormals(uint32_t *d, uint32_t n)
 
 static bool flushes(const struct wave *w, const struct inst *i) { return i->op->dst == T_F32 && (w->mode >> 4 & 2) == 0; }
 
-/* Puts 16-bit results beside the half that stays. */
+/* Combines 16-bit results with the half that stays unchanged. */
 static void merge_half(uint32_t *d, const uint32_t *old, uint32_t n, bool high)
 {
     if (high) for (uint32_t l = 0; l < n; l++) d[l] = (old[l] & 0xffffu) | d[l] << 16;
@@ -249,8 +250,8 @@ static bool keeps_half(const struct wave *w, const struct inst *i)
 
 static bool float_result(uint32_t type) { return type == T_F16 || type == T_F32 || type == T_F64 || type == T_PKF16 || type == T_PKF32; }
 
-/* Which words of 64-bit sources a word of the result depends on.  Compilers use half of such instructions while the other half's source is
- * whatever lay there: v_mad_u64_u32 for 32 bits, v_pk_mul_f32 for one product, v_mov_b64 for one register. */
+/* The words of 64-bit sources on which a word of the result depends.  Compilers use half of such instructions while the other half of a
+ * source is anything: v_mad_u64_u32 for 32 bits, v_pk_mul_f32 for one product, v_mov_b64 for one register. */
 enum reach { ALL_WORDS, OWN_WORD, OWN_AND_LOWER, OWN_AND_HIGHER, CHOSEN_WORD /* by op_sel and op_sel_hi */, ONE_SOURCE /* v_pk_mov_b32 */ };
 
 static enum reach reach_of(const struct op_info *op)
@@ -284,8 +285,8 @@ static uint64_t word_undefined(const struct wave *w, const struct operand *o, ui
     return w->v_state[o->reg + word] & REG_UNDEFINED ? w->undefined[o->reg + word] : 0;
 }
 
-/* a * b + c, or a & b | c, of integers: a factor that is a defined zero makes the product defined, whatever the other one is.  Not so of
- * floats: what was never written may be a NaN. */
+/* Integer a * b + c, or a & b | c: a factor that is a defined zero makes the product defined, whatever the other factor is.  This is not
+ * true of floats: undefined data may be a NaN. */
 static bool is_product(const struct op_info *op)
 {
     static const char *const prefixes[] = { "v_mul_", "v_mad_", "v_and_", "v_dot4", "v_dot8" };
@@ -295,7 +296,7 @@ static bool is_product(const struct op_info *op)
     return false;
 }
 
-/* Lanes in which a product is defined, though a factor is not: undefined[k] is what source k gives. */
+/* Lanes in which a product is defined although a factor is not; undefined[k]: undefined lanes of source k. */
 static uint64_t absorbed(const struct sources *s, uint32_t n, const uint64_t undefined[3])
 {
     const uint32_t *a = s->rows[0], *b = s->rows[1];
@@ -307,7 +308,7 @@ static uint64_t absorbed(const struct sources *s, uint32_t n, const uint64_t und
     return ((zero_a & ~undefined[0]) | (zero_b & ~undefined[1])) & ~undefined[2];
 }
 
-/* vgpr_write of the destination, each of two words with what is undefined of it. */
+/* vgpr_write of the destination, with the undefined lanes of each of its one or two words. */
 static void destination_write(struct wave *w, const struct inst *i, const struct sources *s, const uint32_t *rows, uint64_t mask,
                               uint64_t undefined)
 {
@@ -328,15 +329,15 @@ static void destination_write(struct wave *w, const struct inst *i, const struct
     for (uint32_t to = 0; to < words; to++) vgpr_write(w, i->dst[0].reg + to, 1, rows + to * w->lanes, mask, parts[to]);
 }
 
-/* The lane function for integers with the clamp modifier; NULL: none. */
+/* The lane function for integers with the clamp modifier; NULL: it has no such form. */
 static lanes_fn *saturating(const struct inst *i);
 
-/* Output modifiers in the order of the ISA, the half that stays, and the write.  rows are ours. */
+/* Applies output modifiers in the order of the ISA, keeps the unchanged half, and writes.  rows is a buffer that may be changed. */
 static void result_write(struct wave *w, const struct inst *i, const struct sources *s, uint32_t *rows, uint64_t mask, uint64_t undefined)
 {
     const uint32_t type = i->op->dst, n = w->lanes, *old = vgpr(w, i->dst[0].reg);
-    if (i->dst[0].kind != OPERAND_V) { unsupported(w, i, "a destination that is no VGPR"); return; }
-    if ((i->op_sel & 8) != 0 && !type_is_16(type)) { unsupported(w, i, "op_sel of a destination that has not 16 bits"); return; }
+    if (i->dst[0].kind != OPERAND_V) { unsupported(w, i, "a destination that is not a VGPR"); return; }
+    if ((i->op_sel & 8) != 0 && !type_is_16(type)) { unsupported(w, i, "op_sel of a destination that does not have 16 bits"); return; }
     if (i->omod != 0 && !multiply_output(w, i, rows, n)) return;
     if ((i->flags & FLAG_CLAMP) && float_result(type)) clamp_float(rows, type, n);
     if (flushes(w, i)) flush_denormals(rows, n);
@@ -345,7 +346,7 @@ static void result_write(struct wave *w, const struct inst *i, const struct sour
     destination_write(w, i, s, rows, mask, undefined);
 }
 
-/* ---- running ---- */
+/* ---- execution ---- */
 
 void lanes_run(const struct inst *i, lanes_fn *lanes, uint32_t *d, const struct sources *s, uint32_t n)
 {
@@ -356,7 +357,7 @@ void lanes_run(const struct inst *i, lanes_fn *lanes, uint32_t *d, const struct 
     if ((mode & flush) != 0) _mm_setcsr(mode);
 }
 
-/* The destination may be written in place: every lane, no half to keep, nothing undefined now or before, no output modifier. */
+/* Whether the destination can be written in place: every lane, no half to keep, nothing undefined now or before, no output modifier. */
 static inline bool writes_in_place(const struct wave *w, const struct inst *i, const struct sources *s, uint64_t mask)
 {
     return mask == lanes_mask(w->lanes) && s->undefined == 0 && ((i->flags & (FLAG_CLAMP | FLAG_SDWA)) | i->omod | i->op_sel) == 0 &&
@@ -383,8 +384,8 @@ static void run_one(struct wave *w, const struct inst *i)
 
 static void run_half(struct wave *w, const struct inst *i);
 
-/* VOPD (RDNA3 ISA 7.6): both halves read before either writes.  Only where the second reads what the first writes does that take an extra
- * step: the first one's result waits in `late` while the second sees the old value. */
+/* VOPD (RDNA3 ISA 7.6): both halves read before either writes.  This needs an extra step only if the second half reads what the first one
+ * writes: the first result then waits in `late` while the second half reads the old value. */
 static void run_pair(struct wave *w, const struct inst *first)
 {
     const struct inst *second = first->other;
@@ -413,7 +414,7 @@ void run_valu(struct wave *w, const struct inst *i)
     else run_one(w, i);
 }
 
-/* ---- instructions that are more than a function of their sources' lanes ---- */
+/* ---- instructions that are more than a function of each lane's sources ---- */
 
 static void run_nop(struct wave *w, const struct inst *i)
 {
@@ -422,7 +423,7 @@ static void run_nop(struct wave *w, const struct inst *i)
 
 LANES(choose_lanes, d[l] = choose(0u - rc[l], ra[l], rb[l]))
 
-/* A lane is undefined as its condition is, else as the source chosen.  VOPD's form does not print vcc. */
+/* A lane is undefined if its condition is, or if the selected source is.  VOPD's form does not print vcc. */
 static void cndmask(struct wave *w, const struct inst *i)
 {
     static const struct operand vcc = { .kind = OPERAND_S, .n = 2, .reg = VCC, .type = T_MASK };
@@ -453,14 +454,14 @@ static void run_cndmask(struct wave *w, const struct inst *i)
 
 static void run_half(struct wave *w, const struct inst *i)
 {
-    w->source_undefined = all_undefined(w, i);       /* the loop saw both halves at once */
+    w->source_undefined = all_undefined(w, i);       /* the loop checked both halves at once */
     w->scalar_undefined = false;
     if (i->op->run == run_cndmask) cndmask(w, i);
     else if (i->op->run == run_valu) run_one(w, i);
     else unsupported(w, i, "VOPD");
 }
 
-/* CDNA3 ISA 12.10, V_PK_MOV_B32: op_sel chooses a word of each source; op_sel_hi means nothing. */
+/* CDNA3 ISA 12.10, V_PK_MOV_B32: op_sel selects a word of each source; op_sel_hi has no meaning. */
 static void run_pk_mov(struct wave *w, const struct inst *i)
 {
     uint32_t store[2][2 * MAX_LANES], rows[2 * MAX_LANES];
@@ -584,7 +585,7 @@ static void run_div_fmas(struct wave *w, const struct inst *i)
     result_write(w, i, &s, rows, exec, s.undefined | mask_undefined(w, &vcc));
 }
 
-/* ---- v_fma_mix* (RDNA3 ISA 7.4, CDNA3 ISA 12.10): op_sel_hi makes a source f16, op_sel then says which half ---- */
+/* ---- v_fma_mix* (RDNA3 ISA 7.4, CDNA3 ISA 12.10): op_sel_hi makes a source f16, op_sel then selects the half ---- */
 
 static void halves_to_f32(uint32_t *out, const uint32_t *in, uint32_t n, bool high)
 {
@@ -600,7 +601,7 @@ static void halves_to_f32(uint32_t *out, const uint32_t *in, uint32_t n, bool hi
 }
 
 LANES3(mix_f32, F32, F32, F32, F32, fmaf(a, b, c))
-/* Two roundings, as the ISA writes it. */
+/* Two roundings, as in the ISA. */
 static void mix_f16(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n)
 {
     for (uint32_t l = 0; l < n; l += 8) {
@@ -649,7 +650,7 @@ static void run_fma_mix(struct wave *w, const struct inst *i)
 
 /* ---- dot products of bytes ---- */
 
-/* c + the products of signed bytes: pairs of 16-bit products, odd and even bytes apart. */
+/* c + the products of signed bytes: as pairs of 16-bit products, for odd and even bytes separately. */
 static inline void dot4_signed(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, const uint32_t n)
 {
     for (uint32_t l = 0; l < n; l += 8) {
@@ -670,7 +671,7 @@ static void v_dot4c_i32_i8_lanes(uint32_t *d, const uint32_t *ra, const uint32_t
     dot4_signed(d, ra, rb, rc, n);
 }
 
-/* neg_lo says which source is signed (RDNA3 ISA 16.10, V_DOT4_I32_IU8); the sum then is a signed one. */
+/* neg_lo says which sources are signed (RDNA3 ISA 16.10, V_DOT4_I32_IU8); if any is, the sum is signed. */
 static void run_dot_iu(struct wave *w, const struct inst *i)
 {
     struct sources s = { .valid = ~0ull };
@@ -694,7 +695,7 @@ static void run_dot_iu(struct wave *w, const struct inst *i)
     destination_write(w, i, &s, rows, exec, undefined);
 }
 
-/* ---- v_perm_b32 (RDNA3 ISA 16.12): bytes of b, then of a, by number; from 8 on signs and constants ---- */
+/* ---- v_perm_b32 (RDNA3 ISA 16.12): bytes of b, then of a, by number; numbers from 8 on are signs and constants ---- */
 
 static uint32_t perm_lane(uint32_t a, uint32_t b, uint32_t select)
 {
@@ -718,7 +719,7 @@ static void v_perm_b32_lanes(uint32_t *d, const uint32_t *ra, const uint32_t *rb
             for (uint32_t k = l; k < l + 8; k++) d[k] = perm_lane(ra[k], rb[k], rc[k]);
             continue;
         }
-        const __m256i at = _mm256_or_si256(_mm256_and_si256(c, three), lane);       /* of the 16 bytes of four lanes */
+        const __m256i at = _mm256_or_si256(_mm256_and_si256(c, three), lane);       /* within the 16 bytes of four lanes */
         const __m256i a = _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)(ra + l)), at);
         const __m256i b = _mm256_shuffle_epi8(_mm256_loadu_si256((const __m256i *)(rb + l)), at);
         _mm256_storeu_si256((__m256i *)(d + l), _mm256_blendv_epi8(b, a, _mm256_slli_epi32(c, 5)));      /* bit 2 of the number */
@@ -727,7 +728,7 @@ static void v_perm_b32_lanes(uint32_t *d, const uint32_t *ra, const uint32_t *rb
 
 /* ---- the lane functions, from valu.def ---- */
 
-/* Two f16 of a register lie one behind the other in memory: a row is an array of 2 n of them.  a, b, c: eight, as f32. */
+/* The two f16 of a register are adjacent in memory: a row is an array of 2 n f16.  a, b, c: eight of them, as f32. */
 #define LANES_PKF16(name, C, e)                                                                                                            \
     static void name(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc, uint32_t n)                                  \
     {                                                                                                                                      \
@@ -742,7 +743,7 @@ static inline __m256 load_f16(const uint32_t *row) { return _mm256_cvtph_ps(_mm_
 #define NO_C16(at) _mm256_setzero_ps()
 #define ROW_C16(at) load_f16(rc + (at))
 
-/* a * b + c rounded to odd, so that the rounding to f16 is the only one: f32_add_odd of numbers.h. */
+/* a * b + c rounded to odd, so that only the rounding to f16 counts: f32_add_odd of numbers.h. */
 static inline __m256 fma_odd(__m256 a, __m256 b, __m256 c)
 {
     const __m256  p = _mm256_mul_ps(a, b), sum = _mm256_add_ps(p, c), part = _mm256_sub_ps(sum, p);

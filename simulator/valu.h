@@ -1,8 +1,8 @@
-/* valu.h -- how the vector ALU's instructions are written down: one line each (valu.def, valu_cmp.c), from which these macros make a
- * function over the lanes.  Within a line a, b and c are the sources of one lane, read as their types say, l is the lane.
+/* valu.h -- notation of the vector ALU's instructions: one line each (valu.def, valu_cmp.c), from which these macros make a function over
+ * the lanes.  In a line a, b and c are the sources of one lane, read by their types; l is the lane.
  *
- * A 16-bit source is the lower half of its register, extended; f16 is computed in f32 and rounded once more (numbers.h says why that is
- * right).  A lane is read whole before it is written, so a result may lie in the rows of a source: no `restrict`, and one loop over both
+ * A 16-bit source is the lower half of its register, extended; f16 is computed in f32 and rounded once more (numbers.h explains why this is
+ * exact).  A lane is read completely before it is written, so a result may use the rows of a source: no `restrict`, and one loop over both
  * words of 64 bits. */
 #ifndef GFXSIM_VALU_H
 #define GFXSIM_VALU_H
@@ -10,7 +10,7 @@
 #include "numbers.h"
 #include <immintrin.h>
 
-/* ---- types: what C computes with, how a lane is read and written; H16 is f16 left as bits ---- */
+/* ---- types: the type of computation in C, how a lane is read and written; H16 is f16 left as bits ---- */
 #define C_B16 uint32_t
 #define C_U16 uint32_t
 #define C_I16 int32_t
@@ -63,7 +63,7 @@
 #define WRITE_PKF16(v) WRITE32(v)
 #define WRITE_PK16(v) WRITE32(v)
 
-enum { T_H16 = T_F16 };                              /* to the tables the same */
+enum { T_H16 = T_F16 };                              /* the same in the tables */
 
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"     /* some loops are scalar by nature */
@@ -72,7 +72,7 @@ enum { T_H16 = T_F16 };                              /* to the tables the same *
 #define LANES_LOOP _Pragma("GCC ivdep") for (uint32_t l = 0; l < n; l++)
 #endif
 
-/* A lanes_fn of that name; the body runs once with n = 64 and once with n = 32 as constants, so that the compiler sees the trip count. */
+/* Defines a lanes_fn of this name; the body is compiled with n = 64 and with n = 32 as constants, so that the trip count is known. */
 #define LANES(name, ...)                                                                                                                   \
     static inline __attribute__((always_inline)) void name##_of(uint32_t *d, const uint32_t *ra, const uint32_t *rb, const uint32_t *rc,   \
                                                                 const uint32_t n)                                                          \
@@ -108,18 +108,18 @@ static inline void mask_rows(uint32_t *rows, uint64_t mask, uint32_t n)
 
 /* ---- sources of an instruction ---- */
 struct sources {
-    const uint32_t *rows[3];                         /* NULL beyond the last; the destination's old value behind the printed ones
+    const uint32_t *rows[3];                         /* NULL after the last; the destination's old value follows the printed ones
                                                       * (TRAIT_READS_DST) */
     uint64_t valid;                                  /* lanes of exec that DPP lets through */
-    uint64_t undefined;                              /* lanes in which some source is, as far as the caller must care */
+    uint64_t undefined;                              /* lanes in which some source is undefined and this matters to the caller */
     uint32_t store[3][2 * MAX_LANES];
 };
-/* Reads the vector sources with their modifiers; masks (T_MASK) are left out.  False after a finding. */
+/* Reads the vector sources with their modifiers, except masks (T_MASK).  Returns false after a finding. */
 bool sources_read(struct wave *w, const struct inst *i, struct sources *s);
-/* No modifiers: the sources as they lie in the registers. */
+/* The sources as they lie in the registers, without modifiers. */
 const uint32_t *source_raw(struct wave *w, const struct operand *o, uint32_t words, uint32_t *store);
-/* Bits of a mask operand that are undefined. */
+/* Undefined bits of a mask operand. */
 uint64_t mask_undefined(const struct wave *w, const struct operand *o);
-/* op->lanes, with MXCSR as f64 needs it: MODE's denormals for f32 are none of its business. */
+/* Runs op->lanes with MXCSR set as f64 needs it: MODE's denormal bits for f32 do not affect it. */
 void lanes_run(const struct inst *i, lanes_fn *lanes, uint32_t *d, const struct sources *s, uint32_t n);
 #endif

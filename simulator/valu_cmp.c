@@ -1,7 +1,7 @@
 /* valu_cmp.c -- v_cmp_* and v_cmpx_*: a bit for each lane (RDNA3 ISA 16.8, CDNA3 ISA 12.9 VOPC).
  *
- * v_cmp writes the mask, zeros for lanes outside exec; v_cmpx writes exec, on CDNA3 the mask as well.  f32 comparisons flush denormals as
- * MODE says, through MXCSR; f16 is compared as f32, where its denormals are normal. */
+ * v_cmp writes the mask, with zeros for lanes outside exec; v_cmpx writes exec, and on CDNA3 the mask too.  f32 comparisons flush denormals
+ * as MODE says, through MXCSR; f16 is compared as f32, where its denormals are normal. */
 #include "valu.h"
 
 /* ---- conditions, the order of the ISA; X makes one instruction of a type ---- */
@@ -18,10 +18,10 @@
     INTEGER_CONDITIONS(X, i64, I64) INTEGER_CONDITIONS(X, u64, U64)                                                                        \
     FLOAT_CONDITIONS(X, f16, F16) FLOAT_CONDITIONS(X, f32, F32) FLOAT_CONDITIONS(X, f64, F64)
 
-/* ---- v_cmp_class: the bit of b that the kind of a has ---- */
+/* ---- v_cmp_class: the bit of b for the kind of a ---- */
 enum kind { SIGNALLING, QUIET, MINUS_INFINITY, MINUS_NORMAL, MINUS_DENORMAL, MINUS_ZERO, ZERO, DENORMAL, NORMAL, INFINITE };
 
-/* x: of `bits` bits, `mantissa` of them mantissa. */
+/* x has `bits` bits; the lowest `mantissa` bits are its mantissa. */
 static inline uint32_t kind_of(uint64_t x, uint32_t bits, uint32_t mantissa)
 {
     const uint64_t top = 1ull << mantissa, fraction = x & (top - 1), most = (1ull << (bits - 1 - mantissa)) - 1,
@@ -54,7 +54,7 @@ void run_cmp(struct wave *w, const struct inst *i)
     lanes_run(i, i->op->lanes, rows, &s, w->lanes);
     const uint64_t mask = rows_mask(rows, w->lanes) & exec, undefined = s.undefined & exec;
     if (to_exec && undefined != 0)
-        report(w, i, FINDING_UNDEFINED, __builtin_ctzll(undefined), "exec becomes a comparison with what was never written");
+        report(w, i, FINDING_UNDEFINED, __builtin_ctzll(undefined), "exec becomes the result of a comparison with an undefined value");
     if (i->n_dst > 0) mask_write(w, &i->dst[0], mask, undefined);
     if (to_exec) sgpr_write(w, EXEC, w->lanes / 32, mask, 0);
 }

@@ -2,25 +2,25 @@
  *
  * Sources: RDNA3 ISA 16.7 to 16.9 (VOP1 to VOP3), CDNA3 ISA 12.7 to 12.9.  One line of the list is one instruction.
  *
- * v_exp, v_log, v_rcp, v_rsq, v_sqrt, v_sin, v_cos of f32 and f16: the chips promise 1 ULP (v_sin and v_cos less); here the result is
- * computed in f64 with an error of some 1e-13 and rounded, so it is the correctly rounded one but for about one argument in a million.  The
- * f32 ones take denormal arguments as zero and flush denormal results whatever MODE says (LLVM, AMDGPUCodeGenPrepare: "v_rcp_f32 and
- * v_rsq_f32 do not support denormals").  v_rcp, v_rsq, v_sqrt of f64 promise 2^29 ULP: here their result has 24 good bits and no more, so
- * that code which forgets to refine it is seen.
+ * v_exp, v_log, v_rcp, v_rsq, v_sqrt, v_sin, v_cos of f32 and f16: the chips promise 1 ULP (v_sin and v_cos less).  Here the result is
+ * computed in f64 with an error of some 1e-13 and rounded, so it is correctly rounded except for about one argument in a million.  The f32
+ * versions take denormal arguments as zero and flush denormal results whatever MODE says (LLVM, AMDGPUCodeGenPrepare: "v_rcp_f32 and
+ * v_rsq_f32 do not support denormals").  v_rcp, v_rsq, v_sqrt of f64 promise 2^29 ULP: here their result has exactly 24 good bits, so
+ * code that does not refine it gives visibly wrong results.
  *
  * Rounding is to nearest even: wave.c stops a launch in another mode.  v_cvt_pk_u8_f32, v_cvt_pk_fp8_f32 and the stochastic v_cvt_sr_* are
- * left out: how the first one rounds no document says, and clang makes none of them without a builtin. */
+ * left out: no document says how the first one rounds, and clang emits none of these without a builtin. */
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed"     /* sqrt may set errno: those loops stay scalar, and wait for the divider anyway */
+#pragma clang diagnostic ignored "-Wpass-failed"     /* sqrt may set errno: those loops stay scalar; the divider limits them anyway */
 #else
-#pragma GCC optimize("no-trapping-math")             /* floor and rint of rows vectorise only then; nobody reads exception flags */
+#pragma GCC optimize("no-trapping-math")             /* floor and rint of rows vectorise only then; exception flags are not read */
 #endif
 #include "gfxsim.h"
 #include "numbers.h"
 
 /* ---- f32, f64 ---- */
 
-static inline float flush(float f)                    /* denormal: zero of its sign */
+static inline float flush(float f)                    /* a denormal becomes zero with its sign */
 {
     uint32_t u = f32_bits(f);
     return bits_f32(u & (0x80000000u | ~less(u & 0x7fffffffu, 0x00800000u)));
@@ -31,7 +31,7 @@ static inline float flushed(double f)                 /* to f32 */
     return flush((float)f);
 }
 
-/* The 24 leading bits of the mantissa; denormals and NaN as they are. */
+/* The 24 leading bits of the mantissa; denormals and NaN stay unchanged. */
 static inline double approximate(double f)
 {
     uint64_t u = f64_bits(f), x = u & 0x7fffffffffffffffull, keep = less64(0x7ff0000000000000ull, x) | less64(x, 1ull << 52);
@@ -81,7 +81,7 @@ static inline double sin_quarter(double r)
     return fma(t * q, p, t);
 }
 
-/* Arguments in revolutions.  The reduction is exact for every finite f32. */
+/* The argument is in revolutions.  The reduction is exact for every finite f32. */
 static inline double sin_turns(double x)
 {
     double r = x - rint(x), half = r < 0.0 ? -0.5 : 0.5;
@@ -92,7 +92,7 @@ static inline double cos_turns(double x)
     return sin_quarter(0.25 - fabs(x - rint(x)));
 }
 
-/* x less its floor, below 1 also where the subtraction rounds up: LLVM makes v_fract of min(x - floor(x), the greatest number below 1). */
+/* x less its floor; below 1 even if the subtraction rounds up: LLVM makes v_fract of min(x - floor(x), the largest number below 1). */
 static inline float fract_f32(float x, float most)
 {
     float r = x - floorf(x);
@@ -119,7 +119,7 @@ static inline uint32_t i16_to_u8(int32_t x) { return (uint32_t)clamp_i32(x, 0, 2
 static inline int32_t  i4_of(uint32_t x)    { return (int32_t)(x << 28) >> 28; }
 
 /* ---- the list ----
- * OP(name, class, type of the result, types of x, y, z, result).  An f16 is computed with as an f32. */
+ * OP(name, class, type of the result, types of x, y, z, result).  f16 is computed as f32. */
 #define CONVERT_LIST(OP) \
     OP(v_cvt_f32_i32, VALU, F32, I32, NONE, NONE, (float)x) \
     OP(v_cvt_f32_u32, VALU, F32, U32, NONE, NONE, (float)x) \
@@ -235,7 +235,7 @@ static inline void put_f64(uint32_t *d, uint32_t i, uint32_t n, double r)
 #define PUT_PKF16(r) d[i] = (r);
 #define PUT_PKF32(r) const struct pair both = (r); d[i] = f32_bits(both.low); d[n + i] = f32_bits(both.high);
 
-/* A lane reads and writes its own column only, so lanes are independent although rows may be the same ones. */
+/* A lane reads and writes its own column only, so lanes are independent even if source and result are the same rows. */
 #ifdef __clang__
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else

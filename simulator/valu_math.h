@@ -1,7 +1,7 @@
-/* valu_math.h -- what one lane of a vector instruction computes, where that is more than an expression; used by valu.def.
+/* valu_math.h -- computations of one lane of a vector instruction that are more than an expression; used by valu.def.
  *
- * min and max treat MODE.IEEE as set, as compute kernels have it (LLVM AMDGPUUsage, ENABLE_IEEE_MODE defaults to 1): a signalling NaN gives
- * a quiet one, of a quiet NaN and a number the number is taken, -0 is less than +0 (RDNA3 ISA 16.7, V_MIN_F32; CDNA3 ISA 12.7). */
+ * min and max treat MODE.IEEE as set, as in compute kernels (LLVM AMDGPUUsage, ENABLE_IEEE_MODE defaults to 1): a signalling NaN gives a
+ * quiet NaN, a quiet NaN and a number give the number, -0 is less than +0 (RDNA3 ISA 16.7, V_MIN_F32; CDNA3 ISA 12.7). */
 #ifndef GFXSIM_VALU_MATH_H
 #define GFXSIM_VALU_MATH_H
 #include "numbers.h"
@@ -20,13 +20,13 @@ static inline uint32_t saturate_u32(uint64_t x) { return (uint32_t)(x > UINT32_M
 static inline uint32_t saturate_u16(int32_t x)  { return (uint32_t)(x < 0 ? 0 : x > 0xffff ? 0xffff : x); }
 static inline int32_t  saturate_i16(int32_t x)  { return x < INT16_MIN ? INT16_MIN : x > INT16_MAX ? INT16_MAX : x; }
 
-static inline uint32_t ones(uint32_t x)              /* by halves: vectorises, popcnt would not */
+static inline uint32_t ones(uint32_t x)              /* by halves: this vectorises, popcnt does not */
 {
     x -= x >> 1 & 0x55555555u;
     x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
     return ((x + (x >> 4)) & 0x0f0f0f0fu) * 0x01010101u >> 24;
 }
-/* Of lanes first .. first + 31 those below lane l. */
+/* The lanes below lane l among lanes first .. first + 31. */
 static inline uint32_t lanes_below(uint32_t l, uint32_t first)
 {
     return l <= first ? 0 : l - first >= 32 ? ~0u : (1u << (l - first)) - 1;
@@ -40,7 +40,7 @@ static inline uint32_t reverse_bits(uint32_t x)
 }
 static inline uint32_t leading_zeros(uint32_t x)  { return x == 0 ? ~0u : (uint32_t)__builtin_clz(x); }
 static inline uint32_t trailing_zeros(uint32_t x) { return x == 0 ? ~0u : (uint32_t)__builtin_ctz(x); }
-/* How many leading bits equal the sign; -1 when all do. */
+/* The number of leading bits equal to the sign; -1 if all are. */
 static inline uint32_t sign_bits(int32_t x)       { return leading_zeros((uint32_t)(x ^ x >> 31)); }
 
 static inline int32_t bit_field(int32_t x, uint32_t first, uint32_t width)
@@ -48,7 +48,7 @@ static inline int32_t bit_field(int32_t x, uint32_t first, uint32_t width)
     const uint32_t up = 32 - width;
     return width == 0 ? 0 : (int32_t)((uint32_t)(x >> first) << up) >> (up & 31);
 }
-/* Sum of |a - b| over fields; masked: where b's field is not 0. */
+/* Sum of |a - b| over fields; masked: only where b's field is not 0. */
 static inline uint32_t differences(uint32_t a, uint32_t b, uint32_t width, int masked)
 {
     const uint32_t field = (1u << width) - 1;
@@ -60,7 +60,7 @@ static inline uint32_t differences(uint32_t a, uint32_t b, uint32_t width, int m
     return sum;
 }
 
-/* ---- dot products of the fields of two words; a field is signed when its flag says so ---- */
+/* ---- dot products of the fields of two words; a flag says whether fields are signed ---- */
 static inline int64_t dot_fields(uint32_t a, uint32_t b, uint32_t width, int a_signed, int b_signed)
 {
     const uint32_t up = 32 - width;
@@ -75,7 +75,7 @@ static inline int64_t dot_fields(uint32_t a, uint32_t b, uint32_t width, int a_s
 static inline int64_t  dot_signed(uint32_t a, uint32_t b, uint32_t width)   { return dot_fields(a, b, width, 1, 1); }
 static inline uint64_t dot_unsigned(uint32_t a, uint32_t b, uint32_t width) { return (uint64_t)dot_fields(a, b, width, 0, 0); }
 
-/* The ISA's order: to c the low product, then the high one; each product is exact in f32 (RDNA3 ISA 16.10, V_DOT2_F32_F16). */
+/* The ISA's order: adds the low product to c, then the high one; each product is exact in f32 (RDNA3 ISA 16.10, V_DOT2_F32_F16). */
 static inline float dot2_f16(uint32_t a, uint32_t b, float c)
 {
     const float low = f16_to_f32(a) * f16_to_f32(b), high = f16_to_f32(a >> 16) * f16_to_f32(b >> 16);
@@ -87,7 +87,7 @@ static inline float dot2_bf16(uint32_t a, uint32_t b, float c)
     return (c + low) + high;
 }
 
-/* ---- least, greatest, middle: on the bits, whose order as sign-magnitude integers is that of the numbers, -0 before +0 ---- */
+/* ---- minimum, maximum, median: on the bits, whose order as sign-magnitude integers is that of the numbers, with -0 before +0 ---- */
 static inline uint32_t least_f32(uint32_t a, uint32_t b, uint32_t greatest)
 {
     const int32_t  p = (int32_t)(a ^ ((uint32_t)((int32_t)a >> 31) >> 1)), q = (int32_t)(b ^ ((uint32_t)((int32_t)b >> 31) >> 1));
@@ -126,7 +126,7 @@ static inline uint32_t max_f16(uint32_t a, uint32_t b) { return least_f16(a & 0x
 static inline double   min_f64(double a, double b)     { return bits_f64(least_f64(f64_bits(a), f64_bits(b), 0)); }
 static inline double   max_f64(double a, double b)     { return bits_f64(least_f64(f64_bits(a), f64_bits(b), ~0ull)); }
 
-/* With a NaN the least of the three, else the greater of the two that remain without the greatest (RDNA3 ISA 16.12, V_MED3_F32). */
+/* With a NaN the smallest of the three; otherwise the larger of the two that remain without the largest (RDNA3 ISA 16.12, V_MED3_F32). */
 static inline float med3_f32(float a, float b, float c)
 {
     const uint32_t x = f32_bits(a), y = f32_bits(b), z = f32_bits(c), greatest = least_f32(least_f32(x, y, ~0u), z, ~0u);
@@ -161,21 +161,20 @@ static inline double frexp_mantissa(double x) { int n; return isinf(x) || isnan(
 static inline int32_t frexp_exponent(double x) { int n = 0; return isinf(x) || isnan(x) || x == 0 ? 0 : (frexp(x, &n), n); }
 
 /* ---- division (CDNA3 ISA 12.10, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP) ----
- * With them LLVM divides, rounded correctly over the whole range.  Read to the letter, the pseudocode would not; where it would not, this
- * follows the division (doubt: no chip has confirmed it):
- *   v_div_scale  gives the source where nothing is to be scaled; where the inverse and the quotient are both denormal it makes the
- *   denominator
- *                smaller, as its neighbour does, not infinite;
- *   v_div_fmas   undoes the scaling, 2^64 or 2^128, not 2^32 or 2^64, in the direction the quotient lies in, and rounds once;
- *   v_div_fixup  takes a NaN that the refinement of an overflowing quotient left for infinity. */
+ * LLVM uses these for division, rounded correctly over the whole range.  A literal reading of the pseudocode would not give this; where it
+ * would not, this code follows the division (in doubt: not confirmed on a chip):
+ *   v_div_scale  returns the source if nothing must be scaled; if the inverse and the quotient are both denormal, it makes the denominator
+ *                smaller, like the neighbouring case, not infinite;
+ *   v_div_fmas   undoes the scaling, by 2^64 or 2^128, not 2^32 or 2^64, in the direction of the quotient, and rounds once;
+ *   v_div_fixup  replaces a NaN, left by the refinement of an overflowing quotient, by infinity. */
 static inline uint32_t exponent_f32(float x)  { return f32_bits(x) >> 23 & 0xffu; }
 static inline uint32_t exponent_f64(double x) { return (uint32_t)(f64_bits(x) >> 52) & 0x7ffu; }
 
-/* x: the one of denominator and numerator that is scaled now.  Returns the lane's flag. */
+/* x: the denominator or numerator: the operand to scale now.  Returns the lane's flag. */
 static inline uint32_t div_scale_f64(double *out, double x, double denominator, double numerator)
 {
     const int32_t e = (int32_t)exponent_f64(numerator), apart = e - (int32_t)exponent_f64(denominator);
-    *out = x;                                        /* the common case: none of the below */
+    *out = x;                                        /* the common case: no scaling */
     if (exponent_f64(denominator) - 1 < 2044 && e > 53 && e < 2047 && apart > -1021 && apart < 768) return 0;
     const double inverse = fabs(1.0 / denominator), quotient = fabs(numerator / denominator), least = 0x1p-1022;
     const int    tiny_inverse = inverse > 0 && inverse < least, tiny_quotient = quotient > 0 && quotient < least;

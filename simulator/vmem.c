@@ -1,19 +1,18 @@
 /* vmem.c -- global, flat, scratch and buffer accesses (RDNA3 ISA chapters 9 and 11, CDNA3 ISA chapters 9 and 10).
  *
- * The accesses of a wave instruction are checked together: least and greatest address inside one allocation, all of it defined, no page of
- * it stored to in this launch; only when that fails lane by lane.  Memory changes at once; the destination registers are marked as awaited.
+ * The accesses of a wave instruction are checked together: whether the lowest and highest address are in one allocation, all of it is
+ * defined, and no page of it was stored to in this launch.  Only if this fails are lanes checked one by one.  Memory changes at once; the
+ * destination registers are marked as awaited.
  *
- *   counters    loads and atomics with return: vmcnt.  Stores and atomics without: vmcnt on CDNA3, vscnt on RDNA.  flat: lgkmcnt besides.
- *   order       a load reads memory before it asks order.c and a store tells order.c before it writes, so that whoever sees a value finds
- *   its record.
- *               An atomic does both under order.c's lock.
- *   undefined   bytes give undefined lanes of each register; d16 loads: of the half that is loaded, the other half is taken as defined.
- *               Stored to global memory they are a finding (TRAIT_NEEDS_DEFINED); atomics on undefined memory are one, too, but for swap.
+ *   counters    loads and atomics with return: vmcnt.  Stores and atomics without: vmcnt on CDNA3, vscnt on RDNA.  flat: lgkmcnt, too.
+ *   order       a load reads memory before it calls order.c, and a store calls order.c before it writes, so that a wave that sees a value
+ *               finds its record.  An atomic does both under order.c's lock.
+ *   undefined   bytes give undefined lanes of each register; d16 loads: in the half that is loaded; the other half is taken as defined.
+ *               To store them to global memory is a finding (TRAIT_NEEDS_DEFINED), as are atomics on undefined memory, except swap.
  *               Scratch is taken as defined.
- *   flat        only global addresses; those of the LDS and scratch apertures are in no allocation and thus findings.
- *   buffer      raw buffers: stride 0, no swizzle, no added thread id, no format; bounds by num_records for each dword, of atomics for all
- *   of it
- *               (RDNA3 ISA 9.1.5, CDNA3 ISA 9.1.5: range checking). */
+ *   flat        only global addresses; addresses of the LDS and scratch apertures are in no allocation and thus findings.
+ *   buffer      raw buffers: stride 0, no swizzle, no added thread id, no format; bounds by num_records for each dword, or for a whole
+ *               atomic (RDNA3 ISA 9.1.5, CDNA3 ISA 9.1.5: range checking). */
 #include <immintrin.h>
 #include <string.h>
 
@@ -24,19 +23,19 @@
 #define ALIGNED __attribute__((aligned(64)))
 
 struct access {
-    uint64_t address[MAX_LANES] ALIGNED;         /* of lanes not in mask: that of some lane in it */
-    uint64_t mask;                               /* lanes that touch memory */
+    uint64_t address[MAX_LANES] ALIGNED;         /* for lanes not in mask: the address of some lane in it */
+    uint64_t mask;                               /* lanes that access memory */
     uint64_t zero;                               /* lanes beyond a buffer's end */
-    uint64_t first, end;                         /* all that is touched lies in it */
+    uint64_t first, end;                         /* all accessed bytes lie in it */
     uint32_t bytes;
 };
 
-/* ---- where ---- */
+/* ---- addresses ---- */
 
 static bool is_flat(const struct inst *i)   { return i->op->name[0] == 'f'; }
 static bool is_buffer(const struct inst *i) { return i->op->name[0] == 'b'; }
 
-/* As 32 bits: an offset. */
+/* A scalar operand as 32 bits: an offset. */
 static uint32_t scalar32(const struct wave *w, const struct operand *o)
 {
     if (o->kind == OPERAND_S) return w->s[o->reg];
@@ -97,7 +96,7 @@ static bool buffer_addresses(struct wave *w, const struct inst *i, const struct 
     return true;
 }
 
-/* ---- may it be touched ---- */
+/* ---- checks ---- */
 
 static ALWAYS_INLINE void span_n(const uint64_t *address, const uint32_t n, int64_t *low, int64_t *high, uint64_t *bits)
 {
@@ -141,7 +140,7 @@ static void check_alignment(struct wave *w, const struct inst *i, struct access 
     }
 }
 
-/* Lanes outside mask get the address of one in it, so that loops need not ask. */
+/* Lanes outside mask get the address of a lane in it, so that loops need no conditions. */
 static bool settle(const struct wave *w, struct access *a)
 {
     if (a->mask == 0) return false;
@@ -151,7 +150,7 @@ static bool settle(const struct wave *w, struct access *a)
     return true;
 }
 
-/* False: no lane is left. */
+/* Returns false if no lane is left. */
 static bool check_access(struct wave *w, const struct inst *i, struct access *a, uint32_t alignment)
 {
     int64_t low, high;
@@ -179,7 +178,7 @@ static bool check_access(struct wave *w, const struct inst *i, struct access *a,
 
 enum { UNIQUE_BYTES = 64 };
 
-/* Lines of the launch's own that no access touched before. */
+/* Number of lines that this launch has not accessed before. */
 static uint64_t first_touches(struct wave *w, const struct access *a)
 {
     static uint32_t *touched[MAX_CHIPS];         /* [MEMORY_RANGE / UNIQUE_BYTES] number of the launch that read it last; only its used
@@ -240,7 +239,7 @@ static void count_store(const struct wave *w, const struct access *a)
 
 static void changed(const struct wave *w) { __atomic_fetch_add(&w->group->launch->stores, 1, __ATOMIC_RELAXED); }
 
-/* Starts a load: what it writes waits for it. */
+/* Starts a load: its destination registers await it. */
 static void started_load(struct wave *w, const struct inst *i)
 {
     w->vm_started++;
@@ -255,7 +254,7 @@ static void started_store(struct wave *w, const struct inst *i)
     if (is_flat(i)) w->lgkm_started++;
 }
 
-/* CDNA3: sc1 and sc0 as a number.  RDNA: glc loads miss in the L0 and L1; all stores go to the L2 (LLVM AMDGPUUsage, memory models GFX942
+/* CDNA3: sc1 and sc0 as a number.  RDNA: glc loads bypass the L0 and L1; all stores go to the L2 (LLVM AMDGPUUsage, memory models GFX942
  * and GFX11). */
 static enum scope load_scope(const struct wave *w, const struct inst *i)
 {
@@ -274,7 +273,7 @@ static enum scope atomic_scope(const struct wave *w, const struct inst *i)
     return w->group->launch->chip->cdna && (i->flags & FLAG_SC1) != 0 ? SCOPE_SYSTEM : SCOPE_DEVICE;
 }
 
-/* What other chips may be at, too.  RDNA's instructions are the same for the scopes of the device and of the system. */
+/* Reports accesses to memory that other chips may use.  RDNA's instructions are the same for device and system scope. */
 static void tell_peers(struct wave *w, const struct inst *i, const struct access *a, uint32_t access, enum scope scope)
 {
     const struct launch *l = w->group->launch;
@@ -284,7 +283,7 @@ static void tell_peers(struct wave *w, const struct inst *i, const struct access
 
 /* ---- loads ---- */
 
-/* How the loaded bytes become registers.  D16: half of a register, the other stays (RDNA3 ISA 11.x, GLOBAL_LOAD_D16_*). */
+/* Conversion of loaded bytes to registers.  D16: half of a register, the other half stays (RDNA3 ISA 11.x, GLOBAL_LOAD_D16_*). */
 enum form { WORDS, U8, I8, U16, I16, LOW_U8, LOW_I8, LOW_B16, HIGH_U8, HIGH_I8, HIGH_B16 };
 static uint32_t form_bytes(enum form f, uint32_t words)
 {
@@ -295,7 +294,7 @@ static uint32_t form_bytes(enum form f, uint32_t words)
     }
 }
 
-/* A value and its tag (templates/gpu/exchange.h) are one access for the threads that run other groups, too. */
+/* A value and its tag (templates/gpu/collective.h) must be one access for the threads that run other groups, too. */
 typedef volatile uint64_t __attribute__((aligned(4), may_alias)) whole64;
 
 static ALWAYS_INLINE void gather_words(uint32_t *restrict rows, const uint64_t *restrict address, const uint32_t words, const uint32_t n)
@@ -348,7 +347,7 @@ static void gather_small(uint32_t *rows, const uint64_t *address, enum form f, u
     }
 }
 
-/* The other half of the destination. */
+/* Keeps the other half of the destination. */
 static void merge_halves(struct wave *w, const struct inst *i, uint32_t *rows, enum form f)
 {
     const uint32_t *old = vgpr(w, i->dst[0].reg);
@@ -404,7 +403,7 @@ static void load(struct wave *w, const struct inst *i, enum form f)
     write_loaded(w, i, rows, undefined, (a.bytes + 3) / 4);
 }
 
-/* Dword by dword: each is checked against num_records for itself. */
+/* Dword by dword, because each is checked against num_records separately. */
 static void load_buffer(struct wave *w, const struct inst *i, enum form f)
 {
     uint32_t rows[4 * MAX_LANES] ALIGNED;
@@ -445,7 +444,7 @@ static void run_load_lds(struct wave *w, const struct inst *i)
 
 /* ---- stores ---- */
 
-/* What is stored: the registers themselves, or their halves. */
+/* The stored rows: the registers themselves, or their halves. */
 static const uint32_t *stored_rows(struct wave *w, const struct operand *data, bool high, uint32_t *half)
 {
     const uint32_t *rows = vgpr(w, data->reg);
@@ -487,7 +486,7 @@ static void store_piece(struct wave *w, const struct inst *i, struct access *a, 
     order_store_rows(w, i, a->address, a->mask, a->bytes, store_scope(w, i), rows);
     scatter(rows, a->address, a->mask, a->bytes, w->lanes);
     memory_define_lanes(a->address, a->mask & ~w->source_undefined, a->bytes, a->first, a->end);
-    for (uint64_t left = a->mask & w->source_undefined; left != 0; left &= left - 1)      /* FORGE_GFXSIM_IGNORE=undefined */
+    for (uint64_t left = a->mask & w->source_undefined; left != 0; left &= left - 1)      /* with FORGE_GFXSIM_IGNORE=undefined */
         memory_set_defined(a->address[__builtin_ctzll(left)], a->bytes, false);
     changed(w);
 }
@@ -528,7 +527,7 @@ static uint64_t row_value(const struct wave *w, const uint32_t *rows, uint32_t l
     return bytes == 8 ? (uint64_t)rows[w->lanes + lane] << 32 | rows[lane] : rows[lane];
 }
 
-/* The memory of one lane, through the host's own atomics: other threads run other groups. */
+/* Changes the memory of one lane by the host's own atomics, because other threads run other groups. */
 static uint64_t exchange(uint64_t address, uint32_t bytes, apply_fn *apply, uint64_t data, uint64_t compare, bool *change)
 {
     if (bytes == 8) {
@@ -544,7 +543,7 @@ static uint64_t exchange(uint64_t address, uint32_t bytes, apply_fn *apply, uint
     return old;
 }
 
-/* Lanes one after another, in their order: the ISA promises none. */
+/* Lanes one after another, in order; the ISA defines no order. */
 static void atomic_lanes(struct wave *w, struct access *a, const uint32_t *data, apply_fn *apply, bool compares, uint32_t *rows)
 {
     bool change = false;
@@ -555,7 +554,7 @@ static void atomic_lanes(struct wave *w, struct access *a, const uint32_t *data,
         rows[l] = (uint32_t)old;
         if (words == 2) rows[w->lanes + l] = (uint32_t)(old >> 32);
     }
-    if (change) changed(w);                      /* a wave that only asks makes no progress */
+    if (change) changed(w);                      /* a wave that only reads makes no progress */
 }
 
 static bool atomic_addresses(struct wave *w, const struct inst *i, const struct operand **data, struct access *a)
@@ -606,7 +605,7 @@ static uint32_t add_f16(uint32_t a, uint32_t b) { return f32_to_f16(f16_to_f32(a
 static uint32_t add_bf16(uint32_t a, uint32_t b) { return f32_to_bf16(bf16_to_f32(a & 0xffffu) + bf16_to_f32(b & 0xffffu)) & 0xffffu; }
 static uint64_t less_f32(uint64_t a, uint64_t b) { return bits_f32((uint32_t)a) < bits_f32((uint32_t)b); }
 
-/* old: memory, x: data, y: what cmpswap compares with (RDNA3 ISA 16.12, CDNA3 ISA 12.x; the pseudocode of GLOBAL_ATOMIC_*). */
+/* old: memory, x: data, y: the value to compare with, of cmpswap (RDNA3 ISA 16.12, CDNA3 ISA 12.x; the pseudocode of GLOBAL_ATOMIC_*). */
 #define ATOMIC(name, n, compares, swaps, result) \
     static uint64_t apply_##name(uint64_t old, uint64_t x, uint64_t y) { (void)old, (void)y; return (result); } \
     static void run_##name(struct wave *w, const struct inst *i) { atomic(w, i, n, apply_##name, compares, swaps); }
@@ -650,7 +649,7 @@ ATOMIC(max_f64,     8, false, false, bits_f64(x) > bits_f64(old) ? x : old)
 
 /* ---- scratch ---- */
 
-/* A lane's offset in its own part of scratch (CDNA3 ISA 10.x, RDNA3 ISA 11.x: vaddr + saddr + offset); false: a finding. */
+/* A lane's offset in its own part of scratch (CDNA3 ISA 10.x, RDNA3 ISA 11.x: vaddr + saddr + offset); returns false after a finding. */
 static bool scratch_offset(struct wave *w, const struct inst *i, const struct operand *vaddr, const struct operand *saddr, uint32_t lane,
                            uint32_t bytes, uint64_t *out)
 {
@@ -674,7 +673,7 @@ static bool scratch_address_defined(struct wave *w, const struct inst *i, const 
     const uint64_t bad = vaddr->kind == OPERAND_V ? w->undefined[vaddr->reg] & wave_exec(w) : 0;
     if (bad == 0 && scalar_source_undefined(w, saddr) == 0) return true;
     return !report(w, i, FINDING_UNDEFINED, bad != 0 ? __builtin_ctzll(bad) : -1,
-                   "the address was never written, or computed from what never was");
+                   "the address was never written, or was computed from undefined values");
 }
 
 static void load_scratch(struct wave *w, const struct inst *i, enum form f)
@@ -718,7 +717,7 @@ static void store_scratch(struct wave *w, const struct inst *i, uint32_t bytes, 
 
 /* ---- caches (RDNA3 ISA 9.x, CDNA3 ISA 9.x: BUFFER_INV, BUFFER_WBL2) ---- */
 
-/* buffer_inv is not counted by vmcnt here: LLVM does not count it either, and waits for what it needs without it. */
+/* vmcnt does not count buffer_inv here: LLVM does not count it either, and its waits do not rely on it. */
 static void run_inv(struct wave *w, const struct inst *i) { order_invalidate(w, load_scope(w, i)); }
 static void run_gl0_inv(struct wave *w, const struct inst *i) { (void)i; order_invalidate(w, SCOPE_GROUP); }
 static void run_gl1_inv(struct wave *w, const struct inst *i) { (void)i; order_invalidate(w, SCOPE_DEVICE); }

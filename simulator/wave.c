@@ -1,7 +1,7 @@
 /* wave.c -- a wave: its initial state, the loop over its instructions, and its registers.
  *
- * Before each instruction the loop looks at the state of every register the instruction names.  State 0 is the rule and costs a byte of
- * look-up; otherwise the register was never written (in some lanes), or a load into it may still be under way because no s_waitcnt has
+ * Before each instruction the loop checks the state of every register that the instruction names.  State 0 is normal and costs one byte of
+ * look-up.  Otherwise the register was never written (in some lanes), or a load into it may still be in flight because no s_waitcnt has
  * covered it.
  *
  * Initial state: LLVM, User Guide for AMDGPU Backend, "Initial Kernel Execution State", for targets with architected flat scratch and
@@ -13,7 +13,7 @@
 
 #include "gfxsim.h"
 
-enum { REG_ABSENT = 0x80 };                      /* v_state beside enum register_state: beyond the registers the kernel asked for */
+enum { REG_ABSENT = 0x80 };                      /* for v_state, besides enum register_state: not among the kernel's registers */
 enum { REG_AWAITED = REG_VM | REG_LGKM | REG_SMEM };
 
 /* ---- registers ---- */
@@ -59,7 +59,7 @@ void vgpr_await(struct wave *w, uint32_t reg, uint32_t n, bool vm, bool lgkm)
     }
 }
 
-/* The instruction that runs: the loop has stepped over it, and none that writes exec branches. */
+/* The current instruction: the loop has advanced past it, and instructions that write exec do not branch. */
 static const struct inst *running(const struct wave *w)
 {
     return w->next > 0 ? &w->group->launch->kernel->module->inst[w->next - 1] : NULL;
@@ -133,15 +133,15 @@ uint64_t mask_source(const struct wave *w, const struct operand *src)
 
 /* ---- waits ---- */
 
-/* Of `started` instructions no more than `left` are out. */
+/* Records that at most `left` of `started` instructions are outstanding. */
 static void wait_for(uint32_t *done, uint32_t started, uint8_t left)
 {
     if (left != NOT_WAITED && started - *done > left) *done = started - left;
 }
 
-/* lgkm_started counts what returns in order (LDS, flat).  Scalar loads share its counter, but come back in any order: of n that may still
- * be out, all can be LDS accesses, so `started - n` holds for these whatever the scalar loads do, and only 0 says something of scalar
- * loads. */
+/* lgkm_started counts instructions that complete in order (LDS, flat).  Scalar loads share its counter but return in any order.  All of n
+ * outstanding instructions may be LDS accesses, so `started - n` holds for these whatever the scalar loads do; only 0 says something about
+ * scalar loads. */
 void wave_wait(struct wave *w, struct waits waits, bool in_loop)
 {
     struct counters *c = w->group->counters;
@@ -156,7 +156,7 @@ void wave_wait(struct wave *w, struct waits waits, bool in_loop)
 
 /* ---- the registers of an instruction before it runs ---- */
 
-/* The states of registers, or'ed.  Eight at a time: what is read beyond v_state or s_state is in struct wave and masked off. */
+/* The states of registers, ORed.  Eight at a time: bytes read beyond v_state or s_state are in struct wave and masked off. */
 static inline uint32_t states(const uint8_t *state, const struct range *r, uint32_t most)
 {
     uint64_t found = 0;
@@ -189,7 +189,7 @@ static void sgpr_name(char *out, size_t n, uint32_t reg)
     else                      snprintf(out, n, "s%u", reg);
 }
 
-/* Loads into a register: over, or a finding.  False: a finding.  verb: read, overwritten. */
+/* Checks that loads into a register have completed.  Returns false after a finding.  verb: read, overwritten. */
 static bool vgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, const char *verb)
 {
     char name[16];
@@ -203,7 +203,8 @@ static bool vgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, con
     w->v_state[reg] &= (uint8_t)~REG_AWAITED;
     if (!vm && !lgkm) return true;
     vgpr_name(name, sizeof name, reg);
-    return !report(w, i, FINDING_WAIT, -1, "%s is %s while a load into it is under way: it needs %s(%u) or less, the last wait left %u out",
+    return !report(w, i, FINDING_WAIT, -1,
+        "%s is %s while a load into it is under way: it needs %s(%u) or less; after the last wait %u may be outstanding",
                    name, verb, vm ? "vmcnt" : "lgkmcnt", vm ? w->vm_started - w->vm_seq[reg] : w->lgkm_started - w->lgkm_seq[reg],
                    vm ? w->vm_started - w->vm_done : w->lgkm_started - w->lgkm_done);
 }
@@ -220,7 +221,7 @@ static bool sgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, con
                    verb);
 }
 
-/* Undefined lanes of one source register; false: a finding. */
+/* Undefined lanes of one source register; returns false after a finding. */
 static bool vgpr_undefined(struct wave *w, const struct inst *i, uint32_t reg, uint64_t lanes)
 {
     const uint64_t undefined = w->undefined[reg] & lanes;
@@ -228,7 +229,8 @@ static bool vgpr_undefined(struct wave *w, const struct inst *i, uint32_t reg, u
     w->source_undefined |= undefined;
     if (undefined == 0 || (i->op->traits & TRAIT_NEEDS_DEFINED) == 0) return true;
     vgpr_name(name, sizeof name, reg);
-    return !report(w, i, FINDING_UNDEFINED, __builtin_ctzll(undefined), "%s was never written, or computed from what never was", name);
+    return !report(w, i, FINDING_UNDEFINED, __builtin_ctzll(undefined), "%s was never written, or was computed from undefined values",
+        name);
 }
 
 static bool sgpr_undefined(struct wave *w, const struct inst *i, uint32_t reg)
@@ -238,11 +240,11 @@ static bool sgpr_undefined(struct wave *w, const struct inst *i, uint32_t reg)
     w->scalar_undefined = true;
     if ((i->op->traits & TRAIT_NEEDS_DEFINED) == 0) return true;
     sgpr_name(name, sizeof name, reg);
-    return !report(w, i, FINDING_UNDEFINED, -1, "%s was never written, or computed from what never was (bits 0x%x)", name,
+    return !report(w, i, FINDING_UNDEFINED, -1, "%s was never written, or was computed from undefined values (bits 0x%x)", name,
                    w->s_undefined[reg]);
 }
 
-/* Vector loads return in order: one that overwrites the destination of another needs no wait (LLVM, SIInsertWaitcnts: the same kind of
+/* Vector loads return in order: a load that overwrites the destination of another needs no wait (LLVM, SIInsertWaitcnts: the same kind of
  * instruction). */
 static bool in_order(const struct wave *w, const struct inst *i, uint32_t reg)
 {
@@ -279,7 +281,7 @@ static __attribute__((noinline)) bool check_sgprs(struct wave *w, const struct i
     return true;
 }
 
-/* Sets source_undefined and scalar_undefined; false: a finding, and the instruction is not to run. */
+/* Sets source_undefined and scalar_undefined; returns false after a finding: the instruction must not run. */
 static inline bool check(struct wave *w, const struct inst *i)
 {
     const uint32_t v = states(w->v_state, i->v_reads, MAX_RANGES) | (states(w->v_state, i->v_writes, 2) & (uint32_t)~REG_UNDEFINED);
@@ -291,13 +293,13 @@ static inline bool check(struct wave *w, const struct inst *i)
 
 /* ---- MODE: rounding and denormals (RDNA3 ISA 3.3.2, CDNA3 ISA 3.4) ---- */
 
-/* The host's MXCSR for it: DAZ when denormal sources count as zero, FTZ when results do.  f16 and f64 code does not flush and all of it
- * rounds to nearest even: anything else is not modelled. */
+/* Sets the host's MXCSR accordingly: DAZ if denormal sources count as zero, FTZ if results do.  f16 and f64 do not flush, and everything
+ * rounds to nearest even: other modes are not modelled. */
 static bool enter_mode(struct wave *w, const struct inst *i)
 {
     const uint32_t round = w->mode & 15, denormal = w->mode >> 4 & 3, denormal64 = w->mode >> 6 & 3;
     if (round != 0 || denormal64 != 3) {
-        report(w, i, FINDING_UNKNOWN, -1, "MODE 0x%x: only rounding to nearest even, and f16 and f64 with denormals", w->mode);
+        report(w, i, FINDING_UNKNOWN, -1, "MODE 0x%x: only rounding to nearest even, and denormals of f16 and f64, are modelled", w->mode);
         return false;
     }
     _mm_setcsr(0x1f80u /* no exceptions */ | ((denormal & 1) != 0 ? 0 : 0x40u) | ((denormal & 2) != 0 ? 0 : 0x8000u));
@@ -314,7 +316,7 @@ static void report_end_of_code(struct wave *w, const struct module *m)
 
 static void count_kind(struct wave *w, const struct inst *i)
 {
-    /* S_NOP: bits 3:0, and one */
+    /* S_NOP: bits 3:0, plus one */
     if (i->kind != KIND_PLAIN) w->group->counters->kinds[i->kind] += i->kind == KIND_NOP ? (uint64_t)(i->imm & 15) + 1 : 1;
 }
 
@@ -369,8 +371,8 @@ struct packet {
 };
 _Static_assert(sizeof(struct packet) == 64, "an AQL packet has 64 bytes");
 
-/* The packet of the launch that runs; as packets are, it is in memory of the host.  Launches of a chip run one after another, so that one
- * packet serves all. */
+/* The packet of the current launch; it is in host memory, as packets are.  Launches of a chip run one after another, so one packet serves
+ * all. */
 static struct packet *dispatch_packet(const struct launch *l)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -410,14 +412,14 @@ static void undefine_all(struct wave *w)
     memset(w->v_state + ACC, REG_UNDEFINED, k->agprs < ACC ? k->agprs : ACC);
 }
 
-/* User SGPRs, in this order and packed; those beyond the last named one up to the count are padding (gfx1100 gets 14). */
+/* User SGPRs, in this order and packed; registers after the last named one, up to the count, are padding (gfx1100 gets 14). */
 static void set_user_sgprs(struct wave *w)
 {
     const struct launch *l = w->group->launch;
     const uint32_t asked = l->kernel->properties;
     const struct { uint32_t bit, n; uint64_t value; bool defined; } user[] = {
         { DISPATCH_PTR, 2, (asked & DISPATCH_PTR) != 0 ? (uintptr_t)dispatch_packet(l) : 0, true },
-        { QUEUE_PTR, 2, 0, false },              /* no queue is modelled: what uses it meets an undefined address */
+        { QUEUE_PTR, 2, 0, false },              /* no queue is modelled: a use of it accesses an undefined address */
         { KERNARG_PTR, 2, (uintptr_t)l->kernarg, true },
         { DISPATCH_ID, 2, l->number, true },
         { PRIVATE_SEGMENT_SIZE, 1, l->kernel->scratch_bytes, true },
@@ -442,10 +444,11 @@ static void set_system_sgprs(struct wave *w)
     if ((rsrc2 & GROUP_ID_Y) != 0) sgpr_write(w, at++, 1, g->y, 0);
     if ((rsrc2 & GROUP_ID_Z) != 0) sgpr_write(w, at++, 1, g->z, 0);
     if ((rsrc2 & GROUP_INFO) != 0) sgpr_write(w, at++, 1, (w->index == 0 ? 1u << 31 : 0) | g->n_waves, 0);
-    if ((rsrc2 & EXCEPTIONS) != 0) report(w, NULL, FINDING_UNKNOWN, -1, "COMPUTE_PGM_RSRC2 0x%x: floating-point exceptions", rsrc2);
+    if ((rsrc2 & EXCEPTIONS) != 0)
+        report(w, NULL, FINDING_UNKNOWN, -1, "COMPUTE_PGM_RSRC2 0x%x: floating-point exceptions are not modelled", rsrc2);
 }
 
-/* v0: x | y << 10 | z << 20; y and z are 0 unless the kernel asks for them.  Exec: the work-items there are. */
+/* v0: x | y << 10 | z << 20; y and z are 0 unless the kernel asks for them.  exec: the work-items that exist. */
 static void set_lanes(struct wave *w)
 {
     const struct launch *l = w->group->launch;
@@ -468,7 +471,7 @@ static void set_mode(struct wave *w)
 {
     const uint32_t rsrc1 = w->group->launch->kernel->rsrc1;
     w->mode = (rsrc1 >> 12 & 0xff) | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9;
-    if ((rsrc1 >> 26 & 1) != 0) report(w, NULL, FINDING_UNKNOWN, -1, "COMPUTE_PGM_RSRC1 0x%x: FP16_OVFL", rsrc1);
+    if ((rsrc1 >> 26 & 1) != 0) report(w, NULL, FINDING_UNKNOWN, -1, "COMPUTE_PGM_RSRC1 0x%x: FP16_OVFL is not modelled", rsrc1);
 }
 
 void wave_begin(struct wave *w)

@@ -1,27 +1,31 @@
 #!/bin/sh
-# checks.sh KIND DIR CLANG -- one more build of this tree in DIR/KIND and what it is for; ctest runs these when FORGEC_CHECKS is on.
+# checks.sh KIND DIR CLANG -- builds this tree once more, in DIR/KIND, and runs the checks of KIND there; ctest runs these if FORGEC_CHECKS is on.
 #   clang        warnings are errors; the unit tests
-#   sanitized    warnings are errors; builds what asan and fuzz_NAME run, with AddressSanitizer and UBSan: before them
-#   asan         the unit tests and those of commands, then compiled programs with both sanitizers inside
-#   fuzz_NAME    runs one of the libFuzzer targets for FUZZ_SECONDS (4) on seeds made of tests/data and the built-in YAML; after
-#                sanitized, for an hour: FUZZ_SECONDS=3600 tests/checks.sh fuzz_http build/test/checks clang-19
-#   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 7 threads (with CHECK_FULL unfused, too, and the command line)
-#   kernels      tests of CPU kernels for every instruction set this machine or qemu runs, optimised (portable C, AVX2 and matrix products of Armv8.6: with CHECK_FULL), and portable C, with CHECK_FULL AVX2, too, unoptimised with ASan and UBSan
+#   sanitized    warnings are errors; builds what asan and fuzz_NAME run, with AddressSanitizer and UBSan; must run before them
+#   asan         the unit tests and the tests of commands, then compiled programs with both sanitizers inside; the programs take turns
+#   fuzz_NAME    runs one of the libFuzzer targets for FUZZ_SECONDS (4) on seeds made of tests/data and the built-in YAML; needs the build
+#                of sanitized.  For an hour: FUZZ_SECONDS=3600 tests/checks.sh fuzz_http build/test/checks clang-19
+#   tsan         ThreadSanitizer: the threaded unit tests, then a compiled program with 2 to 7 threads (CHECK_FULL: also unfused, and the command line)
+#   kernels      tests of CPU kernels in portable C, unoptimised with ASan and UBSan, and for AVX-VNNI, AVX-512 or NEON; these take turns.
+#                CHECK_FULL: for every instruction set that this machine or qemu runs
+# A kind that takes turns has three parts.  FORGEC_TURN chooses one, CHECK_FULL all.
 set -eu
 kind=$1 clang=$3
 mkdir -p "$2"
 dir=$(cd "$2" && pwd)
 root=$(cd "$(dirname "$0")/.." && pwd)
 failed=0 targets=
-quick=-DCMAKE_C_FLAGS_RELWITHDEBINFO='-O1 -gline-tables-only -DNDEBUG'      # of builds whose compilation takes longer than their tests; at -O0 stacks are too small
-cache=${CHECK_CACHE:-$dir/cache}         # of what forgec compiles, whichever forgec
-jobs=${CHECK_JOBS:-2}          # of the builds; most of the time goes into compilers and programs that use one core
-model=$root/examples/storyteller/storyteller-7m-q8_0.gguf
+quick=-DCMAKE_C_FLAGS_RELWITHDEBINFO='-O1 -gline-tables-only -DNDEBUG'      # for builds that take longer to compile than to test; at -O0 stacks are too small
+cache=${CHECK_CACHE:-$dir/cache}         # for what any forgec compiles here
+# CHECK_LAUNCHER: runs the compiler in these builds (ccache), with the same cache as the builds outside
+jobs=${CHECK_JOBS:-2}          # in these builds, because most of the time is spent in compilers and programs that use one core
+model=$root/examples/storyteller/storyteller-7m-q4_k_m.gguf
 
 build() {       # DIR CMAKE-OPTIONS...
     out=$1; shift
-    # shellcheck disable=SC2086  # targets are words; make looks at everything again for each that it is asked for, and builds them one after the other
-    cmake -S "$root" -B "$out" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER="$clang" -DFORGEC_CHECKED="$(echo $targets | tr ' ' ';')" "$@" \
+    # shellcheck disable=SC2086  # targets are words; make checks everything again for each target, and builds one target after the other
+    cmake -S "$root" -B "$out" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER="$clang" -DFORGEC_CHECKED="$(echo $targets | tr ' ' ';')" \
+        -DCMAKE_C_COMPILER_LAUNCHER="${CHECK_LAUNCHER-}" "$@" \
         >"$out.log" 2>&1 || { cat "$out.log"; exit 1; }
     cmake --build "$out" --parallel "$jobs" ${targets:+--target checked} >>"$out.log" 2>&1 || { cat "$out.log"; exit 1; }
 }
@@ -30,9 +34,12 @@ run_tests() {   # DIR CTEST-OPTIONS...
     (cd "$1" && shift && ctest --parallel "$jobs" --output-on-failure --no-tests=error "$@")
 }
 
-# program MODEL TARGET FLAGS OPTIONS...: builds $dir/$kind.program by the forgec of $built with a clang that adds FLAGS to everything it compiles and links:
-# so the sanitizers see the compiled program too, not only the compiler.  Each FLAGS has a clang of its own, which the cache tells apart:
-# the runtime is compiled once for each, so a kind has one.
+part() { [ -n "${CHECK_FULL-}" ] || [ $((${FORGEC_TURN:-0} % 3)) -eq "$1" ]; }
+tell_part() { [ -n "${CHECK_FULL-}" ] || echo "of 3 parts that take turns, part $((${FORGEC_TURN:-0} % 3))"; }
+
+# program MODEL TARGET FLAGS OPTIONS...: builds $dir/$kind.program with the forgec of $built and a clang that adds FLAGS to everything it compiles and links,
+# so that sanitizers check the compiled program too, not only the compiler.  Each FLAGS has its own clang, which the cache distinguishes, so the
+# runtime is compiled once for each FLAGS; therefore a kind has only one FLAGS.
 program() {
     input=$1 target=$2 flags=$3; shift 3
     echo "-- $(basename "$input") for $target $* ($flags)"
@@ -50,7 +57,7 @@ clang)
     build "$dir/clang" -DFORGEC_WERROR=ON "$quick"
     run_tests "$dir/clang" -R '^test_'
     ;;
-sanitized)      # what asan needs and, for their warnings, tests that it does not run; with CHECK_FULL everything
+sanitized)      # what asan runs and, for their warnings, tests that it does not run; CHECK_FULL: everything
     if [ -z "${CHECK_FULL-}" ]; then
         for test in "$root"/tests/unit/test_*.c "$root"/tests/fuzz/fuzz_*.c; do targets="$targets $(basename "$test" .c)"; done
         targets="$targets forgec make_gguf fake_program fake_external test_terminal test_decode simt_library fake_gpu fake_gpu_only fake_cuda
@@ -59,16 +66,17 @@ sanitized)      # what asan needs and, for their warnings, tests that it does no
     build "$dir/sanitized" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_WERROR=ON -DFORGEC_TEST_CACHE="$cache" "$quick"
     ;;
 asan)
+    tell_part
     built=$dir/sanitized
     export ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
     export XDG_CACHE_HOME="$cache"
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=address -o "$dir/asan.probe" -
-    "$dir/asan.probe" || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer does not work where ptrace is not allowed
-    # Left out: what spends its time in clang, and on programs, libraries and kernels without sanitizers; fuzz_tokenize has what test_tokenize has,
-    # test_reference what golden_reference has, fuzz_profile and fuzz_compile what tiles and keys have (with CHECK_FULL those run, too), test_judge
-    # arithmetic alone.  What is run and not built fails.
-    run='^test_|^run_(cli|forgec|terminal)$|^bad_files$|^files$|^make_gguf|^gfxsim_decode|^simt_runtime|^library_test_' not='^test_(tokenize|judge)$' seeds=1
-    if [ -n "${CHECK_FULL-}" ]; then run="$run|^golden_reference|^tiles$|^keys$|^run_sequences|^style|^library_(whole|trap)" seeds='1 2 3 4' not='^test_tokenize$'
+    "$dir/asan.probe" || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"      # LeakSanitizer does not work if ptrace is not allowed
+    # tests.cmake lists these tests, and ctest leaves them out of the plain build.  CHECK_FULL: also tests whose code other tests cover by default:
+    # test_reference covers golden_reference, fuzz_target and fuzz_compile cover tiles and keys.  A test that is run but was not built fails.
+    of_cmake() { sed -n "s/^set($1 \"\(.*\)\")\$/\1/p" "$root/tests/tests.cmake"; }
+    run=$(of_cmake FORGEC_SANITIZED) not=$(of_cmake FORGEC_NOT_SANITIZED) seeds=1
+    if [ -n "${CHECK_FULL-}" ]; then run="$run|^golden_reference|^tiles$|^keys$|^run_sequences|^style|^library_(whole|trap)" seeds='1 2 3 4' not='^test_(tokenize|matrix)$'
     else export FORGEC_TEST_FEW=1; fi
     SIMT_SEEDS=$seeds run_tests "$built" -R "$run" -E "$not" || failed=1
     for options in gfx1100 'gfx942 --exact --kv q8_0' 'sm_90 --fuse none'; do
@@ -83,38 +91,44 @@ asan)
         for chunk in $chunks; do try -f "$dir/asan.prompt" -n 8 -s 1 -ub $chunk; done
         try -p Once -n 40 -s 2 --repeat-penalty 1.1 --presence-penalty 0.1 --top-k 0 -r never -t 3
     }
-    for target in x86-64-v3 aarch64; do
+    # By default one target, so that the runtime is compiled once; check_kernels tests the kernels of other targets with sanitizers.
+    main=native
+    ! runs_here x86-64-v3 || main=x86-64-v3
+    for target in $main ${CHECK_FULL:+aarch64}; do
         runs_here "$target" || continue
-        for file in "$root"/tests/data/golden/*.gguf; do
-            [ -n "${CHECK_FULL-}" ] || case $target,${file##*/} in x86-64-v3,q-untied*|aarch64,qwen3*) ;; *) continue ;; esac     # check_kernels: every format
+        for file in "$built"/tests/data/golden/*.gguf; do
+            part 0 || break
+            [ -n "${CHECK_FULL-}" ] || case ${file##*/} in q-untied*) ;; *) continue ;; esac     # check_kernels: every format
             program "$file" "$target" "$sanitized"
             for chunk in 0 7; do try --tokens '1 2 3 4 5 6 7 8 9 10 11' --print-tokens --ignore-eos -n 8 -s 1 -ub $chunk; done
         done
-        program "$model" "$target" "$sanitized"; try_all
-        [ -n "${CHECK_FULL-}" ] || [ "$target" = x86-64-v3 ] || continue
-        program "$model" "$target" "$sanitized" --exact; try_all
-        program "$model" "$target" "$sanitized" --fuse none --kv q8_0; try_all
+        if part 0; then program "$model" "$target" "$sanitized"; try_all; fi
+        [ -z "${CHECK_FULL-}" ] || { program "$model" "$target" "$sanitized" --exact; try_all; }
+        if part 1; then program "$model" "$target" "$sanitized" --fuse none --kv q8_0; try_all; fi
     done
-    if runs_here x86-64-v4; then program "$model" x86-64-v4 "$sanitized"; try_all
-    elif ! runs_here x86-64-v3; then program "$model" native "$sanitized"; fi
-    printf 'Tell me a story\nAnd then?\n' | "$dir/asan.program" -q -i -n 20 -s 1 >/dev/null
-    "$dir/asan.program" --bench -p 32 -n 8 -r 1 -o json >/dev/null
-    "$dir/asan.program" -q --perplexity -c 64 -f "$root/LICENSE" >/dev/null
-    program "$model" native "$sanitized" --server
-    "$built/tests/server/test_server" "$dir/asan.program" || failed=1
-    program "$model" native "$sanitized" --server --chat-template "$root/tests/server/chat.jinja"
-    "$built/tests/server/test_chats" "$dir/asan.program" || failed=1
+    if [ -n "${CHECK_FULL-}" ] && runs_here x86-64-v4; then program "$model" x86-64-v4 "$sanitized"; try_all; fi
+    if part 0 || part 1; then
+        printf 'Tell me a story\nAnd then?\n' | "$dir/asan.program" -q -i -n 20 -s 1 >/dev/null
+        "$dir/asan.program" --bench -p 32 -n 8 -r 1 -o json >/dev/null
+        "$dir/asan.program" -q --perplexity -c 64 -f "$root/LICENSE" >/dev/null
+    fi
+    if part 2; then
+        program "$model" $main "$sanitized" --server
+        "$built/tests/server/test_server" "$dir/asan.program" || failed=1
+        program "$model" $main "$sanitized" --server --chat-template "$root/tests/server/chat.jinja"
+        "$built/tests/server/test_chats" "$dir/asan.program" || failed=1
+    fi
     exit $failed
     ;;
 tsan)
     export TSAN_OPTIONS=halt_on_error=1
-    export XDG_CACHE_HOME="$cache"
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=thread -o "$dir/tsan.probe" -
-    "$dir/tsan.probe" || { echo "ThreadSanitizer cannot run here"; exit 77; }       # seen where ASLR can neither be borne nor be switched off
+    "$dir/tsan.probe" || { echo "ThreadSanitizer cannot run here"; exit 77; }       # it can neither run with ASLR nor switch it off
     built=$dir/tsan run='^test_(threads|cache|stream)$' levels=layer
     targets='forgec test_threads test_cache test_stream test_server'
     if [ -n "${CHECK_FULL-}" ]; then targets="$targets fake_program fake_external" run="$run|^run_cli$" levels='layer none'; fi
     build "$built" -DFORGEC_SANITIZE=thread "$quick"
+    export XDG_CACHE_HOME="$cache"               # forgec's cache; the compilers of the build may have another one
     run_tests "$built" -R "$run" || failed=1
     for fuse in $levels; do
         program "$model" native '-O1 -fsanitize=thread' --fuse $fuse
@@ -128,6 +142,7 @@ tsan)
     exit $failed
     ;;
 kernels)
+    tell_part
     cd "$root"
     # on VARIANT [FLAGS]: the tests of CPU kernels for one instruction set
     on() {
@@ -135,7 +150,7 @@ kernels)
         echo "-- $variant $flags"
         for test in $(tests/kernel/run.sh --names cpu "$variant"); do
             case $test,$variant,${CHECK_FULL:+full} in
-            *,mmla,*)     usual='--rounds 2' ;;          # neon has what is not of matrix products
+            *,mmla,*)     usual='--rounds 2' ;;          # the variant neon tests everything except matrix products
             cpu_matmul,*,full) usual='--rounds 4' ;;
             cpu_matmul,*|*,portable,|*,neon,) usual='--rounds 2' ;;      # unoptimised, in qemu
             *)            usual= ;;
@@ -149,17 +164,17 @@ kernels)
     }
     rm -rf "$dir/kernels"
     sanitized='-O0 -fsanitize=address,undefined -fno-sanitize-recover=all'
-    on portable "$sanitized"
-    if [ -n "${CHECK_FULL-}" ]; then on portable -O1; fi         # clang needs a minute for it at -O2; golden_portable_* run it optimised
+    if part 0; then on portable "$sanitized"; fi
+    if [ -n "${CHECK_FULL-}" ]; then on portable -O1; fi         # clang needs a minute for it at -O2; golden_portable runs it optimised
     if [ "$(uname -m)" = aarch64 ]; then
-        on neon "$sanitized"
+        if part 1; then on neon "$sanitized"; fi
     else
-        if [ -n "${CHECK_FULL-}" ]; then on avx2 "$sanitized"; on avx2; fi       # formats_x86-64-v3, golden_* and asan run it
-        on avxvnni
-        on avx512
+        if [ -n "${CHECK_FULL-}" ]; then on avx2 "$sanitized"; on avx2; fi       # golden_x86-64-v3 and asan run it
+        if part 1; then on avxvnni; on avx512; fi
     fi
-    # By qemu elsewhere.  clang needs a minute for it at -O2, which golden_aarch64_* are compiled with; golden_aarch64-v8.6 has products of mmla.
-    if [ -n "${CHECK_FULL-}" ]; then on neon; on mmla; else on neon -O1; fi
+    # On other machines in qemu.  clang needs a minute for it at -O2; golden_aarch64-v8.6 is compiled with -O2 and has mmla products.
+    if [ -n "${CHECK_FULL-}" ]; then on neon; on mmla
+    elif part 2; then on neon -O1; fi
     ;;
 fuzz_*)
     work=$dir/$kind
@@ -170,32 +185,29 @@ fuzz_*)
     fuzz_gguf)
         (cd "$work/seeds" && cmake -E tar xf "$root/tests/data/bad/bad.tar.xz")
         find "$work/seeds" -size +64k -delete
-        find "$root/tests/data" -name '*.gguf' -size -64k -exec cp {} "$work/seeds" \; ;;
-    fuzz_compile)       # six bytes choose targets and options; the weights of long files are left out, which one bit allows
-        (cd "$work" && cmake -E tar xf "$root/tests/data/golden/architectures.tar.xz")
+        find "$root/tests/data" "$dir/sanitized/data/tokenizers" -name '*.gguf' -size -64k -exec cp {} "$work/seeds" \; ;;
+    fuzz_compile)       # six bytes choose targets and options; one of their bits allows files without weights, so long files lose theirs
         gpu=0 n=0                                           # and 020, WebGPU, in turn
-        for file in "$root"/tests/data/golden/*.gguf "$work"/*.gguf; do
+        for file in "$dir"/sanitized/tests/data/golden/*.gguf "$dir"/sanitized/data/golden/*.gguf; do
             n=$((n + 1))
             [ -n "${CHECK_FULL-}" ] || [ $((n % 3)) -eq 0 ] || continue
             # shellcheck disable=SC2059  # the byte
             { printf "\\0\\$gpu\\020\\0\\0\\0"; head -c 24000 "$file"; } >"$work/seeds/$(basename "$file")"
             [ $gpu = 0 ] && gpu=020 || gpu=0
         done
-        rm "$work"/*.gguf
-        for file in "$root"/tests/data/bad/ok-*.gguf "$root"/tests/data/tokenizers/tiny-*.gguf; do
+        for file in "$root"/tests/data/bad/ok-*.gguf "$dir"/sanitized/data/tokenizers/tiny-*.gguf; do
             { printf '\0\0\010\3\0\1'; cat "$file"; } >"$work/seeds/$(basename "$file")"
         done
-        length=65536 ASAN_OPTIONS=detect_leaks=0          # what die() leaves behind is no leak: a process ends there
+        length=65536 ASAN_OPTIONS=detect_leaks=0          # memory that die() leaves is not a leak, because the process ends there
         export ASAN_OPTIONS ;;
-    fuzz_profile)       # the first byte: a target, llama.yaml, or an unrolled graph
+    fuzz_target)       # the first byte: a target, llama.yaml, or an unrolled graph
         for file in "$root"/targets/*.yaml; do { printf '\0'; cat "$file"; } >"$work/seeds/$(basename "$file")"; done
         { printf '\1'; cat "$root/models/llama.yaml"; } >"$work/seeds/llama"
         { printf '\1'; sed 's/^architecture:.*/architecture: llama/' "$root/models/qwen3.yaml"; } >"$work/seeds/qwen3"
         { printf '\1architecture: llama\n'; grep -v '^#' "$root/models/transformer.yaml" | sed 's/^parameters:/&\n  rope_neox: false/'; } >"$work/seeds/transformer"
         { printf '\2'; "$dir/sanitized/forgec" build "$root/tests/data/bad/ok-base.gguf" --emit graph; } >"$work/seeds/graph"
-        # The same for a file with experts; blocks and expressions of other architectures, under llama's name.
-        (cd "$work" && cmake -E tar xf "$root/tests/data/golden/architectures.tar.xz")
-        FUZZ_EXPERTS=$work/llama-moe-mixed-a.gguf
+        # The same for a file with experts; and blocks and expressions of other architectures under the name llama.
+        FUZZ_EXPERTS=$dir/sanitized/data/golden/llama-moe-mixed-a.gguf
         export FUZZ_EXPERTS
         { printf '\5'; "$dir/sanitized/forgec" build "$FUZZ_EXPERTS" --emit graph; } >"$work/seeds/experts"
         for name in experts qwen35 qwen3next gemma4 deepseek2 lfm2 mamba granitehybrid nemotron_h_moe gpt-oss phi3; do
@@ -205,12 +217,14 @@ fuzz_*)
         done
         TMPDIR=$work ASAN_OPTIONS=detect_leaks=0
         export TMPDIR ASAN_OPTIONS ;;
-    fuzz_plan)          # the first byte: a target of fuzz_plan.c, from 5 on unfused, from 0x80 on with the sources
+    fuzz_plan)          # plans of $FUZZ_MODEL; the first byte: a target of fuzz_plan.c, from 5 on unfused, from 0x80 on with the emitted sources
+        FUZZ_MODEL=$dir/sanitized/tests/data/golden/q-llama-Q8_0.gguf
+        export FUZZ_MODEL
         n=0
         for fuse in layer none; do
             for target in x86-64-v3 gfx1151 gfx942 sm_90 webgpu; do
-                env -u FORGEC_CLANG PATH=/nowhere "$dir/sanitized/forgec" build "$root/tests/data/golden/q-llama-Q8_0.gguf" -q -t $target --ctx 100 \
-                    --fuse $fuse --emit plan -o - >"$work/plan"              # without clang, which would tell registers
+                env -u FORGEC_CLANG PATH=/nowhere "$dir/sanitized/forgec" build "$FUZZ_MODEL" -q -t $target --ctx 100 \
+                    --fuse $fuse --emit plan -o - >"$work/plan"              # without clang, which would report registers
                 for first in $n $((n + 128)); do
                     # shellcheck disable=SC2059  # the byte
                     { printf "\\$(printf %o $first)"; sed 's/ *#.*//; /^$/d' "$work/plan"; } >"$work/seeds/$target.$fuse.$first"
@@ -231,11 +245,11 @@ $(grep -o '"template":"\(\\.\|[^"\\]\)*"' "$work/semantics.json" | sed 's/^"temp
 EOF
         rm -rf "$work"/templates "$work"/*.json ;;
     fuzz_yaml)  cp "$root"/models/*.yaml "$root"/targets/*.yaml "$work/seeds" ;;
-    fuzz_tokenize)      # its first byte says what follows: a text for vocabulary (byte / 4), or from 0x80 on a GGUF file
+    fuzz_tokenize)      # its first byte says what follows: a text for vocabulary number byte / 4, or from 0x80 on a GGUF file
         for file in "$root"/tests/data/tokenizers/*.inp "$root"/docs/*.md; do
             { printf '\003'; head -c 4000 "$file"; } >"$work/seeds/$(basename "$file")"
         done
-        for file in "$root"/tests/data/tokenizers/tiny-*.gguf "$root"/tests/data/tokenizers/made-unigram.gguf "$root"/tests/data/tokenizers/bert-bge.gguf; do
+        for file in "$dir"/sanitized/data/tokenizers/tiny-*.gguf "$dir"/sanitized/data/tokenizers/made-unigram.gguf "$dir"/sanitized/data/tokenizers/bert-bge.gguf; do
             { printf '\200'; cat "$file"; } >"$work/seeds/$(basename "$file")"
         done ;;
     fuzz_grammar)       # its first byte: even a grammar, odd a JSON schema
@@ -254,7 +268,7 @@ END
 {"format":"date-time"},{"allOf":[{"properties":{"a":{}}},{"required":["a"]}]}]}
 END
         } >"$work/seeds/schema" ;;
-    fuzz_http)          # the first byte: see fuzz_http.c; a seed a line, \r\n as such, PATH BODY or, from \040 on, what is sent
+    fuzz_http)          # the first byte: see fuzz_http.c; one seed per line, with \r\n spelt out: PATH BODY or, from \040 on, the bytes that are sent
         length=8192 n=0
         while IFS= read -r line; do
             n=$((n + 1))
@@ -269,11 +283,22 @@ END
 \0/v1/chat/completions {"messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}}}],"tool_choice":"required","parallel_tool_calls":false,"stream":true,"n":2}
 \0/v1/chat/completions {"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"So"}],"chat_template_kwargs":{"enable_thinking":true},"reasoning_effort":"low","tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"auto"}
 \0/v1/chat/completions {"messages":[{"role":"user","content":"x"}],"response_format":{"type":"json_schema","json_schema":{"name":"p","strict":true,"schema":{"type":"object","properties":{"k":{"enum":["a","b"]}},"required":["k"],"additionalProperties":false}}}}
+\0/v1/chat/completions {"messages":[{"role":"system","content":"a"},{"role":"developer","content":"b"},{"role":"assistant","function_call":{"name":"f","arguments":"{"},"refusal":null},{"role":"function","name":"f","content":"3"}],"functions":[{"name":"f"}],"function_call":{"name":"f"},"max_tokens":30}
+\0/v1/completions {"prompt":["a",[5,6],"c"],"n":2,"echo":true,"structured_outputs":{"choice":["x","yy"]},"stop_token_ids":[5],"min_tokens":2,"logit_bias":[["x",1]],"flavour":1}
 \0/v1/responses {"input":"x","instructions":"be","max_output_tokens":9,"text":{"format":{"type":"json_object"}},"metadata":{"a":"b"}}
 \0/v1/responses {"input":[{"role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"7"},{"type":"reasoning","summary":[]}],"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":{"type":"function","name":"f"},"stream":true}
 \0/v1/messages {"system":[{"type":"text","text":"be"}],"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"max_tokens":9,"stop_sequences":["x","e"],"stream":true}
 \0/v1/messages {"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"tool_use","id":"i","name":"f","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"i","content":"7"}]}],"max_tokens":90,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}
 \0/v1/messages {"messages":[{"role":"user","content":"xyz"}],"max_tokens":90,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"},"stream":true}
+\0/api/chat {"messages":[{"role":"user","content":"x"},{"role":"assistant","thinking":"hm","tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]},{"role":"tool","tool_name":"f","content":"3"}],"tools":[{"type":"function","function":{"name":"f"}}],"think":"low","options":{"num_predict":9,"num_ctx":9}}
+\0/api/chat {"messages":[{"role":"user","content":"x"}],"stream":false,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"tool_choice":"required","options":{"num_predict":60}}
+\0/api/generate {"prompt":"x","system":"be","format":{"type":"array","items":{"type":"boolean"},"maxItems":2},"options":{"temperature":0.5,"stop":["x"],"num_predict":9}}
+\0/api/generate {"prompt":"x","raw":true,"stream":false,"format":"json","options":{"num_predict":9},"keep_alive":"5m"}
+\0002/api/embed {"input":["a","b"],"truncate":true}
+\0002/api/embeddings {"prompt":"a"}
+\0/api/show {"model":"x"}
+\0/api/tags
+\0/api/ps
 \0/v1/messages/count_tokens {"messages":[{"role":"user","content":"x"}]}
 \0/apply-template {"messages":[{"role":"user","content":"x"}],"documents":[{"text":"d"}]}
 \0001/tokenize {"content":"Once<|im_end|>","add_special":true,"parse_special":false,"with_pieces":true}
@@ -286,11 +311,11 @@ END
 \0314/v1/chat/completions {"messages":[{"role":"user","content":"x"}],"stream":true}
 \0310/v1/completions {"prompt":"x","n":3}
 \0300/v1/completions {"prompt":"x","stream":true,"n":2}
-\0040POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 33\r\n\r\n{"prompt":"Once","max_tokens":3} GET /health HTTP/1.1\r\n\r\n
-\0041POST /tokenize?a=b HTTP/1.1\r\nHost: [::1]:80\r\nX-Api-Key: key1\r\nOrigin: https://page.example\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\n{"con\r\na\r\ntent":"x"}\r\n0\r\nT: u\r\n\r\n
-\0041POST /v1/messages HTTP/1.1\r\nAuthorization: Bearer key2\r\nContent-Length: 2\r\n\r\n{}
-\0041OPTIONS /v1/models HTTP/1.1\r\nOrigin: https://other.example\r\nAccess-Control-Request-Method: POST\r\n\r\n
-\0040GET http://localhost/v1/models HTTP/1.0\r\nConnection: keep-alive\r\n\r\nHEAD / HTTP/1.1\r\nExpect: 100-continue\r\n\r\n
+\0040POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 33\r\n\r\n{"prompt":"Once","max_tokens":3} GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n
+\0041POST /tokenize?a=b HTTP/1.1\r\nHost: [::1]:80\r\nX-Api-Key: key1\r\nOrigin: https://page.example\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"con\r\na\r\ntent":"x"}\r\n0\r\n\r\n
+\0041POST /v1/messages HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer key2\r\nContent-Length: 2\r\n\r\n{}
+\0041OPTIONS /v1/models HTTP/1.1\r\nHost: localhost\r\nOrigin: https://other.example\r\nAccess-Control-Request-Method: POST\r\n\r\n
+\0040GET http://localhost/v1/models HTTP/1.0\r\nConnection: keep-alive\r\n\r\nHEAD / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n
 END
         ;;
     esac

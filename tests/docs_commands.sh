@@ -1,25 +1,26 @@
 #!/bin/bash
-# docs_commands.sh BUILD CMAKE [full] -- runs the commands of README.md, docs/server.md, docs/tour/README.md and, if full, docs/embedding.md, in order, in a copy of the tree, and holds
-# what the tour shows against what they wrote.  BUILD: a finished build of this tree, CMAKE: the cmake that made it.
-# Commands are the lines of fenced blocks without a language; `text` blocks are patterns or output.  What stands in for what a test has not:
+# docs_commands.sh BUILD CMAKE -- runs the commands of README.md, docs/server.md, docs/tour/README.md and, if full, docs/embedding.md, in order, in a copy of the tree, and compares
+# the output that the tour quotes with theirs.  BUILD: a finished build of this tree, CMAKE: the cmake that made it.
+# Commands are the lines of fenced blocks without a language; `text` blocks are patterns or output.  Some commands are replaced for the test:
 #   ./setup.sh test     is left out: this is one of its tests
-#   cmake --build       builds the named targets in BUILD, where nothing is left to do, and puts the products where the page expects them
-#   forgec compare      one round in place of eight
-#   MODEL.gguf          the bundled model
-#   "on the machine with the GPU" in a comment: exit code 8 with its sentence will do, where there is none
-#   apt-get, sudo       install nothing: what setup.sh asks for is here, or this test fails
-#   curl                fails where the answer is an error, and keeps the others, so that their shapes are looked at
-#   clang-19, ld.lld-19 where there is only another version: that one
+#   cmake --build       builds the named targets in BUILD, which is already complete, and puts the products where the page expects them
+#   forgec compare      runs one round instead of eight
+#   MODEL.gguf          is the bundled model
+#   make_gguf           is the make_gguf of BUILD
+#   "on the machine with the GPU" in a comment: without a GPU, exit code 8 with its sentence is accepted
+#   apt-get, sudo       install nothing: the packages that setup.sh requests are installed, or this test fails
+#   curl                fails if the answer is an error, and keeps other answers, so that their form is checked
+#   clang-19, ld.lld-19 are another version if only that is installed
 build=$1 cmake=$2
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$(dirname "$0")/harness.sh"
 tree=$tmp/tree
-[ "$(uname -m)" = x86_64 ] || skip "the commands are those of a PC (-t x86-64-v4, --simulate)"
+[ "$(uname -m)" = x86_64 ] || lacks "the commands are those of a PC (-t x86-64-v4, --simulate)"
 
 mkdir -p "$tree/build" "$tmp/bin"
 (cd "$root" && tar -cf - --exclude=./tests/data --exclude=./build --exclude=./.git .) | tar -xf - -C "$tree" || exit 1
 mkdir -p "$tree/tests/data"
-(cd "$root/tests/data" && tar -cf - golden/*.json tiny/*.json) | tar -xf - -C "$tree/tests/data"      # lists that configuring reads
+(cd "$root/tests/data" && tar -cf - golden/*.json tiny/*.json) | tar -xf - -C "$tree/tests/data"      # lists that CMake reads when it configures
 
 # ---- stand-ins ----
 cat > "$tmp/bin/cmake" <<END
@@ -45,10 +46,11 @@ printf '%s\n' "\$body"
 printf '%s\n' "\$*" "\$body" > "$tmp/answers/\$(ls "$tmp/answers" | wc -l)"
 END
 mkdir "$tmp/answers"
+ln -s "$build/tests/tools/make_gguf" "$tmp/bin/make_gguf"
 chmod +x "$tmp/bin/"*
 newest() { for v in '' -19 -20 -21 -22 -23 -24 -25; do if command -v "$1$v" > /dev/null && [ -z "$v" ]; then continue; fi; command -v "$1$v" && return; done; command -v "$1"; }
 for tool in clang ld.lld; do command -v $tool-19 > /dev/null || ln -s "$(newest $tool)" "$tmp/bin/$tool-19"; done
-for folder in . examples/appliance; do ln -s "$tree/examples/storyteller/storyteller-7m-q8_0.gguf" "$tree/$folder/MODEL.gguf"; done
+for folder in . examples/appliance; do ln -s "$tree/examples/storyteller/storyteller-7m-q4_k_m.gguf" "$tree/$folder/MODEL.gguf"; done
 
 # ---- the commands of a page as a script, every line with its place ----
 commands_of() {
@@ -82,13 +84,13 @@ END
     tests=$((tests + $(grep -c '^at=' "$tmp/script")))
 }
 run_page README.md 15
-export PATH=$tree/build/release:$PATH                  # README says so
-[ "${3-}" != full ] || run_page docs/embedding.md 4      # else tests/library/run_examples.sh builds them
+export PATH=$tree/build/release:$PATH                  # as README says
+[ -z "$full" ] || run_page docs/embedding.md 4      # else tests/library/run_examples.sh builds them
 run_page docs/tour/README.md 6
 run_page docs/server.md 20
 
-# ---- what the examples of curl were answered: a check for each ----
-# answered REQUEST PATTERN...: the one request that REQUEST matches has an answer with lines that match each PATTERN, the first from its beginning
+# ---- the answers to the examples with curl: a check for each ----
+# answered REQUEST PATTERN...: exactly one request matches REQUEST, and its answer has a line for each PATTERN; the first PATTERN matches the beginning of the answer
 answered() {
     name="curl $1"
     files=()
@@ -126,14 +128,14 @@ for f in "$tmp"/answers/*; do
 done
 
 # ---- output that other pages quote ----
-# shown PAGE NAME: what the command wrote to $tmp/shown holds every line of a block of the page that begins with NAME
+# shown PAGE NAME: every line of the page's block that begins with NAME is in $tmp/shown, the output of the command
 shown() {
     awk -v first="$2" '/^```/ { inside = !inside; wanted = 0; next } inside && index($0, first) == 1 { wanted = found = 1 } wanted; END { exit !found }' "$root/$1" > "$tmp/quoted" ||
         { bad "$1 has no block with $2"; return; }
     sed -i -E 's/(\.yaml:)[0-9]+:/\1LINE:/' "$tmp/shown" "$tmp/quoted"          # built-in files grow
     grep -vxFf "$tmp/shown" "$tmp/quoted" && bad "$1 shows what forgec does not print"
 }
-model=$root/examples/storyteller/storyteller-7m-q8_0.gguf
+model=$root/examples/storyteller/storyteller-7m-q4_k_m.gguf
 forgec build "$model" --emit graph -o "$tmp/shown" -q && shown docs/graph.md '%0.attn_norm'
 forgec build "$model" --emit plan -o "$tmp/shown" -q && shown docs/pipeline.md '#   0  embed: embed'
 mkdir "$tmp/my-models"
@@ -142,16 +144,22 @@ sed 's/glu_silu %gate_bias, %up_bias/glu_silu %gate_bias, %upp/' "$root/models/t
 printf 'inherits: x86-64-v3\ndescription: my Core i7-4790\ntiles: {prefill_chnk: 64}\n' > "$tmp/haswell.yaml"
 ! (cd "$tmp" && forgec build "$model" -t haswell.yaml --emit plan 2> "$tmp/shown") || bad "prefill_chnk is no error"; shown docs/target.md 'forgec: error: haswell.yaml'
 
-# ---- the tour: its file is what forgec emits, and what the page quotes is in what the commands wrote ----
-tour=docs/tour/storyteller-gfx1151.hip
-plain() { sed '1s/, by forgec.*//' "$1"; }             # the versions of forgec and clang are the reader's
-cmp -s <(plain "$root/$tour") <(plain "$tree/$tour") ||
-    bad "$tour is not what forgec emits: M=examples/storyteller/storyteller-7m-q8_0.gguf; forgec build \$M -t gfx1151 --emit source -o $tour"
-cat "$tree/$tour" "$tree/parts/model.c" > "$tmp/shown" || bad "the tour's commands left no parts/model.c"
+# ---- the tour: the lines that the page quotes are in the output of its commands ----
+tour=$tree/story-gfx1151.hip
+cat "$tour" "$tree/parts/model.c" > "$tmp/shown" || bad "the tour's commands left no $tour or parts/model.c"
 awk '/^```/ { inside = $0 == "```c"; next } inside' "$root/docs/tour/README.md" | grep -vxFf "$tmp/shown" > "$tmp/stale" && { bad "docs/tour/README.md shows code that forgec does not emit:"; cat "$tmp/stale"; }
-# registers are clang's: the report is held against the page where clang is the one of the stored file
-if [ "$(head -n 1 "$root/$tour")" = "$(head -n 1 "$tree/$tour")" ]; then
-    (cd "$tree" && forgec build examples/storyteller/storyteller-7m-q8_0.gguf -t gfx1151 --emit plan -q -o "$tmp/plan") || bad "--emit plan"
+# the number of registers depends on clang, so the report is compared only with the clang that the page names
+if head -n 1 "$tour" | grep -qF "clang $(sed -n 's/.*registers of clang \([0-9.]*[0-9]\).*/\1/p' "$root/docs/tour/README.md")"; then
+    (cd "$tree" && forgec build story-q8_0.gguf -t gfx1151 --emit plan -q -o "$tmp/plan") || bad "--emit plan"
     diff <(awk '/^```/ { inside = $0 == "```text"; next } inside' "$root/docs/tour/README.md") <(sed -n '/^# .*: context /,/^$/{s/^#\(    \)/\1/;p}' "$tmp/plan" | grep .) || bad "docs/tour/README.md shows another report"
 fi
+
+# ---- README's recording: its commands run, and the kernel that it shows is what forgec emits ----
+sh "$root/docs/recording.sh" "$build/forgec" "$tmp/recording.svg" || bad "docs/recording.sh"
+recorded() { sed 's/ y="[0-9]*"//; s/:[0-9]*ms//' "$1" | awk '/class="l c"/; />KERNEL\(/ { on = 1 } on'; }
+recorded "$root/docs/recording.svg" > "$tmp/shown"
+recorded "$tmp/recording.svg" > "$tmp/drawn"
+name=docs/recording.svg
+same "$tmp/shown" "$tmp/drawn" "docs/recording.sh build/release/forgec draws it anew"
+tests=$((tests + 1))
 summary commands

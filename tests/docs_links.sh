@@ -1,6 +1,6 @@
 #!/bin/bash
-# docs_links.sh [BUILD CMAKE] -- links and names of files in the documentation lead somewhere: in this tree and, with a finished BUILD, in the tree that
-# `cmake --install` makes of it.
+# docs_links.sh [BUILD CMAKE] -- links and names of files in the documentation exist: in this tree and, with a finished BUILD, in the tree that
+# `cmake --install` makes from it.
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$(dirname "$0")/harness.sh"
 links=0 names=0
@@ -10,7 +10,7 @@ anchors() {
     grep -o '<a id="[^"]*">' "$1" | sed 's/<a id="//; s/">//'
     awk '/^```/ { inside = !inside } !inside && /^#+ /' "$1" | sed 's/^#* //; s/\[\([^]]*\)\]([^)]*)/\1/g' | tr 'A-Z' 'a-z' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
-# Every link of every page below FOLDER: an existing file or folder and, behind #, a heading of it.
+# Checks every link of every page below FOLDER: it must name an existing file or folder and, after #, a heading of the file.
 check_links() {
     while IFS= read -r page; do
         while IFS= read -r link; do
@@ -23,13 +23,14 @@ check_links() {
             [ -e "$target" ] || { bad "$page: $link leads nowhere"; continue; }
             [ -z "$anchor" ] || anchors "$target" | grep -qxF -e "$anchor" || bad "$page: there is no heading #$anchor in $file"
         done < <(awk '/^```/ { inside = !inside; next } !inside' "$page" | sed 's/`[^`]*`//g' | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//')
+        grep -nE '[^` ].*```' "$page" && bad "$page: a block of code begins or ends in the middle of a line"
     done < <(find "$1" -name build -prune -o -name '*.md' -print | sort)
 }
 
 check_links "$root"
 [ $links -ge 45 ] || bad "only $links links were found"
 
-# ---- files of this tree that pages and comments name by their path; NAME.yaml stands for any, and docs/gguf.md is ggml's ----
+# ---- files of this tree that pages and comments name by their path; NAME.yaml stands for any file, and docs/gguf.md is a file of ggml ----
 cd "$root" || exit 1
 while IFS=: read -r page file; do
     names=$((names + 1))
@@ -48,14 +49,14 @@ for file in compiler/*/*.c; do
     grep -q "[\`/]${file#compiler/}\`" docs/pipeline.md || bad "docs/pipeline.md does not say what ${file#compiler/} is"
 done
 
-# ---- every architecture stands in README's table ----
+# ---- every architecture stands in the table of docs/models.md ----
 for file in models/*.yaml; do
     grep -q '^architecture:' "$file" || continue
     name=$(basename "$file" .yaml)
-    grep -qE "^\| ([a-z0-9_, -]*, )?$name[ ,]" README.md || bad "README.md does not list the architecture $name"
+    grep -qE "^\| ([a-z0-9_, -]*, )?$name[ ,]" docs/models.md || bad "docs/models.md does not list the architecture $name"
 done
 
-# ---- the examples of docs/architecture.md wire what the files in models/ do ----
+# ---- the wirings in docs/architecture.md are those of the files in models/ ----
 if [ $# -gt 0 ]; then
     mkdir "$tmp/my-models"
     awk -v to="$tmp/my-models/" '/^```/ { inside = $0 == "```yaml"; text = file = ""; next } !inside { next } /^architecture: / { file = to $2 ".yaml"; printf "%s", text > file }

@@ -1,5 +1,5 @@
-/* format_file.h -- FORMAT_FILE(gpu): "templates/gpu/formats/q4_K.h" where FORMAT is q4_K, for #include;
- * format.def defines FORMAT in turn (EACH_FORMAT). */
+/* format_file.h -- FORMAT_FILE(gpu) is "templates/gpu/formats/q4_K.h" if FORMAT is q4_K, for #include.
+ * format.def defines FORMAT as each format in turn (EACH_FORMAT). */
 #ifndef TEST_FORMAT_FILE_H
 #define TEST_FORMAT_FILE_H
 #define FORMAT_TEXT_(text) #text

@@ -1,10 +1,11 @@
-/* number_put.h -- writes a number of a block, its scale or its minimum, wherever its format has it. */
+/* number_put.h -- writes a number of a block, its scale or its minimum, at the place that the format gives it. */
 #ifndef TEST_NUMBER_PUT_H
 #define TEST_NUMBER_PUT_H
 #include "compiler/format/format.h"
 #include <string.h>
 
-/* Number i of a block that has it; bits: 1, 2 or 4 bytes of them.  IQ1_M keeps an f16 as the upper nibble of every other byte. */
+/* Writes number i of a block (f->number_at[i] >= 0).  bits: its 1, 2 or 4 bytes.  IQ1_M stores an f16 in the upper nibbles of every other
+ * byte. */
 static inline void number_put(uint8_t *block, const struct format *f, uint32_t i, const void *bits)
 {
     const uint8_t *from = bits;

@@ -1,7 +1,7 @@
 #!/bin/bash
-# same_logits.sh OLD NEW DATA TARGET [OLD-TARGET]: programs of two forgecs, held against each other byte by byte: logits of every golden model in DATA, fused and
-# not, default and exact, through prompt and one-token kernels.  For changes that move kernels and must not change what they compute.
-#   JOBS: at the same time (all processors).  POSITIONS: of a prompt (48).  FORGE_HIP_LIBRARY: where TARGET runs, if not here.
+# same_logits.sh OLD NEW DATA TARGET [OLD-TARGET]: compares programs of two forgecs byte by byte: logits of every golden model in DATA, fused and
+# not, default and exact, through prompt and one-token kernels.  For changes to kernels that must not change their results.
+#   JOBS: comparisons at the same time (all processors).  POSITIONS: tokens of a prompt (48).  FORGE_HIP_LIBRARY: the driver of TARGET's device.
 set -u
 [ $# -ge 4 ] || { echo "usage: $0 OLD NEW DATA TARGET [OLD-TARGET]" >&2; exit 2; }
 export old=$1 new=$2 data=$3 target=$4 old_target=${5-$4} positions=${POSITIONS-48}

@@ -1,4 +1,4 @@
-/* arena.c -- memory of a build, taken from chunks and given back all at once. */
+/* arena.c -- the memory of a build: allocated from chunks and freed all at once. */
 #include "internal.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 #  include <sanitizer/asan_interface.h>
 #  define POISON(p, n)   ASAN_POISON_MEMORY_REGION((p), (n))
 #  define UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION((p), (n))
-enum { RED_ZONE = 16 };             /* left poisoned behind every allocation, so that ASan sees a run past its end */
+enum { RED_ZONE = 16 };             /* left poisoned after every allocation, so that ASan reports overruns */
 #else
 #  define POISON(p, n)   ((void)(p), (void)(n))
 #  define UNPOISON(p, n) ((void)(p), (void)(n))
@@ -33,7 +33,7 @@ enum { ALIGNMENT = 16, CHUNK_FIRST = 64 << 10, CHUNK_LARGEST = 4 << 20 };
 
 struct chunk {
     struct chunk *next;
-    size_t        size, used;       /* of the memory behind this header */
+    size_t        size, used;       /* of the memory after this header */
 };
 #define CHUNK_HEADER ((sizeof(struct chunk) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT)
 
@@ -84,7 +84,7 @@ void *arena_alloc(struct arena *a, size_t bytes)
     const size_t step = ((bytes ? bytes : 1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + RED_ZONE;
     if (a->head && step <= a->head->size - a->head->used) return chunk_take(a->head, bytes, step);
 
-    if (a->head && step > a->next_size / 4) {         /* a large block of its own; the head keeps serving small ones */
+    if (a->head && step > a->next_size / 4) {         /* a large block gets its own chunk; the head keeps serving small ones */
         struct chunk *chunk = chunk_new(step);
         chunk->next = a->head->next;
         a->head->next = chunk;

@@ -1,4 +1,5 @@
-/* cleanup.c -- temporary files and started processes go when forgec dies early, by an error, a signal or a mapped file cut short. */
+/* cleanup.c -- removes temporary files and ends child processes if forgec ends early: by an error, a signal, or a mapped file that was
+ * truncated. */
 #include "internal.h"
 
 #include <signal.h>
@@ -10,12 +11,12 @@
 
 enum { CLEANUP_MAX = 256, PROCESS_MAX = 256 };
 static char *volatile cleanup_path[CLEANUP_MAX];      /* NULL = free slot; read by the signal handler */
-static volatile sig_atomic_t process[PROCESS_MAX];    /* 0 = free slot; so, too */
+static volatile sig_atomic_t process[PROCESS_MAX];    /* 0 = free slot; read by the signal handler */
 
 static void cleanup_run(void)                         /* async-signal-safe */
 {
     for (size_t i = 0; i < PROCESS_MAX; i++) if (process[i]) kill((pid_t)process[i], SIGTERM);
-    for (size_t i = CLEANUP_MAX; i-- > 0; )           /* backwards: a directory is registered before what lies in it */
+    for (size_t i = CLEANUP_MAX; i-- > 0; )           /* backwards: a directory is registered before its files */
         if (cleanup_path[i] && unlink(cleanup_path[i])) rmdir(cleanup_path[i]);
 }
 
@@ -50,7 +51,7 @@ void cleanup_unlink_at_exit(const char *path)
         cleanup_path[i] = copy;
         return;
     }
-    if (unlink(path)) rmdir(path);                    /* nobody else will */
+    if (unlink(path)) rmdir(path);                    /* nothing else would remove it */
     if (!copy) die_memory(strlen(path));
     die("%s: more than %d temporary files at once; this is a mistake in forgec, please report it", path, CLEANUP_MAX);
 }
@@ -80,7 +81,7 @@ static void on_signal(int number)
 
 struct mapping {
     struct mapping *next;
-    const char     *message;        /* ready to be written: a signal handler formats nothing */
+    const char     *message;        /* ready to be written: a signal handler cannot format text */
     uintptr_t       begin, end;
 };
 static struct mapping *_Atomic mappings;
@@ -104,7 +105,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
     const uintptr_t at = (uintptr_t)info->si_addr;
-    const struct mapping *m = info->si_code > 0 ? mappings : NULL;        /* else sent by somebody */
+    const struct mapping *m = info->si_code > 0 ? mappings : NULL;        /* else another process sent the signal */
     (void)context;
     while (m && (at < m->begin || at >= m->end)) m = m->next;
     if (m) while (atomic_flag_test_and_set(&told)) pause();                /* another thread ends the process */

@@ -28,7 +28,7 @@ static _Noreturn void die_message(const char *message)
     cleanup_run_and_forget();
     if (die_handler) {
         die_handler(message);
-        abort();                                       /* the contract: a handler does not return */
+        abort();                                       /* a handler must not return */
     }
     fprintf(stderr, "forgec: error: %s\n", message);
     exit(EXIT_FAILURE);
@@ -61,7 +61,7 @@ void warn(const char *fmt, ...)
     va_start(args, fmt);
     format_message(message, (struct place){ 0 }, fmt, args);
     va_end(args);
-    /* verify and compare build a model several times: what is said stays said. */
+    /* verify and compare build a model several times: a repeated warning is printed only once. */
     enum { KEPT = 32 };
     static char *said[KEPT];
     static size_t n_said;

@@ -1,5 +1,5 @@
-/* disasm.c -- see disasm.h.  Any LLVM from 19 on does whose AMDGPU target knows the chip; 19 is the one the texts in simulator/decode.c
- * were read off. */
+/* disasm.c -- see disasm.h. Any LLVM from 19 on works if its AMDGPU target knows the chip. The texts in simulator/decode.c are those of
+ * LLVM 19. */
 #include "disasm.h"
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ static void *(*create_disasm)(const char *triple, const char *cpu, void *info, i
 static size_t (*disasm_instruction)(void *disasm, uint8_t *bytes, uint64_t size, uint64_t pc, char *text, size_t text_bytes);
 static void (*disasm_dispose)(void *disasm);
 
-/* RTLD_DEEPBIND is not asked for: sanitizers refuse it, and two LLVMs in a process keep apart by their version scripts. */
+/* RTLD_DEEPBIND is not used: sanitizers refuse it, and symbol versions keep two LLVMs in one process apart. */
 static void *open_one(const char *name)
 {
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -68,7 +68,7 @@ void *disasm_open(const char *cpu, const char **why)
     return create_disasm("amdgcn-amd-amdhsa", cpu, NULL, 0, NULL, NULL);
 }
 
-/* One blank between words, none at the ends: LLVM prints a tab before the name, and sometimes two blanks. */
+/* Leaves one blank between words and none at the ends: LLVM prints a tab before the name, and sometimes two blanks. */
 static void tidy(char *text)
 {
     char *to = text;
@@ -83,7 +83,7 @@ static void tidy(char *text)
 
 size_t disasm_inst(void *disasm, const uint8_t *code, size_t bytes, uint64_t pc, char *text, size_t text_bytes)
 {
-    /* An instruction is 20 bytes at most; LLVM wants them writable but leaves them alone. */
+    /* An instruction has at most 20 bytes. LLVM's interface takes a writable pointer but does not write. */
     uint8_t copy[32];
     const size_t n = bytes < sizeof copy ? bytes : sizeof copy;
     if (!text_bytes) return 0;

@@ -19,9 +19,9 @@ bool family_has_arch(uint32_t family, const char *arch)
 
 const char *family_archs(uint32_t family) { return families[family].archs; }
 
-const char *family_file(struct arena *a, const struct profile *p)
+const char *family_file(struct arena *a, const struct target *p)
 {
     return arena_printf(a, "templates/gpu/machine/%s.h", strcmp(p->api, "host") ? family_names[p->family] : "host");
 }
 
-bool family_multiplies_in_fours(const struct profile *p) { return !strcmp(p->arch, "sm_90a"); }
+bool family_multiplies_in_fours(const struct target *p) { return !strcmp(p->arch, "sm_90a"); }

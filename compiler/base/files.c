@@ -1,4 +1,4 @@
-/* files.c -- whole files read, directories made; what the system says becomes a sentence with a remedy. */
+/* files.c -- reads whole files and makes directories; system errors become a sentence with a remedy. */
 #include "internal.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the user can do about errno; starts with "; ", "" when there is nothing better than the reason itself. */
+/* What the user can do about errno: starts with "; ", or "" if the reason itself says enough. */
 static const char *remedy(int error)
 {
     switch (error) {
@@ -16,7 +16,7 @@ static const char *remedy(int error)
     case EROFS:  return "; choose a directory on a writable file system";
     case EACCES:
     case EPERM:  return "; check the permissions or choose another path";
-    case EIO:    return "; the disk reports a fault: check it or choose another one";
+    case EIO:    return "; the disk reports a fault: check it or choose another disk";
     case EFBIG:  return "; the file size limit is too small: see ulimit -f";
     case ENOENT: return "; check the path";
     case ENOTDIR: return "; a part of the path is not a directory";
@@ -53,7 +53,7 @@ static const char *kind_of(mode_t mode)
 int file_open(const char *path)
 {
     if (!*path) die("the path of a file is empty; give one");
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);       /* does not wait for who writes into a pipe */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);       /* O_NONBLOCK: does not wait for the writer of a pipe */
     const int error = errno;
     struct stat st;
     const bool known = fd >= 0 ? fstat(fd, &st) == 0 : error == ENXIO && stat(path, &st) == 0;      /* ENXIO: a socket */
@@ -64,12 +64,12 @@ int file_open(const char *path)
     }
     if (fd >= 0 && S_ISREG(st.st_mode)) return fd;
     if (fd >= 0) close(fd);
-    die("%s: is %s, not a regular file; give the path of one", path, kind_of(st.st_mode));
+    die("%s: is %s, not a regular file; give the path of a regular file", path, kind_of(st.st_mode));
 }
 
 static _Noreturn void die_large(const char *path, size_t most)
 {
-    die("%s: has more than %zu bytes, which is more than forgec reads of such a file; check the path", path, most);
+    die("%s: has more than %zu bytes, more than forgec reads from a file of this kind; check the path", path, most);
 }
 
 struct bytes file_read_most(struct arena *a, const char *path, size_t most)
@@ -77,7 +77,7 @@ struct bytes file_read_most(struct arena *a, const char *path, size_t most)
     const int fd = file_open(path);
     struct text t = { .arena = a };
     struct stat st;
-    /* The size is a hint only: files of /proc have none, and any may grow; the last byte is room to see the end. */
+    /* The size is only a hint: files in /proc have size 0, and any file may grow. The last byte is room to detect the end. */
     const off_t expected = fstat(fd, &st) == 0 ? st.st_size : 0;
     if ((uint64_t)expected > most) { close(fd); die_large(path, most); }
     text_reserve(&t, expected > 0 ? (size_t)expected + 1 : 4096);
@@ -106,7 +106,7 @@ void directory_make(struct arena *a, const char *path)
         const char saved = part[i];
         part[i] = '\0';
         struct stat st;
-        /* stat first: mkdir on an existing directory may say EROFS or EACCES instead of EEXIST. */
+        /* stat first: mkdir on an existing directory may fail with EROFS or EACCES instead of EEXIST. */
         if (stat(part, &st) != 0) {
             if (mkdir(part, 0777) != 0 && errno != EEXIST) die_errno(part, "make the directory", errno);
         } else if (!S_ISDIR(st.st_mode)) {

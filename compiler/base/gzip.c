@@ -11,7 +11,7 @@ struct bytes gzip_pack(struct arena *a, struct bytes data)
     if (data.size > UINT32_MAX / 2) die("%zu bytes are too many to pack; this is a mistake in forgec, please report it", data.size);
     if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, WINDOW_OF_GZIP, MEMORY_MOST, Z_DEFAULT_STRATEGY) != Z_OK ||
         deflateSetHeader(&z, &head) != Z_OK)
-        die("out of memory");
+        die("out of memory while packing %zu bytes; close other programs", data.size);
     const uLong most = deflateBound(&z, (uLong)data.size);
     uint8_t *packed = arena_alloc(a, most);
     z.next_in = (z_const Bytef *)(uintptr_t)data.data;

@@ -1,8 +1,8 @@
-/* gzip.h -- bytes -> the same, packed. */
+/* gzip.h -- compresses bytes in gzip format. */
 #ifndef FORGEC_BASE_GZIP_H
 #define FORGEC_BASE_GZIP_H
 #include "base.h"
 
-/* As small as zlib makes it, without a time and a name: the same bytes give the same file. */
+/* Uses zlib's highest level, and no time or name in the header: equal bytes give equal files. */
 struct bytes gzip_pack(struct arena *a, struct bytes data);
 #endif

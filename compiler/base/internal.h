@@ -1,4 +1,4 @@
-/* internal.h -- what the files behind base.h share; nobody else includes it. */
+/* internal.h -- shared by the files that implement base.h; no other file includes it. */
 #ifndef FORGEC_BASE_INTERNAL_H
 #define FORGEC_BASE_INTERNAL_H
 #include <signal.h>
@@ -17,14 +17,14 @@ struct arena {
 };
 
 _Noreturn void die_memory(size_t bytes);
-/* PATH: cannot ACTION: the reason, and what can be done about it. */
+/* Dies with "PATH: cannot ACTION: REASON" and a remedy. */
 _Noreturn void die_errno(const char *path, const char *action, int error);
-/* Room for `more` bytes and the NUL behind the text. */
+/* Reserves room for `more` bytes and the NUL after the text. */
 void text_reserve(struct text *t, size_t more);
-/* Shows what it says, whatever a path or a value contains: what is not visible, and wrong UTF-8, become '?'.  In place. */
+/* Makes a message safe to print, whatever a path or a value in it contains: invisible characters and invalid UTF-8 become '?'. In place. */
 void make_one_line(char *s);
-/* Removes the temporaries.  After a death that a test caught, their slots must not fill up. */
+/* Removes the temporary files and frees their slots, so that the slots do not fill up when a test catches die(). */
 void cleanup_run_and_forget(void);
-/* Signals that end the process wait while a file is made or a set renamed; returns what to restore. */
+/* Blocks the signals that end the process while a file is made or a set renamed. Returns the mask to restore. */
 sigset_t signals_block(void);
 #endif

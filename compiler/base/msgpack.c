@@ -1,4 +1,4 @@
-/* msgpack.c -- a checked reader of MessagePack, and of the ELF notes that hold it. */
+/* msgpack.c -- a checked reader of MessagePack, and of the ELF notes that contain it. */
 #include "msgpack.h"
 #include <elf.h>
 #include <string.h>
@@ -64,7 +64,7 @@ struct msgpack_item msgpack_next(struct msgpack *c)
     }
 }
 
-/* Every element is a byte at least, so a wrong count ends at the end of the note. */
+/* Every element has at least one byte, so a wrong count fails at the end of the note. */
 void msgpack_skip(struct msgpack *c, struct msgpack_item item, uint32_t depth)
 {
     if (item.kind != MSGPACK_ARRAY && item.kind != MSGPACK_MAP) return;

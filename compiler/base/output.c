@@ -1,4 +1,4 @@
-/* output.c -- outputs: none replaces an input, and each is whole or not there. */
+/* output.c -- outputs: no output replaces an input, and each is written completely or not at all. */
 #include "internal.h"
 
 #include <assert.h>
@@ -45,7 +45,7 @@ const char *path_name(const char *path)
 void output_check(struct arena *a, const char *path)
 {
     refuse_input(a, path);
-    for (const struct known_file *f = a->outputs; f; f = f->next)          /* they need not exist yet, their directories do */
+    for (const struct known_file *f = a->outputs; f; f = f->next)          /* outputs need not exist yet, but their directories do */
         if (strcmp(path, f->path) == 0 || file_is_same(path, f->path) ||
             (strcmp(path_name(path), path_name(f->path)) == 0 && file_is_same(directory_of(a, path), directory_of(a, f->path))))
             die("%s would be the name of two outputs; choose another path", path);
@@ -72,7 +72,7 @@ struct outfile outfile_open(struct arena *a, const char *path, unsigned mode)
     char *temporary = arena_printf(a, "%s.tmpXXXXXX", path);
     f.temporary = temporary;
 
-    /* A signal between the creation and the registration would leave the file behind. */
+    /* A signal between creation and registration would leave the file behind. */
     const sigset_t old = signals_block();
     f.fd = mkostemp(temporary, O_CLOEXEC);
     const int error = errno;
@@ -141,7 +141,7 @@ void outfile_pad(struct outfile *f, uint64_t offset)
 
 static void outfile_close(struct outfile *f)
 {
-    const int closed = close(f->fd), error = errno;     /* network file systems report a full disk here */
+    const int closed = close(f->fd), error = errno;     /* network file systems report a full disk at close */
     f->fd = -1;
     if (closed != 0 && error != EINTR) die_errno(f->path, "write", error);
 }
@@ -170,7 +170,8 @@ struct outfile *outset_open(struct arena *a, struct outset *s, const char *path,
     return &s->file[s->n++];
 }
 
-/* Two builds into one place take turns with their renames.  -1: the file system has no such lock, or nobody may read the directory. */
+/* Locks a directory so that two builds into one place rename one after the other. -1: the file system has no such lock, or the directory is
+ * not readable. */
 static int directory_lock(struct arena *a, const char *path)
 {
     enum { WAIT_SECONDS = 20, TRIES_PER_SECOND = 1000 };
@@ -183,14 +184,14 @@ static int directory_lock(struct arena *a, const char *path)
         }
         if (tries == WAIT_SECONDS * TRIES_PER_SECOND) {
             close(fd);
-            die("%s: another process keeps its directory locked; try again when that has ended", path);
+            die("%s: another process has locked its directory; try again when that process has ended", path);
         }
         nanosleep(&(struct timespec){ .tv_nsec = 1000000000 / TRIES_PER_SECOND }, NULL);
     }
     return fd;
 }
 
-/* How a file of a set looked before: kept under a second name until all are renamed. */
+/* The state of a file of a set before the commit: an existing file is kept under a second name until all renames are done. */
 enum before { BEFORE_ABSENT, BEFORE_KEPT, BEFORE_LOST };        /* lost: the file system has no hard links */
 
 static enum before before_keep(const char *path, const char *second)
@@ -202,11 +203,11 @@ static enum before before_keep(const char *path, const char *second)
 static void before_restore(const char *path, const char *second, enum before before)
 {
     if (before == BEFORE_ABSENT) unlink(path);
-    if (before == BEFORE_KEPT) rename(second, path);             /* where that fails, too, the old file stays under its second name */
+    if (before == BEFORE_KEPT) rename(second, path);             /* if this fails too, the old file remains under its second name */
 }
 
-/* Several renames are no single step.  A failure among them is undone.  A kill or a power cut between them leaves new weights beside
- * the old product: the hash that both hold tells, and the product refuses to run. */
+/* Several renames are not one atomic step. If one fails, the others are undone. A kill or a power failure between them leaves new weights
+ * beside the old product: their hashes then differ, and the product refuses to run. */
 void outset_commit(struct arena *a, struct outset *s)
 {
     for (size_t i = 0; i < s->n; i++) outfile_close(&s->file[i]);

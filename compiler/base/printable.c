@@ -1,4 +1,4 @@
-/* printable.c -- UTF-8, and text from files made safe to show. */
+/* printable.c -- UTF-8, and text from files made safe to display. */
 #include "internal.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ uint32_t utf8_next(const char *text, size_t n, uint32_t *used)
 
 bool is_visible(uint32_t c)
 {
-    static const struct { uint32_t first, last; } hidden[] = {     /* ascending; Unicode 15: controls, formats, line ends, no shape */
+    static const struct { uint32_t first, last; } hidden[] = {     /* ascending; Unicode 15: controls, formats, line ends, no glyph */
         { 0, 0x1f },         { 0x7f, 0x9f },       { 0xad, 0xad },       { 0x34f, 0x34f },     { 0x61c, 0x61c },     { 0x115f, 0x1160 },
         { 0x17b4, 0x17b5 },  { 0x180b, 0x180f },   { 0x200b, 0x200f },   { 0x2028, 0x202e },   { 0x2060, 0x206f },   { 0x3164, 0x3164 },
         { 0xd800, 0xdfff },  { 0xfdd0, 0xfdef },   { 0xfeff, 0xfeff },   { 0xffa0, 0xffa0 },   { 0xfff0, 0xfffb },   { 0x1bca0, 0x1bca3 },
@@ -37,13 +37,13 @@ bool is_visible(uint32_t c)
     return true;
 }
 
-/* The next piece of printable(): a character as it is, or its bytes in hexadecimal.  Returns the bytes of the text that it stands for. */
+/* The next piece of printable(): a character unchanged, or its bytes in hexadecimal. Returns the number of bytes of text consumed. */
 static uint32_t printable_piece(char piece[20], const char *s, size_t n, char before)
 {
     uint32_t used;
     const uint32_t c = utf8_next(s, n, &used);
     const bool wrong = c == 0xfffd && used == 1;
-    /* Behind the obvious: "slash star" inside a comment warns, and two question marks start a trigraph in C11. */
+    /* Less obvious cases: "slash star" inside a comment gives a warning, and two question marks begin a trigraph in C11. */
     const bool ends_comment = (c == '/' && before == '*') || (c == '*' && before == '/'), trigraph = c == '?' && before == '?';
     if (!wrong && is_visible(c) && c != '"' && c != '\'' && c != '\\' && !ends_comment && !trigraph) {
         memcpy(piece, s, used);

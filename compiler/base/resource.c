@@ -1,10 +1,10 @@
-/* resource.c -- look-up in the embedded files, with a directory of the user's in front. */
+/* resource.c -- looks up embedded files; a directory of the user takes precedence. */
 #include "resource.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* DIR + path without its first folder; NULL without a directory. */
+/* DIR + path without its first folder; NULL if there is no directory. */
 static const char *override_path(struct arena *a, const char *override_dir, const char *path)
 {
     if (!override_dir) return NULL;
@@ -35,8 +35,8 @@ struct bytes resource_get(struct arena *a, const char *override_dir, const char 
 {
     struct bytes found;
     if (resource_find(a, override_dir, path, &found)) return found;
-    if (override_dir) die("%s is neither built into forgec nor in %s", path, override_dir);
-    die("%s is not built into forgec", path);
+    if (override_dir) die("%s: this file is neither built into forgec nor in the directory %s; check the name", path, override_dir);
+    die("%s: this file is not built into forgec; check the name", path);
 }
 
 const char *resource_place(struct arena *a, const char *override_dir, const char *path)
@@ -58,7 +58,7 @@ static void listing_add(struct listing *l, const char *path)
     l->paths[l->count++] = path;
 }
 
-/* The files of the user's, as paths of resources. */
+/* Adds the user's files, with their paths as resources. */
 static void listing_read(struct listing *l, const char *override_dir, const char *folder)
 {
     const char *directory = override_path(l->arena, override_dir, folder);

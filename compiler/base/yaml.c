@@ -1,5 +1,5 @@
-/* yaml.c -- YAML text to a tree with places, over libyaml's event parser (https://pyyaml.org/wiki/LibYAML).
- * Events instead of libyaml's documents: those resolve aliases, which can make a small file grow without bound. */
+/* yaml.c -- parses YAML text into a tree with places, with libyaml's event parser (https://pyyaml.org/wiki/LibYAML). libyaml's document
+ * interface is not used: it resolves aliases, with which a small file can grow without bound. */
 #include "yaml.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ struct builder {
     struct arena *arena;
     const char   *name;
     yaml_parser_t parser;
-    yaml_event_t  event;           /* the current one; deleted by next() */
+    yaml_event_t  event;           /* the current event; deleted by next() */
 };
 
 static struct place place_of(const struct builder *b, yaml_mark_t mark)
@@ -27,7 +27,7 @@ static struct place place_of(const struct builder *b, yaml_mark_t mark)
     return (struct place){ .file = b->name, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1 };
 }
 
-/* libyaml's memory goes first: in tests and fuzzers die_at() leaves by longjmp. */
+/* Frees libyaml's memory first: in tests and fuzzers die_at() leaves by longjmp. */
 static _Noreturn void fail(struct builder *b, yaml_mark_t mark, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static _Noreturn void fail(struct builder *b, yaml_mark_t mark, const char *fmt, ...)
 {
@@ -48,7 +48,7 @@ static void next(struct builder *b)
     memset(&b->event, 0, sizeof b->event);
     if (yaml_parser_parse(&b->parser, &b->event)) return;
     const yaml_parser_t *p = &b->parser;
-    if (p->error == YAML_READER_ERROR) {                 /* this one has no mark, only a byte offset */
+    if (p->error == YAML_READER_ERROR) {                 /* a reader error has no mark, only a byte offset */
         const size_t offset = p->problem_offset;
         fail(b, p->mark, "not readable as YAML: %s at byte %zu; the file must be UTF-8 text", p->problem, offset);
     }
@@ -63,7 +63,7 @@ static void refuse_decoration(struct builder *b, const yaml_char_t *anchor, cons
     if (tag) fail(b, b->event.start_mark, "tags (%.60s) are not read here; remove it", (const char *)tag);
 }
 
-/* Nothing that a terminal obeys or hides comes out of a file; only values have line ends and tabs. */
+/* Copies a scalar. Refuses characters that a terminal interprets or hides; only values may have line ends and tabs. */
 static const char *copy_scalar(struct builder *b, bool key)
 {
     const char  *text = (const char *)b->event.data.scalar.value;
@@ -87,7 +87,7 @@ static bool is_null_word(const char *s)
 
 static struct yaml *build_node(struct builder *b, uint32_t depth);
 
-/* Room for one more value (and key): capacities are powers of two. */
+/* Makes room for one more value (and key): capacities are powers of two. */
 static void grow(struct builder *b, struct yaml *y)
 {
     const uint32_t n = y->count;
@@ -114,7 +114,7 @@ static int compare_keys(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorted, not pairwise: a megabyte of short keys would take minutes otherwise. */
+/* Sorts the keys instead of comparing each pair: a megabyte of short keys would take minutes otherwise. */
 static void refuse_duplicate_keys(struct builder *b, const struct yaml *y)
 {
     struct key_order *sorted = arena_array(b->arena, struct key_order, y->count);
@@ -158,7 +158,7 @@ static void build_list(struct builder *b, struct yaml *y, uint32_t depth)
     }
 }
 
-/* The node that starts at the current event; leaves its last event current. */
+/* Builds the node that starts at the current event; its last event is then the current one. */
 static struct yaml *build_node(struct builder *b, uint32_t depth)
 {
     if (depth > DEPTH_MAX) fail(b, b->event.start_mark, "nested more than %d deep; make it flatter", DEPTH_MAX);
@@ -189,7 +189,7 @@ static struct yaml *build_node(struct builder *b, uint32_t depth)
 struct yaml *yaml_parse(struct arena *a, const char *name, const char *text, size_t size)
 {
     struct builder b = { .arena = a, .name = name };
-    if (size > YAML_MOST_BYTES) die("%s: %zu bytes are more than the %d that forgec reads; split the file", name, size, YAML_MOST_BYTES);
+    if (size > YAML_MOST_BYTES) die("%s: the file has %zu bytes; forgec reads at most %d; split the file", name, size, YAML_MOST_BYTES);
     if (!yaml_parser_initialize(&b.parser)) die("out of memory reading %s", name);
     yaml_parser_set_input_string(&b.parser, (const unsigned char *)text, size);
     yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
@@ -205,7 +205,7 @@ struct yaml *yaml_parse(struct arena *a, const char *name, const char *text, siz
         root = build_node(&b, 1);
         next(&b);                                         /* document end */
     }
-    if (!root) {                                          /* nothing but comments */
+    if (!root) {                                          /* only comments */
         root = arena_new(a, struct yaml);
         root->at = (struct place){ .file = name, .line = 1, .column = 1 };
         root->scalar = "";
@@ -244,7 +244,7 @@ struct yaml *yaml_need(const struct yaml *y, const char *key)
     return item;
 }
 
-/* The plain word of a scalar; dies when y is anything else. */
+/* The plain word of a scalar; dies if y is anything else. */
 static const char *plain(const struct yaml *y, const char *wanted)
 {
     if (y->kind != YAML_SCALAR) die_at(y->at, "%s stands here; %s is needed", kind_name(y), wanted);
@@ -272,7 +272,7 @@ double yaml_f64(const struct yaml *y)
     const char *s = plain(y, "a number");
     char *end = NULL;
     const double value = strtod(s, &end);
-    /* strtod alone also takes "inf", "nan" and hexadecimal. */
+    /* strtod also accepts "inf", "nan" and hexadecimal. */
     if (s[strspn(s, "0123456789+-.eE")] || !*s || *end) die_at(y->at, "\"%.60s\" is not a number", s);
     if (!isfinite(value)) die_at(y->at, "\"%.60s\" is too large for a double", s);
     return value;
@@ -304,6 +304,6 @@ void yaml_only(const struct yaml *y, const char *const *allowed)
             const size_t used = strlen(list);
             snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *p);
         }
-        die_at(y->key_places[i], "key \"%.60s\" is unknown here; the known ones are: %s", y->keys[i], list);
+        die_at(y->key_places[i], "key \"%.60s\" is unknown here; the known keys are: %s", y->keys[i], list);
     }
 }

@@ -1,5 +1,5 @@
-/* yaml.h -- a YAML file as a tree whose nodes know their place, read with libyaml's event parser.
- * Maps, lists and scalars only; anchors, aliases, tags and several documents are errors; depth is bounded. */
+/* yaml.h -- a YAML file as a tree, read with libyaml's event parser; each node has its place in the file.
+ * Maps, lists and scalars only. Anchors, aliases, tags and several documents are errors. Depth is limited. */
 #ifndef FORGEC_YAML_H
 #define FORGEC_YAML_H
 #include "base.h"
@@ -15,15 +15,15 @@ struct yaml {
     struct place  *key_places;
     struct yaml  **items;           /* values */
 };
-/* Of a file; such files are read with this limit (file_read_most). */
+/* Maximum size of a YAML file, the limit for file_read_most. */
 enum { YAML_MOST_BYTES = 1 << 20 };
-/* Parses text (not NUL-terminated); name is used in messages.  Duplicate keys die. */
+/* Parses text (not NUL-terminated); name is used in messages. Dies on syntax errors and duplicate keys. */
 struct yaml *yaml_parse(struct arena *a, const char *name, const char *text, size_t size);
 /* NULL when absent or y is not a map. */
 struct yaml *yaml_get(const struct yaml *y, const char *key);
-/* As yaml_get, but dies at the map's place when absent. */
+/* As yaml_get, but dies at the map's place if the key is absent. */
 struct yaml *yaml_need(const struct yaml *y, const char *key);
-/* Each dies at the node's place if the text is not of the type. */
+/* Each dies at the node's place if the text does not have the type. */
 uint64_t     yaml_u64(const struct yaml *y);
 double       yaml_f64(const struct yaml *y);
 bool         yaml_bool(const struct yaml *y);

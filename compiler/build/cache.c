@@ -1,6 +1,6 @@
-/* cache.c -- one file per entry, DIR/ab/abcd...: a 32-byte header (magic, size, hash of the data), then the data.
- * What lies here becomes a program, so nothing counts that another user could have written: DIR, its folders and the entries are the user's
- * own, nobody else may write them, and none is a symbolic link.  Files are opened from their folder, so that none is exchanged in
+/* cache.c -- one file per entry, DIR/ab/abcd...: a 32-byte header (magic, size, hash of the data), then the data. Entries become programs,
+ * so an entry that another user could have written must not count: DIR, its folders and the entries must belong to the user, must not be
+ * writable for others, and must not be symbolic links. Files are opened relative to their open folder, so that no folder can be replaced in
  * between. */
 #include "cache.h"
 #include <dirent.h>
@@ -46,7 +46,7 @@ struct cache *cache_open(struct arena *a, bool enabled)
 struct cache_key cache_key_of(const struct bytes *parts, size_t n_parts)
 {
     XXH3_state_t *state = XXH3_createState();
-    if (!state) die("out of memory");
+    if (!state) die("out of memory for a hash");
     XXH3_128bits_reset(state);
     for (size_t i = 0; i < n_parts; i++) {
         const uint64_t size = parts[i].size;
@@ -63,21 +63,22 @@ const char *cache_key_hex(struct arena *a, struct cache_key key)
     return arena_printf(a, "%016llx%016llx", (unsigned long long)key.high, (unsigned long long)key.low);
 }
 
-/* Says so once; from then on every look-up misses and every store does nothing. */
+/* Warns once; from then on every look-up misses and every store does nothing. */
 static void refuse(struct cache *c, struct arena *a, const char *folder, const char *why)
 {
-    warn("%s %s: nothing is kept there or taken from it; remove it, or give another place by XDG_CACHE_HOME",
+    warn("%s %s: the cache is not used; remove it, or set XDG_CACHE_HOME to another directory",
          arena_printf(a, "%s%s%s", c->directory, *folder ? "/" : "", folder), why);
     c->directory = NULL;
 }
 
-/* NULL when nobody else can have written it. */
+/* NULL if only the user can have written it, else the reason why not. */
 static const char *not_ours(const struct stat *st)
 {
     return st->st_uid != geteuid() ? "belongs to another user" : st->st_mode & (S_IWGRP | S_IWOTH) ? "can be written by others" : NULL;
 }
 
-/* A descriptor of that name in `at`, -1 where there is none; refuses what is not the user's own.  make: where it is missing. */
+/* Opens `name` in folder `at`; -1 if there is no such folder. Refuses a folder that does not belong to the user. make: creates it if it is
+ * missing. */
 static int open_own(struct cache *c, struct arena *a, int at, const char *name, const char *folder, bool make)
 {
     if (make && mkdirat(at, name, 0700) && errno != EEXIST) return -1;
@@ -105,7 +106,7 @@ static bool make_parents(struct arena *a, const char *path)
     return true;
 }
 
-/* The folder DIR/name, -1 where there is none. */
+/* Opens the folder DIR/name; -1 if there is no such folder. */
 static int open_folder(struct cache *c, struct arena *a, const char *name, bool make)
 {
     if (make && !make_parents(a, c->directory)) return -1;
@@ -160,7 +161,7 @@ bool cache_get(struct cache *c, struct arena *a, struct cache_key key, struct by
     if (folder < 0) return false;
     const int  fd = openat(folder, hex, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     const bool good = fd >= 0 && read_entry(a, fd, out);
-    /* the time of last use decides what goes first */
+    /* trim() removes entries by the time of last use */
     if (good) futimens(fd, NULL);
     else      unlinkat(folder, hex, 0);
     if (fd >= 0) close(fd);
@@ -168,7 +169,7 @@ bool cache_get(struct cache *c, struct arena *a, struct cache_key key, struct by
     return good;
 }
 
-struct old_entry { const char *name; uint64_t size; struct timespec used; };      /* the name's first two letters are its folder's */
+struct old_entry { const char *name; uint64_t size; struct timespec used; };      /* the name's first two letters are its folder */
 
 static int older_first(const void *x, const void *y)
 {
@@ -193,7 +194,7 @@ static void list_entry(struct arena *a, struct old_list *list, int folder, const
     list->bytes += (uint64_t)st.st_size;
 }
 
-/* Removes what was used longest ago until a quarter of the limit is free, once the limit is passed. */
+/* If the limit is exceeded, removes the least recently used entries until a quarter of the limit is free. */
 static void trim(struct cache *c, struct arena *a)
 {
     struct old_list list = { 0 };

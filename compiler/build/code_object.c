@@ -91,7 +91,7 @@ static const char *find(const char *text, const char *end, const char *word)
     return memmem(text, (size_t)(end - text), word, strlen(word));
 }
 
-/* The decimal number behind blanks; 0 when there is none.  The text ends in a NUL. */
+/* The decimal number after blanks; 0 if there is no number. The text ends in a NUL. */
 static uint32_t number_at(const char *text)
 {
     uint64_t value = 0;
@@ -107,8 +107,8 @@ static uint32_t array_bytes(const char *text, const char *end)
     return open ? number_at(open + 1) : 0;
 }
 
-/* text: behind ".entry"; end: where the next kernel begins.
- * PTX tells of no registers, but a stack shows as an array in local memory. */
+/* text: after ".entry"; end: where the next kernel begins. PTX does not say how many registers a kernel needs, but a stack shows as an
+ * array in local memory. */
 static struct kernel_resources read_entry(struct arena *a, const char *text, const char *end)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$%";
@@ -180,7 +180,7 @@ static void read_ptxas(const char *said, struct kernel_resources *kernels, size_
     }
 }
 
-bool code_object_ptxas(struct arena *a, const struct spawn_options *options, const struct profile *p, struct bytes ptx,
+bool code_object_ptxas(struct arena *a, const struct spawn_options *options, const struct target *p, struct bytes ptx,
                        struct kernel_resources *kernels, size_t n, const char **messages)
 {
     const char *ptxas = spawn_find(a, "ptxas");
@@ -189,43 +189,43 @@ bool code_object_ptxas(struct arena *a, const struct spawn_options *options, con
     if (!ptxas) return false;
     const struct spawn_file file = { "kernels.ptx", ptx };
     const char *const argv[] = { ptxas, "-v", arena_printf(a, "-arch=%s", p->arch), "-o", "/dev/null", file.name, NULL };
-    struct spawn_job job = { .argv = argv, .files = &file, .n_files = 1 };
+    struct spawn_job job = { .argv = argv, .files = &file, .n_files = 1, .is_tool = true };
     spawn_run(a, options, &job, 1);
     if (job.status == -2) return false;
-    /* what -v says goes to standard output in older versions */
+    /* older versions write the output of -v to stdout */
     *messages = arena_printf(a, "%.*s%s", (int)job.output.size, job.output.data ? (const char *)job.output.data : "", job.messages);
     if (job.status) return false;
     read_ptxas(*messages, kernels, n);
     return true;
 }
 
-/* ---- judging ---- */
+/* ---- checks ---- */
 
 /* Agrees with clang 19's occupancy remarks for gfx1100 (4 to 255 registers) and gfx942 (4 to 512). */
-uint32_t code_object_waves(const struct profile *p, uint32_t vgprs)
+uint32_t code_object_waves(const struct target *p, uint32_t vgprs)
 {
     if (!vgprs) return 0;
     const uint32_t given = (vgprs + p->vgpr_granule - 1) / p->vgpr_granule * p->vgpr_granule, waves = p->vgprs / given;
     return waves < p->waves ? waves : p->waves;
 }
 
-bool code_object_spills(const struct profile *p, const struct kernel_resources *k)
+bool code_object_spills(const struct target *p, const struct kernel_resources *k)
 {
     return k->scratch_bytes || k->dynamic_stack || (strcmp(p->api, "cuda") == 0 && k->vgpr_spills);
 }
 
-void code_object_check(struct arena *a, const struct profile *p, const struct kernel_resources *kernels, size_t n, bool allow_spills)
+void code_object_check(struct arena *a, const struct target *p, const struct kernel_resources *kernels, size_t n, bool allow_spills)
 {
     for (size_t i = 0; i < n; i++) {
         const struct kernel_resources *k = &kernels[i];
         const char *name = printable(a, k->name, strlen(k->name));
-        if (k->wave != p->wave) die("kernel %s has waves of %u lanes, target %s of %u", name, k->wave, p->name, p->wave);
+        if (k->wave != p->wave) die("kernel %s has waves of %u lanes, but target %s has waves of %u", name, k->wave, p->name, p->wave);
         if (k->vgprs > p->vgprs_most)
             die("kernel %s needs %u registers; a wave of %s has at most %u", name, k->vgprs, p->name, p->vgprs_most);
         if (k->lds_bytes > p->lds_bytes)
             die("kernel %s holds %u bytes of LDS; %s has %u for a group", name, k->lds_bytes, p->name, p->lds_bytes);
         if (!allow_spills && code_object_spills(p, k))
-            die("kernel %s does not fit the registers of %s (%u used, %u bytes of scratch, %u spilled); tiles of the target that are "
-                "smaller need fewer", name, p->name, k->vgprs, k->scratch_bytes, k->vgpr_spills);
+            die("kernel %s does not fit the registers of %s (%u used, %u bytes of scratch, %u spilled); smaller tiles in the target "
+                "need fewer registers", name, p->name, k->vgprs, k->scratch_bytes, k->vgpr_spills);
     }
 }

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* What emit_banner wrote; NULL: not there. */
+/* What emit_banner wrote; NULL: absent. */
 struct head { const char *target, *options, *model_hash; };
 
-/* From the last `mark` of the text to the end; NULL when it has none. */
+/* The text after the last `mark`, up to its end; NULL if there is no mark. */
 static const char *behind_last(const char *text, const char *mark)
 {
     const char *found = NULL;
@@ -16,7 +16,7 @@ static const char *behind_last(const char *text, const char *mark)
     return found;
 }
 
-/* " * options: --fuse layer ..." gives what follows the mark in the comment that the text begins with. */
+/* The rest of the line after the mark, such as " * options: --fuse layer ...", in the comment at the beginning of the text. */
 static const char *line_behind(struct arena *a, const char *comment, const char *mark)
 {
     const char *at = strstr(comment, mark);
@@ -40,7 +40,7 @@ static struct head head_of(struct arena *a, struct bytes text)
     return h;
 }
 
-/* The value of "--ctx" in "--fuse layer --ctx 256"; of an option without one "" if it is there; NULL: it is not. */
+/* The value of option `name`, such as "--ctx" in "--fuse layer --ctx 256"; "" for an option without a value; NULL: the option is absent. */
 static const char *value_of(struct arena *a, const char *options, const char *name)
 {
     for (const char *at = options; (at = strstr(at, name)); at += strlen(name)) {
@@ -54,8 +54,8 @@ static const char *value_of(struct arena *a, const char *options, const char *na
 
 void edited_check(struct arena *a, const char *path, struct bytes text, const struct plan *plan, const struct emit_options *o)
 {
-    static const char *const names[] = { "--fuse", "--ctx", "--kv", "--exact", "--tuned" };
-    const char *target = plan->profile->name;
+    static const char *const names[] = { "--fuse", "--ctx", "--kv", "--exact", "--fast-bf16", "--tuned" };
+    const char *target = plan->target->name;
     const struct head h = head_of(a, text);
     if (h.model_hash && strcmp(o->model_hash, h.model_hash))
         die("%s was emitted from another model than %s: from one with the hash %s, not %s", path, plan->model->gguf->path,
@@ -72,10 +72,10 @@ void edited_check(struct arena *a, const char *path, struct bytes text, const st
         die("%s was emitted for %s with %s; %s%s", path, h.target ? printable(a, h.target, strlen(h.target)) : target,
             h.options ? printable(a, h.options, strlen(h.options)) : o->options, list, text_str(&leave));
     }
-    const char *symbol = emit_symbol(a, plan->profile, 0);
+    const char *symbol = emit_symbol(a, plan->target, 0);
     if (!memmem(text.data, text.size, o->weights_hash, strlen(o->weights_hash)) ||
         (!plan->gpu && !memmem(text.data, text.size, symbol, strlen(symbol))))
-        die("%s is no source that forgec emits from %s for %s with %s; emit it again with --emit source and edit that", path,
+        die("%s is not a source that forgec emits from %s for %s with %s; emit it again with --emit source and edit the new file", path,
             plan->model->gguf->path, target, o->options);
 }
 

@@ -1,4 +1,4 @@
-/* image.c -- GGUF tensors -> weight image: packed tensors in the plan's order, their hashes behind them. */
+/* image.c -- writes the weight image from GGUF tensors: packed tensors in the plan's order, followed by their hashes. */
 #include "image.h"
 #include "cache.h"
 #include "runtime/model/abi.h"
@@ -8,23 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#define XXH_STATIC_LINKING_ONLY          /* the size of its state */
+#define XXH_STATIC_LINKING_ONLY          /* for the size of its state */
 #include <xxhash.h>
 
 enum { SLAB = 16 << 20 };       /* bytes packed between two writes */
 
-/* Rows that are packed as a matrix of their own: of a weight, or of one slice of it, all those, or a run of them.  rows: the first one;
- * row0: its number in the weight. */
+/* Rows that are packed as a separate matrix: all rows or a run of rows, of a weight or of one of its slices. rows: the first row; row0: its
+ * number in the weight. */
 struct matrix { const struct weight *w; struct packing packing; const uint8_t *rows; uint64_t row0, n_rows; };
 
 struct slab_job {
     uint8_t             *out;
     const struct matrix *m;
     uint64_t             first, n;      /* groups */
-    uint64_t             bad;           /* block of the matrix that is not finite; UINT64_MAX: none */
+    bool                 halves;        /* a target's products of prompts read the weights as 16-bit floats */
+    uint64_t             bad;           /* index of a block of the matrix that is not finite or out of range; UINT64_MAX: none */
 };
 
-/* The image on its way into the file; hash: of the bytes written since it was reset. */
+/* The image being written to the file; hash: of the bytes written since it was reset. */
 struct stream { struct outfile *file; uint64_t base; XXH3_state_t *hash; };
 
 static void put(struct stream *s, const void *bytes, size_t n)
@@ -33,7 +34,7 @@ static void put(struct stream *s, const void *bytes, size_t n)
     XXH3_64bits_update(s->hash, bytes, n);
 }
 
-/* Zeros up to an offset of the image, of a tensor or before one. */
+/* Writes zeros up to an offset of the image, within a tensor or before one. */
 static void put_zeros(struct stream *s, uint64_t to)
 {
     static const uint8_t zeros[4096];
@@ -46,13 +47,35 @@ static void put_zeros(struct stream *s, uint64_t to)
 static uint64_t row_size(const struct weight *w) { return format_row_bytes(w->tensor->quant, w->cols); }
 static uint64_t row_blocks(const struct weight *w) { return w->cols / w->tensor->quant->block_weights; }
 
-/* NaN or an infinity among the weights would be in every logit, so no program is made of them.  block: of the weight, rows one behind the
- * other; bytes: its own. */
+/* Products of a prompt's tokens on a GPU read an F32 weight as the sum of two 16-bit floats (templates/gpu/formats/f32.h); a weight beyond
+ * their range would become infinite. */
+static const float F16_LIMIT = 65520.0f;         /* rounds to more than 65504 */
+
+static bool takes_halves(const struct image_writer *iw, const struct weight *w)
+{
+    for (uint32_t i = 0; i < iw->n_plans; i++)
+        if (iw->plans[i]->target->kind == TARGET_GPU && iw->plans[i]->weight_form[w->index] == WEIGHT_MATRIX) return true;
+    return false;
+}
+
+_Noreturn static void die_beyond_halves(const struct image_writer *iw, const struct weight *w, const uint8_t *bytes, uint64_t row,
+                                        uint64_t column)
+{
+    float x;
+    memcpy(&x, bytes, sizeof x);
+    if (iw->progress) fprintf(stderr, "\r                     \r");
+    die("%s: tensor %s, row %llu, column %llu is %g; on a GPU F32 weights must be below 65520: convert the model to BF16, or build it for "
+        "a processor", iw->plans[0]->model->gguf->path, w->name, (unsigned long long)row, (unsigned long long)column, (double)x);
+}
+
+/* Dies if a weight is NaN or infinite: it would affect every logit. block: index in the weight, whose rows follow each other; bytes: of
+ * that block. */
 static void die_not_finite(const struct image_writer *iw, const struct weight *w, const uint8_t *bytes, uint64_t block)
 {
     const struct format *q = w->tensor->quant;
     const uint64_t row = w->is_vector ? 0 : weight_row(w, block / row_blocks(w)), first = block % row_blocks(w) * q->block_weights;
     const char *name = block_not_finite_name(q, bytes), *path = iw->plans[0]->model->gguf->path;
+    if (blocks_not_finite(q, bytes, 1) == 1) die_beyond_halves(iw, w, bytes, row, first);
     const char *remedy = "weights must be finite: the file is damaged or was converted wrongly, get or convert it again";
     typedef unsigned long long ull;
     if (iw->progress) fprintf(stderr, "\r                     \r");
@@ -62,7 +85,7 @@ static void die_not_finite(const struct image_writer *iw, const struct weight *w
         (ull)(first / q->block_weights), q->name, (ull)first, (ull)(first + q->block_weights - 1), name, remedy);
 }
 
-/* Group by group: what was looked at is still in the cache when it is packed. */
+/* Checks and packs group by group, so that a checked group is still in the cache when it is packed. */
 static void *pack_slab(void *argument)
 {
     struct slab_job *j = argument;
@@ -71,7 +94,8 @@ static void *pack_slab(void *argument)
     const uint64_t group_bytes = packing_group_bytes(m->packing, w->cols), per_group = m->packing.layout->group_rows;
     for (uint64_t i = 0; i < j->n; i++) {
         const uint64_t row = (j->first + i) * per_group, left = m->n_rows - row, n = (left < per_group ? left : per_group) * row_blocks(w);
-        const uint64_t bad = blocks_not_finite(m->packing.format, m->rows + row * row_size(w), n);
+        uint64_t bad = blocks_not_finite(m->packing.format, m->rows + row * row_size(w), n);
+        if (bad == n && j->halves) bad = floats_beyond(m->packing.format, m->rows + row * row_size(w), n, F16_LIMIT);
         if (bad < n) {
             j->bad = row * row_blocks(w) + bad;
             break;
@@ -81,9 +105,9 @@ static void *pack_slab(void *argument)
     return NULL;
 }
 
-/* Groups first .. first + n - 1 with up to `jobs` threads; a thread that cannot be started is done without.  Returns slab_job's bad, the
- * lowest. */
-static uint64_t pack_parallel(uint8_t *out, const struct matrix *m, uint64_t first, uint64_t n, uint32_t jobs)
+/* Packs groups first .. first + n - 1 with up to `jobs` threads; if a thread cannot be started, the others do its work. Returns the lowest
+ * `bad` of the jobs. */
+static uint64_t pack_parallel(uint8_t *out, const struct matrix *m, uint64_t first, uint64_t n, uint32_t jobs, bool halves)
 {
     enum { MOST = 64 };
     struct slab_job job[MOST];
@@ -93,7 +117,7 @@ static uint64_t pack_parallel(uint8_t *out, const struct matrix *m, uint64_t fir
     const uint32_t parts = jobs < 1 ? 1 : jobs > MOST ? MOST : jobs;
     for (uint32_t i = 0; i < parts; i++) {
         const uint64_t from = n * i / parts, to = n * (i + 1) / parts;
-        job[i] = (struct slab_job){ out + from * group_bytes, m, first + from, to - from, UINT64_MAX };
+        job[i] = (struct slab_job){ out + from * group_bytes, m, first + from, to - from, halves, UINT64_MAX };
         if (i + 1 < parts) started[i] = pthread_create(&thread[i], NULL, pack_slab, &job[i]) == 0;
         if (!started[i]) pack_slab(&job[i]);
     }
@@ -106,11 +130,12 @@ static void write_rows(struct stream *s, const struct image_writer *iw, const st
 {
     const struct weight *w = m->w;
     const uint64_t group_bytes = packing_group_bytes(m->packing, w->cols), per_slab = slab_bytes / group_bytes;
+    const bool halves = takes_halves(iw, w);
     const uint64_t groups = packing_bytes(m->packing, m->n_rows, w->cols) / group_bytes;
     for (uint64_t g = 0; g < groups; g += per_slab) {
         const uint64_t n = groups - g < per_slab ? groups - g : per_slab;
         const bool small = n * group_bytes < 1 << 18;
-        const uint64_t bad = pack_parallel(slab, m, g, n, small ? 1 : iw->jobs);
+        const uint64_t bad = pack_parallel(slab, m, g, n, small ? 1 : iw->jobs, halves);
         if (bad != UINT64_MAX)
             die_not_finite(iw, w, m->rows + bad * w->tensor->quant->block_bytes, m->row0 * row_blocks(w) + bad);
         put(s, slab, n * group_bytes);
@@ -119,7 +144,7 @@ static void write_rows(struct stream *s, const struct image_writer *iw, const st
     }
 }
 
-/* Rows first .. first + n - 1, which stand apart in the tensor (weight_bytes), as many at once as a slab takes. */
+/* Writes rows first .. first + n - 1, which are not contiguous in the tensor (weight_bytes), as many at once as fit in a slab. */
 static void write_gathered(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint64_t first,
                            uint64_t n, uint8_t *slab, uint64_t slab_bytes)
 {
@@ -136,7 +161,7 @@ static void write_gathered(struct stream *s, const struct image_writer *iw, cons
     free(rows);
 }
 
-/* Slices are packed one by one, each from a group of its own on. */
+/* Slices are packed one by one; each starts a new group. */
 static void write_matrix(struct stream *s, const struct image_writer *iw, const struct weight *w, struct packing packing, uint8_t *slab,
                          uint64_t slab_bytes)
 {
@@ -147,10 +172,9 @@ static void write_matrix(struct stream *s, const struct image_writer *iw, const 
     }
 }
 
-/* The divisors of a rotation's frequencies, [n_rot / 2]; NULL: it has none. */
-static const float *rope_factors(const struct image_writer *iw, const struct rotation *r)
+/* The divisors of a rotation's frequencies, [n_rot / 2]; NULL if the rotation has no divisors. */
+static const float *rope_factors(const struct image_writer *iw, const struct weight *w)
 {
-    const struct weight *w = r->factors;
     if (!w) return NULL;
     float *factors = arena_array(iw->arena, float, w->cols);
     weight_to_float(factors, w, 0, 1);
@@ -162,7 +186,7 @@ static const float *rope_factors(const struct image_writer *iw, const struct rot
     return factors;
 }
 
-/* Cosine and sine of each pair at a position. */
+/* Writes cosine and sine of each pair at a position. */
 static void write_angles(struct stream *s, const double *freq, float *row, uint32_t half, double position, double magnitude)
 {
     for (uint32_t i = 0; i < half; i++) {
@@ -177,12 +201,22 @@ static void write_rotation(struct stream *s, const struct image_writer *iw, cons
     const struct rotation *rotation = &p->fused->graph->rotations[index];
     const struct rotation_plan *r = &p->rotations[index];
     const uint32_t half = r->n_rot / 2;
-    double *freq = arena_array(iw->arena, double, half);
     float *row = arena_array(iw->arena, float, 2 * half);
-    const double magnitude = model_rope_frequencies(&rotation->attr, rope_factors(iw, rotation), freq);
-    for (uint32_t b = 0; b < r->block; b++) write_angles(s, freq, row, half, b, 1);
-    put_zeros(s, r->hi);
-    for (uint32_t h = 0; h <= p->options.n_ctx / r->block; h++) write_angles(s, freq, row, half, (double)h * r->block, magnitude);
+    const uint32_t n = rotation->far ? 2 : 1;                    /* for short texts, and for long texts */
+    double *freq[2], magnitude[2];
+    for (uint32_t i = 0; i < n; i++) {
+        freq[i] = arena_array(iw->arena, double, half);
+        magnitude[i] = model_rope_frequencies(&rotation->attr, rope_factors(iw, i ? rotation->far : rotation->factors), freq[i]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        put_zeros(s, r->lo + i * r->lo_far);
+        for (uint32_t b = 0; b < r->block; b++) write_angles(s, freq[i], row, half, b, 1);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        put_zeros(s, r->hi + i * r->hi_far);
+        for (uint32_t h = 0; h <= p->options.n_ctx / r->block; h++)
+            write_angles(s, freq[i], row, half, (double)h * r->block, magnitude[i]);
+    }
 }
 
 static uint64_t slab_size(const struct plan *p)
@@ -209,7 +243,7 @@ static void write_vector(struct stream *s, const struct image_writer *iw, const 
     free(x);
 }
 
-/* WEIGHT_ROWS and WEIGHT_COLUMNS: rows as floats, or what stands in a column of all of them. */
+/* WEIGHT_ROWS and WEIGHT_COLUMNS: writes rows as floats, or one column of all rows. */
 static void write_floats(struct stream *s, const struct image_writer *iw, const struct plan *p, const struct weight *w)
 {
     const bool turned = p->weight_form[w->index] == WEIGHT_COLUMNS;
@@ -243,11 +277,41 @@ static void write_hashes(struct stream *s, const struct plan *p, const uint64_t 
     put_zeros(s, p->image_bytes);
 }
 
-/* Vectors and the hash's state want more than the arena gives. */
+/* Vectors and the hash's state need a larger alignment than the arena gives. */
 static void *aligned_64(struct arena *a, uint64_t bytes)
 {
     const uintptr_t at = (uintptr_t)arena_alloc(a, bytes + 63);
     return (void *)((at + 63) / 64 * 64);
+}
+
+/* True if all weights are 0; usually the first row already shows that they are not. */
+static bool is_zero(struct arena *a, const struct weight *w)
+{
+    float *row = arena_array(a, float, w->cols);
+    for (uint64_t r = 0; r < w->rows; r++) {
+        weight_to_float(row, w, r, 1);
+        for (uint64_t c = 0; c < w->cols; c++) if (!(row[c] >= 0 && row[c] <= 0)) return false;
+    }
+    return w->rows > 0;
+}
+
+/* Warns about matrices that are all 0: these were lost when the file was written. Vectors, including biases, may well be 0. */
+static void warn_of_zeros(const struct image_writer *iw, const struct plan *p)
+{
+    enum { SHOWN = 4 };
+    struct text t = { .arena = iw->arena };
+    const struct plan_tensor *tensors = plan_tensors(iw->arena, p);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->n_tensors; i++) {
+        const struct weight *w = tensors[i].weight;
+        const bool zero = w && !w->is_vector && is_zero(iw->arena, w);
+        if (w) weight_release(p->model, w);
+        if (!zero) continue;
+        if (n++ < SHOWN) text_printf(&t, "%s%s", n > 1 ? ", " : "", w->name);
+    }
+    if (n > SHOWN) text_printf(&t, " and %u more", n - SHOWN);
+    if (n) warn("%s: all weights are 0 in %s; the file is damaged or was converted wrongly, unless the model was made so",
+                p->model->gguf->path, text_str(&t));
 }
 
 static void write_image(struct outfile *f, const struct image_writer *iw, const struct plan *p)
@@ -265,6 +329,7 @@ static void write_image(struct outfile *f, const struct image_writer *iw, const 
         else if (p->weight_form[w->index] == WEIGHT_VECTOR) write_vector(&s, iw, w);
         else if (p->weight_form[w->index] != WEIGHT_MATRIX) write_floats(&s, iw, p, w);
         else write_matrix(&s, iw, w, plan_packing(p, w), slab, slab_bytes);
+        if (w) weight_release(p->model, w);
         put_zeros(&s, tensors[i].offset + tensors[i].bytes);
         hashes[i] = XXH3_64bits_digest(s.hash);
         if (iw->progress) fprintf(stderr, "\rpacking weights %3u %%", (uint32_t)((f->offset - s.base) * 100 / p->image_bytes));
@@ -277,6 +342,7 @@ void image_write(struct outfile *f, void *context)
 {
     const struct image_writer *iw = context;
     const uint64_t base = f->offset;
+    warn_of_zeros(iw, iw->plans[0]);
     for (uint32_t i = 0; i < iw->n_plans; i++) {
         outfile_pad(f, base + iw->offsets[i]);
         write_image(f, iw, iw->plans[i]);
@@ -285,16 +351,18 @@ void image_write(struct outfile *f, void *context)
 
 const char *image_hash(struct arena *a, const struct plan *p, const char *model_hash)
 {
-    /* Text, so that neither padding nor byte order counts. */
+    /* Hashes text, so that neither padding nor byte order matters. */
     const struct model *m = p->model;
     struct text t = { .arena = a };
     text_printf(&t, "forgec weight image\n%s\n%u\n", model_hash, p->options.n_ctx);
-    /* The model's YAML decides these, too. */
+    /* The model's YAML affects these too. */
     for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
-        const struct weight *factors = p->fused->graph->rotations[i].factors;
+        const struct weight *factors = p->fused->graph->rotations[i].factors, *far = p->fused->graph->rotations[i].far;
         const struct node_attrs *r = &p->fused->graph->rotations[i].attr;
         text_printf(&t, "%u %u %a %a %a ", p->rotations[i].block, r->n_rot, r->base, r->factor, r->ext_factor);
-        text_printf(&t, "%a %a %a %u %s\n", r->attn_factor, r->beta_fast, r->beta_slow, r->n_ctx_orig, factors ? factors->name : "-");
+        text_printf(&t, "%a %a %a %u %s%s%s\n", r->attn_factor, r->beta_fast, r->beta_slow, r->n_ctx_orig, factors ? factors->name : "-",
+                    far ? " " : "", far ? far->name : "");
+        if (r->unrounded) text_puts(&t, "unrounded\n");
     }
     for (uint32_t i = 0; i < m->n_weights; i++) {
         const struct weight *w = &m->weights[i];

@@ -1,5 +1,5 @@
-/* issues.c -- see issues.h.  A loop is a branch backwards and what stands between, and what is executed sometimes is what a branch forwards
- * leaves out; forgec's kernels have no other flow of control. */
+/* issues.c -- see issues.h. A loop is a backward branch and the code between it and its target. Code that a forward branch skips is
+ * executed sometimes. forgec's kernels have no other control flow. */
 #include "issues.h"
 #include "compiler/base/disasm.h"
 #include <elf.h>
@@ -22,7 +22,7 @@ static bool section_at(struct bytes object, const Elf64_Ehdr *e, uint64_t index,
     return index < e->e_shnum && read_at(object, e->e_shoff + index * sizeof *out, out, sizeof *out);
 }
 
-/* The bytes of a function of that name among the symbols of a table; size 0: it is not there. */
+/* The code of the function with that name in a symbol table; size 0: it is absent. */
 static struct bytes code_in(struct bytes object, const Elf64_Ehdr *e, const Elf64_Shdr *symbols, const char *name)
 {
     Elf64_Shdr names, text;
@@ -71,8 +71,9 @@ static bool is_one(const char *s, const char *const *names, size_t n)
     return false;
 }
 
-/* Issues, and of transcendentals those of their own unit where they have one; as compiler/cli/least_times.c counts them. */
-static void weigh(const struct profile *p, const char *text, struct instruction *i)
+/* Sets the issue slots of an instruction, for transcendentals in their own unit if they have one; compiler/cli/least_times.c counts in the
+ * same way. */
+static void weigh(const struct target *p, const char *text, struct instruction *i)
 {
     static const char *const transcendental[] = { "v_exp_", "v_log_", "v_rcp_", "v_rsq_", "v_sqrt_", "v_sin_", "v_cos_" };
     static const char *const multiply[] = { "v_mul_lo_u32", "v_mul_lo_i32", "v_mul_hi_u32", "v_mul_hi_i32", "v_mad_u64_u32",
@@ -88,7 +89,7 @@ static void weigh(const struct profile *p, const char *text, struct instruction 
     else i->issues = f64 ? p->rates.f64 : is_one(text, multiply, COUNT_OF(multiply)) ? p->rates.multiply : 1;
 }
 
-/* A branch's operand: words behind the next instruction, 16 bits with sign (S_BRANCH, RDNA3 ISA 16.5). */
+/* The target of a branch; the operand is in words from the next instruction, 16 bits, signed (S_BRANCH, RDNA3 ISA 16.5). */
 static uint32_t target_of(const char *text, uint32_t pc)
 {
     const char *operand = begins(text, "s_branch ") || begins(text, "s_cbranch_") ? strchr(text, ' ') : NULL;
@@ -96,7 +97,7 @@ static uint32_t target_of(const char *text, uint32_t pc)
     return pc + 4 + 4u * (uint32_t)(int16_t)(uint16_t)strtol(operand, NULL, 0);
 }
 
-static bool list_code(struct listing *l, const struct profile *p, void *disasm, struct bytes code)
+static bool list_code(struct listing *l, const struct target *p, void *disasm, struct bytes code)
 {
     for (uint32_t pc = 0; pc < code.size;) {
         char text[512];
@@ -117,7 +118,8 @@ static bool list_code(struct listing *l, const struct profile *p, void *disasm, 
 
 static bool is_back(const struct instruction *i) { return i->target <= i->pc; }
 
-/* The first of the loop that ends with the branch at list[end], if no other lies in it and it multiplies weights; else UINT32_MAX. */
+/* The first instruction of the loop that ends with the branch at list[end], if it is an innermost loop that multiplies weights; else
+ * UINT32_MAX. */
 static uint32_t loop_of(const struct listing *l, uint32_t end)
 {
     bool loads = false, reads_lds = false;
@@ -132,7 +134,7 @@ static uint32_t loop_of(const struct listing *l, uint32_t end)
     return UINT32_MAX;
 }
 
-/* Does code between the branch at list[i] and its target, further on, work on weights? */
+/* True if the code between the branch at list[i] and its later target works on weights. */
 static bool leaves_weights_out(const struct listing *l, uint32_t i)
 {
     const uint32_t target = l->list[i].target;
@@ -140,8 +142,8 @@ static bool leaves_weights_out(const struct listing *l, uint32_t i)
     return false;
 }
 
-/* Issues of list[first .. end), of what is in a loop or of what is not.  A loop's work on weights counts as always executed. */
-static struct turn_issues sum_of(const struct profile *p, const struct listing *l, uint32_t first, uint32_t end, bool in_loop)
+/* Issue slots of list[first .. end), either inside loops or outside. A loop's work on weights counts as always executed. */
+static struct turn_issues sum_of(const struct target *p, const struct listing *l, uint32_t first, uint32_t end, bool in_loop)
 {
     struct turn_issues sum = { 0 };
     double slow = 0;
@@ -158,7 +160,7 @@ static struct turn_issues sum_of(const struct profile *p, const struct listing *
     return sum;
 }
 
-static void find_loops(struct arena *a, const struct profile *p, struct listing *l, struct kernel_issues *k)
+static void find_loops(struct arena *a, const struct target *p, struct listing *l, struct kernel_issues *k)
 {
     uint32_t capacity = 0;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -171,11 +173,11 @@ static void find_loops(struct arena *a, const struct profile *p, struct listing 
     k->outside = sum_of(p, l, 0, l->n, false).always;
 }
 
-bool issues_count(struct arena *a, const struct profile *p, struct bytes object, struct kernel_resources *r, size_t n, const char **why)
+bool issues_count(struct arena *a, const struct target *p, struct bytes object, struct kernel_resources *r, size_t n, const char **why)
 {
-    *why = "that is of AMD's machine code alone";
+    *why = "only AMD machine code has it";
     if (strcmp(p->api, "hip")) return false;
-    const char *missing = profile_missing_rate(p);
+    const char *missing = target_missing_rate(p);
     if (missing) *why = arena_printf(a, "the target has no %s", missing);
     if (missing) return false;
     void *disasm = disasm_open(p->arch, why);

@@ -28,14 +28,14 @@ static const struct machine machines[] = {
     { "aarch64", EM_AARCH64, R_AARCH64_ABS64 },
 };
 
-static const struct machine *machine_of(const struct profile *profile)
+static const struct machine *machine_of(const struct target *target)
 {
     for (size_t i = 0; i < COUNT_OF(machines); i++)
-        if (!strcmp(profile->elf_machine, machines[i].name)) return &machines[i];
-    die("%s: machine %s is not one forgec can link for (x86_64, aarch64)", profile->path, profile->elf_machine);
+        if (!strcmp(target->elf_machine, machines[i].name)) return &machines[i];
+    die("%s: forgec cannot link for machine %s, only for x86_64 and aarch64", target->path, target->elf_machine);
 }
 
-/* Sections of the small objects below; names and order are fixed, unused ones are empty. */
+/* The sections of the small objects below; names and order are fixed, unused sections are empty. */
 enum { S_NULL, S_DATA, S_POINTER, S_RELA, S_STACK, S_SYMTAB, S_STRTAB, S_SHSTRTAB, S_COUNT };
 
 struct object_shape {
@@ -99,7 +99,7 @@ static struct bytes object_make(struct arena *a, const struct machine *m, const 
 
     uint64_t offset = sizeof ehdr;
     for (size_t i = 1; i < S_COUNT; i++) {
-        /* in the file 64 is enough; larger alignments matter in memory only */
+        /* 64 is enough in the file; larger alignments only matter in memory */
         offset = round_up(offset, shdr[i].sh_addralign < DATA_ALIGN ? shdr[i].sh_addralign : DATA_ALIGN);
         shdr[i].sh_offset = offset;
         offset += shdr[i].sh_size;
@@ -113,27 +113,27 @@ static struct bytes object_make(struct arena *a, const struct machine *m, const 
     return (struct bytes){ out, ehdr.e_shoff + sizeof shdr };
 }
 
-struct link_object link_data_object(struct arena *a, const struct profile *profile, const char *symbol, struct bytes data)
+struct link_object link_data_object(struct arena *a, const struct target *target, const char *symbol, struct bytes data)
 {
     const struct object_shape shape = { .section = arena_printf(a, ".rodata.%s", symbol), .data = data, .align = DATA_ALIGN,
                                         .symbol = symbol };
-    return (struct link_object){ arena_printf(a, "%s.o", symbol), object_make(a, machine_of(profile), &shape) };
+    return (struct link_object){ arena_printf(a, "%s.o", symbol), object_make(a, machine_of(target), &shape) };
 }
 
-/* Defines forge_weights and, unless it is NULL, the one byte that stands for the image. */
+/* Defines forge_weights and, unless it is NULL, the single byte in place of the image. */
 static struct link_object weights_object(struct arena *a, const struct link_input *input)
 {
     static const uint8_t placeholder[1];
     const struct object_shape shape = {
         .section = input->weights_bytes ? WEIGHTS_SECTION : ".rodata.forge_no_weights", .data = { placeholder, 1 },
-        .align = input->weights_bytes ? input->profile->page_bytes : 1, .symbol = "forge_weights_image",
+        .align = input->weights_bytes ? input->target->page_bytes : 1, .symbol = "forge_weights_image",
         .pointer = input->soname ? NULL : "forge_weights", .pointer_null = !input->weights_bytes };
-    return (struct link_object){ "forge_weights.o", object_make(a, machine_of(input->profile), &shape) };
+    return (struct link_object){ "forge_weights.o", object_make(a, machine_of(input->target), &shape) };
 }
 
 /* ---- the linker ---- */
 
-/* Objects, then the script that places the weights; [input->n_objects + 2]. */
+/* Objects, then the linker script that places the weights; [input->n_objects + 2]. */
 static struct spawn_file *link_files(struct arena *a, const struct toolchain *tc, const struct link_input *input)
 {
     const size_t       n = input->n_objects + 2;
@@ -142,10 +142,10 @@ static struct spawn_file *link_files(struct arena *a, const struct toolchain *tc
         files[i] = (struct spawn_file){ cc_object_name(a, tc, input->objects[i].name), input->objects[i].data };
     const struct link_object weights = weights_object(a, input);
     files[n - 2] = (struct spawn_file){ cc_object_name(a, tc, weights.name), weights.data };
-    /* static programs: glibc before 2.38 has one more section of zeros, which would else come after the weights */
+    /* static programs: glibc before 2.38 has one more section of zeros, which would otherwise follow the weights */
     const char *script = arena_printf(a, "SECTIONS { __libc_freeres_ptrs : { *(__libc_freeres_ptrs) }\n"
                                          "           %s ALIGN(%u) : { KEEP(*(%s)) } } INSERT AFTER .bss;\n",
-                                      WEIGHTS_SECTION, input->profile->page_bytes, WEIGHTS_SECTION);
+                                      WEIGHTS_SECTION, input->target->page_bytes, WEIGHTS_SECTION);
     const char *temps = tc->options.save_temps;
     files[n - 1] = (struct spawn_file){ temps ? arena_printf(a, "%s/forge_weights.ld", temps) : "forge_weights.ld", bytes_of(script) };
     for (size_t i = 0; i < n && temps && !tc->options.spawn.dry_run; i++)        /* so that a printed line can be run again */
@@ -153,17 +153,18 @@ static struct spawn_file *link_files(struct arena *a, const struct toolchain *tc
     return files;
 }
 
-/* Flags, tools, contents, archives (`more`, or NULL) and, standing for the C library, its start file and archive where Debian and others
- * keep them. */
+/* The key: flags, tools, contents, archives (`more`, or NULL), and the start file and archive of the C library, which represent it, where
+ * Debian and other systems keep them. */
 static struct cache_key link_key(struct arena *a, const struct toolchain *tc, const struct link_input *input, const char *const *more,
                                  const char *const *argv, size_t argc, const struct spawn_file *files)
 {
-    const char *triple = input->profile->triple;
+    const char *triple = input->target->triple;
     const char *const libraries[] = { arena_printf(a, "/usr/lib/%s/crt1.o", triple), arena_printf(a, "/usr/lib/%s/libc.a", triple),
                                       arena_printf(a, "/usr/%s/lib/crt1.o", triple), arena_printf(a, "/usr/%s/lib/libc.a", triple) };
-    struct bytes *parts = arena_array(a, struct bytes, argc + input->n_objects + 2 + COUNT_OF(libraries) + 3 + LINK_ARGV_MAX);
+    struct bytes *parts = arena_array(a, struct bytes, argc + input->n_objects + 2 + COUNT_OF(libraries) + 4 + LINK_ARGV_MAX);
     size_t        n = 0;
-    parts[n++] = bytes_of("link 1");
+    parts[n++] = bytes_of("link 2");
+    parts[n++] = bytes_of(tc->lld ? "" : cc_file_identity(a, spawn_find(a, "ld")));
     parts[n++] = bytes_of(tc->clang_identity);
     parts[n++] = bytes_of(tc->lld_identity);
     for (size_t i = 0; i < COUNT_OF(libraries); i++) parts[n++] = bytes_of(cc_file_identity(a, libraries[i]));
@@ -173,7 +174,7 @@ static struct cache_key link_key(struct arena *a, const struct toolchain *tc, co
     return cache_key_of(parts, n);
 }
 
-/* lld writes to standard output; GNU ld needs a file it can replace. */
+/* lld writes to standard output; GNU ld needs a file that it can replace. */
 static char *linker_file(struct arena *a)
 {
     const char *directory = getenv("TMPDIR");
@@ -185,15 +186,15 @@ static char *linker_file(struct arena *a)
     return path;
 }
 
-static void check_linked(const struct toolchain *tc, const struct spawn_job *job)
+static void check_linked(struct arena *a, const struct toolchain *tc, const struct spawn_job *job)
 {
     if (job->messages && job->messages[0]) fputs(job->messages, stderr);
-    if (job->status < 0) die("cannot start %s: %s", job->argv[0], strerror(job->start_errno));
+    if (job->status < 0) die("cannot start %s: %s; try again when fewer programs run", job->argv[0], strerror(job->start_errno));
     if (!job->status) return;
     const bool no_library = job->messages && (strstr(job->messages, "crt1.o") || strstr(job->messages, "-lc") ||
                                               strstr(job->messages, "-lgcc"));
     die("clang could not link (exit code %d)%s%s", job->status,
-        tc->lld ? "" : "; forgec is tested with lld (on Debian or Ubuntu: apt-get install lld-19)",
+        tc->lld ? "" : arena_printf(a, "; forgec is tested with lld, and %s", tc->lld_missing),
         no_library ? "; the C library to link with is incomplete (on Debian or Ubuntu: apt-get install libc6-dev, and "
                      "gcc-aarch64-linux-gnu for aarch64)" : "");
 }
@@ -209,15 +210,15 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
     const char              **argv = arena_array(a, const char *, LINK_ARGV_MAX + n);
     size_t                    count = 0;
     argv[count++] = tc->clang;
-    argv[count++] = arena_printf(a, "--target=%s", input->profile->triple);
+    argv[count++] = arena_printf(a, "--target=%s", input->target->triple);
     if (tc->lld) argv[count++] = "-fuse-ld=lld";
     argv[count++] = input->soname ? "-shared" : input->is_static ? "-static-pie" : "-pie";
-    /* a library has nothing to start, its functions call each other directly, and what it lacks is an error here already */
+    /* a library has no entry point, its functions call each other directly, and undefined symbols are an error at link time */
     for (size_t i = 0; input->soname && library_flags[i]; i++) argv[count++] = library_flags[i];
     if (input->soname) argv[count++] = arena_printf(a, "-Wl,-soname,%s", input->soname);
     for (size_t i = 0; flags[i]; i++) argv[count++] = flags[i];
-    argv[count++] = arena_printf(a, "-Wl,-z,max-page-size=%u", input->profile->page_bytes);
-    const char *const *libraries = input->has_server ? cc_server_libraries(a, input->profile) : NULL;
+    argv[count++] = arena_printf(a, "-Wl,-z,max-page-size=%u", input->target->page_bytes);
+    const char *const *libraries = input->has_server ? cc_server_libraries(a, input->target) : NULL;
     const struct cache_key key = link_key(a, tc, input, libraries, argv, count, files);
     struct bytes linked;
     if (!dry_run && cache_get(tc->cache, a, key, &linked)) return linked;
@@ -229,14 +230,15 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
     }
     for (size_t i = 0; libraries && libraries[i]; i++) argv[count++] = libraries[i];
     if (!input->soname) argv[count++] = "-lm";
-    if (input->profile->kind == TARGET_GPU) argv[count++] = "-ldl";       /* the driver's library; in libc itself since glibc 2.34 */
+    if (input->target->kind == TARGET_GPU) argv[count++] = "-ldl";        /* for the driver's library; part of libc since glibc 2.34 */
     argv[count++] = "-o";
     char *temporary = tc->lld || dry_run ? NULL : linker_file(a);
     argv[count++] = temporary ? temporary : "-";
-    struct spawn_job job = { .argv = argv, .files = files, .n_files = n };
+    struct spawn_job job = { .argv = argv, .files = files, .n_files = n, .is_tool = true };
+    if (!dry_run) cc_need_proc();
     spawn_run(a, &tc->options.spawn, &job, 1);
     if (dry_run) return (struct bytes){ NULL, 0 };
-    check_linked(tc, &job);
+    check_linked(a, tc, &job);
     linked = job.output;
     if (temporary) {
         linked = file_read(a, temporary);
@@ -247,14 +249,14 @@ static struct bytes link_run(struct arena *a, struct toolchain *tc, const struct
     return linked;
 }
 
-/* lld on objects alone, through the cache.  flags: NULL-terminated, what stands before the objects; what: it does, for messages. */
+/* Runs lld on objects alone, through the cache. flags: NULL-terminated, before the objects; what: its purpose, for messages. */
 static struct bytes lld_run(struct arena *a, struct toolchain *tc, const char *const *flags, const struct link_object *objects,
                             size_t n_objects, const char *what)
 {
     enum { FLAGS_MOST = 16 };
     const bool dry_run = tc->options.spawn.dry_run;
     if (!tc->lld)
-        die("objects are %sed with LLVM's lld, which %s does not find (on Debian or Ubuntu: apt-get install lld-19)", what, tc->clang);
+        die("objects are %sed with LLVM's lld, and %s", what, tc->lld_missing);
     struct spawn_file *files = arena_array(a, struct spawn_file, n_objects);
     const char       **argv = arena_array(a, const char *, n_objects + FLAGS_MOST + 4);
     struct bytes      *parts = arena_array(a, struct bytes, n_objects + FLAGS_MOST + 2);
@@ -274,22 +276,23 @@ static struct bytes lld_run(struct arena *a, struct toolchain *tc, const char *c
     const struct cache_key key = cache_key_of(parts, n_parts);
     struct bytes linked;
     if (!dry_run && cache_get(tc->cache, a, key, &linked)) return linked;
-    struct spawn_job job = { .argv = argv, .files = files, .n_files = n_objects };
+    struct spawn_job job = { .argv = argv, .files = files, .n_files = n_objects, .is_tool = true };
+    if (!dry_run) cc_need_proc();
     spawn_run(a, &tc->options.spawn, &job, 1);
     if (dry_run) return (struct bytes){ NULL, 0 };
     if (job.messages && job.messages[0]) fputs(job.messages, stderr);
-    if (job.status < 0) die("cannot start %s: %s", tc->lld, strerror(job.start_errno));
+    if (job.status < 0) die("cannot start %s: %s; try again when fewer programs run", tc->lld, strerror(job.start_errno));
     if (job.status) die("lld could not %s the objects (exit code %d)", what, job.status);
     cache_put(tc->cache, a, key, job.output);
     return job.output;
 }
 
-/* All of LLVM's linkers are one program, which is told by its first words which of them is wanted. */
-struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct profile *profile, const struct link_object *objects,
+/* All of LLVM's linkers are one program; its first arguments select the linker. */
+struct bytes link_relocatable(struct arena *a, struct toolchain *tc, const struct target *target, const struct link_object *objects,
                               size_t n_objects)
 {
     static const char *const elf[] = { "-r", NULL }, *const wasm[] = { "-flavor", "wasm", "-r", NULL };
-    return lld_run(a, tc, profile->web ? wasm : elf, objects, n_objects, "join");
+    return lld_run(a, tc, target->web ? wasm : elf, objects, n_objects, "join");
 }
 
 struct bytes link_module(struct arena *a, struct toolchain *tc, const struct link_object *objects, size_t n_objects, uint32_t stack_bytes)
@@ -306,7 +309,7 @@ static bool inside(uint64_t offset, uint64_t count, uint64_t item, uint64_t size
     return offset <= size && count <= (size - offset) / item;
 }
 
-/* Points the weight section and its segment at [offset, offset + bytes) of the file.  False: the linker laid it out otherwise. */
+/* Moves the weight section and its segment to [offset, offset + bytes) of the file. False: the linker produced another layout. */
 static bool weights_move(uint8_t *elf, uint64_t size, uint64_t offset, uint64_t bytes)
 {
     Elf64_Ehdr ehdr;
@@ -352,7 +355,7 @@ static bool weights_move(uint8_t *elf, uint64_t size, uint64_t offset, uint64_t 
 void link_executable(struct arena *a, struct toolchain *tc, const struct link_input *input, struct outset *set, const char *out_path,
                      link_write_weights *write_weights, void *context)
 {
-    const char *missing = cc_target_missing(a, input->profile);
+    const char *missing = cc_target_missing(a, input->target);
     if (missing) die("%s", missing);
     struct bytes linked = link_run(a, tc, input);
     if (tc->options.spawn.dry_run) return;
@@ -361,15 +364,17 @@ void link_executable(struct arena *a, struct toolchain *tc, const struct link_in
         outfile_write(f, linked.data, linked.size);
         return;
     }
-    const uint64_t offset = round_up(linked.size, input->profile->page_bytes);
+    const uint64_t offset = round_up(linked.size, input->target->page_bytes);
     uint8_t       *image = arena_alloc(a, linked.size);
     memcpy(image, linked.data, linked.size);
     if (!weights_move(image, linked.size, offset, input->weights_bytes))
-        die("the linker did not give the weights a segment of their own; forgec needs lld (on Debian or Ubuntu: apt-get install lld-19)");
+        die("the linker did not give the weights a segment of their own%s%s", tc->lld ? "" : "; forgec needs lld, and ",
+            tc->lld ? "" : tc->lld_missing);
     outfile_write(f, image, linked.size);
     outfile_pad(f, offset);
     write_weights(f, context);
     if (f->offset != offset + input->weights_bytes)
-        die("%s: %llu bytes of weights were announced, %llu written", out_path, (unsigned long long)input->weights_bytes,
+        die("%s: %llu bytes of weights were announced, %llu written; this is a mistake in forgec, please report it", out_path,
+            (unsigned long long)input->weights_bytes,
             (unsigned long long)(f->offset - offset));
 }

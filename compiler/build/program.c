@@ -21,13 +21,14 @@ struct workplace *workplace_open(struct arena *a)
     char *name = arena_printf(a, "%s/forgec.XXXXXX", parent && *parent ? parent : "/tmp");
     if (!mkdtemp(name)) die("%s: cannot make a directory: %s; set TMPDIR to a place with room", name, strerror(errno));
     w->directory = name;
-    cleanup_unlink_at_exit(name);             /* before its files: they go first, last come first gone */
+    cleanup_unlink_at_exit(name);             /* registered before its files, so that it is removed after them */
     return w;
 }
 
 const char *workplace_path(struct arena *a, struct workplace *w, const char *name)
 {
-    if (w->n_paths == MAX_FILES) die("more than %d files in one workplace; this is a mistake in forgec, please report it", MAX_FILES);
+    if (w->n_paths == MAX_FILES)
+        die("more than %d files in one temporary directory; this is a mistake in forgec, please report it", MAX_FILES);
     const char *path = arena_printf(a, "%s/%s", w->directory, name);
     w->paths[w->n_paths++] = path;
     cleanup_unlink_at_exit(path);
@@ -47,7 +48,7 @@ void workplace_remove(struct workplace *w, const char *path)
 
 void workplace_close(struct workplace *w)
 {
-    for (uint32_t i = w->n_paths; i-- > 0;) {              /* a folder comes before what lies in it */
+    for (uint32_t i = w->n_paths; i-- > 0;) {              /* a folder comes before its files */
         if (unlink(w->paths[i])) rmdir(w->paths[i]);
         cleanup_forget(w->paths[i]);
     }
@@ -55,19 +56,19 @@ void workplace_close(struct workplace *w)
     cleanup_forget(w->directory);
 }
 
-/* Has the simulator such a chip? */
-static bool is_simulated(const struct profile *p) { return p->kind == TARGET_GPU && strncmp(p->arch, "gfx", 3) == 0; }
+/* True if the simulator supports the chip. */
+static bool is_simulated(const struct target *p) { return p->kind == TARGET_GPU && strncmp(p->arch, "gfx", 3) == 0; }
 
-struct runner runner_find(struct arena *a, const struct profile *p, bool emulation)
+struct runner runner_find(struct arena *a, const struct target *p, bool emulation)
 {
     struct runner r = { .target = p->name };
-    const char *why = profile_unsupported_here(a, p);
+    const char *why = target_unsupported_here(a, p);
     if (!why) return r;
     if (p->web) {
         if (!emulation) die("a program for %s cannot run here: %s", p->name, why);
         r.emulator = "node";
         if (!spawn_find(a, r.emulator))
-            die("a program for %s runs in node, which is not here (Debian, Ubuntu: apt-get install nodejs)", p->name);
+            die("a program for %s runs in node, which is not installed (Debian, Ubuntu: apt-get install nodejs)", p->name);
         return r;
     }
     struct utsname here;
@@ -79,14 +80,14 @@ struct runner runner_find(struct arena *a, const struct profile *p, bool emulati
     if (!spawn_find(a, r.emulator))
         die("a program for %s cannot run here: %s, and there is no %s (Debian, Ubuntu: apt-get install qemu-user)", p->name, why,
             r.emulator);
-    /* Where Debian and Ubuntu keep the libraries of another machine (libc6-arm64-cross); static programs need none. */
+    /* Debian and Ubuntu keep the libraries of other machines there (libc6-arm64-cross); static programs need none. */
     const char *sysroot = arena_printf(a, "/usr/%s-linux-gnu", p->elf_machine);
     struct stat st;
     if (stat(sysroot, &st) == 0 && S_ISDIR(st.st_mode)) r.sysroot = sysroot;
     return r;
 }
 
-/* $FORGEC_GFXSIM, or beside forgec, as it is built, or where `cmake --install` puts it. */
+/* Finds the simulator: $FORGEC_GFXSIM, or beside forgec in a build, or where `cmake --install` puts it. */
 static const char *simulator_find(struct arena *a)
 {
     const char *given = getenv("FORGEC_GFXSIM");
@@ -96,7 +97,7 @@ static const char *simulator_find(struct arena *a)
     }
     char self[4096];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0) die("cannot tell where forgec lies: %s; set FORGEC_GFXSIM to libgfxsim.so", strerror(errno));
+    if (n <= 0) die("cannot find the directory of forgec: %s; set FORGEC_GFXSIM to libgfxsim.so", strerror(errno));
     self[n] = 0;
     *strrchr(self, '/') = 0;
     static const char *const places[] = { "", "/../" FORGEC_LIBDIR };
@@ -104,22 +105,22 @@ static const char *simulator_find(struct arena *a)
         const char *path = arena_printf(a, "%s%s/libgfxsim.so", self, places[i]);
         if (file_exists(path)) return path;
     }
-    die("there is no libgfxsim.so in %s or %s/../%s: it is built and installed with forgec on x86-64; FORGEC_GFXSIM=FILE says where it is",
-        self, self, FORGEC_LIBDIR);
+    die("there is no libgfxsim.so in %s or %s/../%s: on x86-64 the target product of forgec's build makes it (cmake --build BUILD --target "
+        "product); FORGEC_GFXSIM=FILE says where it is", self, self, FORGEC_LIBDIR);
 }
 
-static const char *chips_of(struct arena *a, const struct build_options *o, const struct profile *p)
+static const char *chips_of(struct arena *a, const struct build_options *o, const struct target *p)
 {
     struct text t = { .arena = a };
     text_puts(&t, p->arch);
     for (uint32_t rank = 1; rank < o->gpus; rank++)
-        text_printf(&t, ",%s", o->row[rank] ? profile_load(a, o->row[rank], o->targets_dir)->arch : p->arch);
+        text_printf(&t, ",%s", o->stages[rank] ? target_load(a, o->stages[rank], o->targets_dir)->arch : p->arch);
     return text_str(&t);
 }
 
-struct runner runner_simulate(struct arena *a, const struct build_options *o, const struct profile *p)
+struct runner runner_simulate(struct arena *a, const struct build_options *o, const struct target *p)
 {
-    if (!is_simulated(p)) die("--simulate: the simulator executes code for AMD GPUs, and %s is none; see forgec targets", p->name);
+    if (!is_simulated(p)) die("--simulate: the simulator executes code for AMD GPUs; %s is not an AMD GPU; see forgec targets", p->name);
     const char *channels = !p->channels.count ? NULL
         : arena_printf(a, "%u,%u,%u", p->channels.count, p->channels.interleave, p->channels.window);
     return (struct runner){ .target = p->name, .simulator = simulator_find(a), .chips = chips_of(a, o, p), .channels = channels };
@@ -132,13 +133,13 @@ const char *program_build(struct arena *a, struct workplace *w, const struct bui
     o.weights = WEIGHTS_EMBED;
     o.out_path = workplace_path(a, w, name);
     build(a, &o);
-    if (o.n_targets == 0 || !profile_load(a, o.targets[0], o.targets_dir)->web) return o.out_path;
+    if (o.n_targets == 0 || !target_load(a, o.targets[0], o.targets_dir)->web) return o.out_path;
     const char **names = web_names(a, o.out_path);
     for (size_t i = 0; names && names[i]; i++) workplace_path(a, w, arena_printf(a, "%s/%s", name, names[i]));
     return web_program(a, o.out_path);
 }
 
-/* What a program said, as one line. */
+/* A program's messages as one line. */
 static const char *one_line(struct arena *a, const char *messages)
 {
     struct text t = { .arena = a };
@@ -156,7 +157,7 @@ bool program_try(struct arena *a, const struct runner *r, const char *path, cons
     enum { MOST = 48 };
     const char **argv = arena_array(a, const char *, MOST);
     size_t n = 0;
-    if (r->on) {                                            /* the words behind are the shell's "$@", whatever is in them */
+    if (r->on) {                                            /* the words after it are "$@" in the shell, whatever they contain */
         argv[n++] = "sh";
         argv[n++] = "-c";
         argv[n++] = arena_printf(a, "%s \"$@\"", r->on);
@@ -211,7 +212,7 @@ double program_number(const struct cJSON *object, const char *key)
 const float *program_logits(struct arena *a, const struct runner *r, const char *path, const int32_t *tokens, uint32_t n, uint32_t columns,
                             const char *const *extra)
 {
-    /* Not /dev/stdout: a program that fails may remove what it wrote. */
+    /* Not /dev/stdout: a program that fails may remove the file that it wrote. */
     const char *arguments[16] = { "--tokens", tokens_text(a, tokens, n), r->embeds ? "--rows" : "--logits", "/proc/self/fd/1",
                                   "--print-tokens", "-n", "0" };
     size_t count = r->embeds ? 4 : 7;

@@ -1,13 +1,13 @@
-/* program.h -- programs built into a private directory, run, and removed: what verify and compare stand on. */
+/* program.h -- builds programs into a private directory, runs and removes them; for verify, compare and tune. */
 #ifndef FORGEC_PROGRAM_H
 #define FORGEC_PROGRAM_H
 #include "build.h"
 
-/* A directory of this process alone under $TMPDIR or /tmp; it and its files vanish with workplace_close, die() and signals. */
+/* A private directory of this process under $TMPDIR or /tmp. workplace_close, die() and signals remove it with its files. */
 struct workplace;
 struct workplace *workplace_open(struct arena *a);
 void              workplace_close(struct workplace *w);
-/* A path in it, for a file that goes with it.  name: unique. */
+/* A path in the directory, for a file that is removed with it. name: unique. */
 const char       *workplace_path(struct arena *a, struct workplace *w, const char *name);
 
 /* Removes one of its files now. */
@@ -17,29 +17,30 @@ void              workplace_remove(struct workplace *w, const char *path);
 struct runner {
     const char *target;
     const char *emulator;         /* "qemu-aarch64", or NULL: directly */
-    const char *on;               /* a shell command that runs what follows it, on another machine perhaps: "ssh box"; or NULL */
-    const char *sysroot;          /* for its dynamic linker, or NULL */
-    const char *simulator;        /* libgfxsim.so, in the place of AMD's HIP library; or NULL */
-    const char *counters;         /* simulator: file it writes its counters to, or NULL */
-    uint32_t    sample;           /* simulator: groups that run of a kernel with matrix instructions, for counters alone; 0: all */
-    const char *chips;            /* simulator: the chip, or those of GPUs that share the model, "gfx1100,gfx1151" */
-    const char *channels;         /* simulator: of its memory, "16,256,65536" (simulator/channels.c), or NULL */
-    bool        embeds;           /* programs are of a model of embeddings: it gives rows in the place of logits */
+    const char *on;               /* a shell command that runs the command after it, perhaps on another machine: "ssh box"; or NULL */
+    const char *sysroot;          /* for the program's dynamic linker, or NULL */
+    const char *simulator;        /* libgfxsim.so, used instead of AMD's HIP library; or NULL */
+    const char *counters;         /* simulator: file for its counters, or NULL */
+    uint32_t    sample;           /* simulator: workgroups to run of a kernel with matrix instructions, for counters only; 0: all */
+    const char *chips;            /* simulator: the chip, or the chips of GPUs that share the model, "gfx1100,gfx1151" */
+    const char *channels;         /* simulator: its memory channels, "16,256,65536" (simulator/channels.c), or NULL */
+    bool        embeds;           /* the programs' model makes embeddings: rows instead of logits */
 };
-/* Dies saying what is missing when such programs can run here neither directly nor, if emulation is true, in an emulator
- * (of another machine's CPU: there is none of GPUs). */
-struct runner runner_find(struct arena *a, const struct profile *p, bool emulation);
-/* In the simulator of AMD GPUs (docs/simulator.md).  Dies for other targets, and where the simulator is not installed. */
-struct runner runner_simulate(struct arena *a, const struct build_options *o, const struct profile *p);
+/* Finds out how programs for p run here: directly or, if emulation is true, in an emulator of another CPU (there are no emulators of GPUs).
+ * Dies saying what is missing if neither works. */
+struct runner runner_find(struct arena *a, const struct target *p, bool emulation);
+/* Runs programs in the simulator of AMD GPUs (docs/simulator.md). Dies for other targets, and if the simulator is not installed. */
+struct runner runner_simulate(struct arena *a, const struct build_options *o, const struct target *p);
 
-/* Builds with options but for the place, name and closing line.  name: unique in the workplace.  Returns the path. */
+/* Builds with the options, except for the output's place and name, and without the closing line. name: unique in the workplace. Returns the
+ * path. */
 const char *program_build(struct arena *a, struct workplace *w, const struct build_options *options, const char *name);
-/* Runs path with the arguments (NULL-terminated) and returns what it wrote to stdout; dies with its message when it fails. */
+/* Runs path with the arguments (NULL-terminated) and returns its stdout; dies with its message if it fails. */
 struct bytes program_run(struct arena *a, const struct runner *r, const char *path, const char *const *arguments);
-/* The same, but that a failure is no end: false, and *why says in one line what it was. */
+/* The same, but does not die if the program fails: returns false, with the reason in one line in *why. */
 bool program_try(struct arena *a, const struct runner *r, const char *path, const char *const *arguments, struct bytes *out,
                  const char **why);
-/* A number that a program gave as JSON (cJSON); dies when it is not there. */
+/* A number in a program's JSON output; dies if it is absent. */
 struct cJSON;
 double program_number(const struct cJSON *object, const char *key);
 /* Logits after each of n tokens, or rows of embeddings, [n][columns] floats; extra: more arguments, NULL-terminated. */
@@ -47,6 +48,6 @@ const float *program_logits(struct arena *a, const struct runner *r, const char 
                             const char *const *extra);
 /* "1,2,3" */
 const char *tokens_text(struct arena *a, const int32_t *tokens, uint32_t n);
-/* n tokens below n_vocab; the same for the same seed everywhere. */
+/* n pseudo-random tokens below n_vocab; equal seeds give equal tokens on every machine. */
 int32_t *tokens_random(struct arena *a, uint32_t n, uint32_t n_vocab, uint64_t seed);
 #endif

@@ -28,7 +28,7 @@ static int memory_file(struct bytes content)
     return fd;
 }
 
-/* Reads a memory file whole and closes it; a NUL follows the data. */
+/* Reads a whole memory file and closes it; a NUL follows the data. */
 static struct bytes memory_take(struct arena *a, int fd)
 {
     struct stat st;
@@ -73,6 +73,20 @@ const char *spawn_find(struct arena *a, const char *name)
     return NULL;
 }
 
+char **spawn_environment(struct arena *a)
+{
+    static const char *const kept[] = { "PATH", "TMPDIR", "LD_LIBRARY_PATH" };
+    char **list = arena_array(a, char *, COUNT_OF(kept) + 2);
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT_OF(kept); i++) {
+        const char *value = getenv(kept[i]);
+        if (value) list[n++] = arena_printf(a, "%s=%s", kept[i], value);
+    }
+    list[n++] = arena_strdup(a, "LC_ALL=C");
+    list[n] = NULL;
+    return list;
+}
+
 const char *spawn_line(struct arena *a, const struct spawn_job *job)
 {
     struct text t = { .arena = a };
@@ -85,7 +99,7 @@ const char *spawn_line(struct arena *a, const struct spawn_job *job)
     return text_str(&t);
 }
 
-/* The program sees data as /proc/self/fd/N; people should read the name they know. */
+/* Tools see data as /proc/self/fd/N; messages get the names that users know. */
 static const char *names_restored(struct arena *a, const struct spawn_job *job, const int *fds, const char *messages)
 {
     struct text t = { .arena = a };
@@ -123,7 +137,7 @@ static void start(struct arena *a, struct running *r, struct spawn_job *job)
                            .job = job, .file_fds = fds };
     for (size_t k = 0; k < job->n_files; k++) {
         fds[k] = memory_file(job->files[k].data);
-        /* onto itself: clears close-on-exec in the child only */
+        /* duplicating onto itself clears close-on-exec, only in the child */
         if (!error) error = posix_spawn_file_actions_adddup2(&actions, fds[k], fds[k]);
     }
     for (size_t i = 0; i < argc; i++) {
@@ -134,7 +148,7 @@ static void start(struct arena *a, struct running *r, struct spawn_job *job)
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, r->output, STDOUT_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, r->messages, STDERR_FILENO);
-    if (!error) error = posix_spawnp(&r->pid, argv[0], &actions, NULL, argv, environ);
+    if (!error) error = posix_spawnp(&r->pid, argv[0], &actions, NULL, argv, job->is_tool ? spawn_environment(a) : environ);
     posix_spawn_file_actions_destroy(&actions);
     close(input);
     for (size_t k = 0; k < job->n_files; k++) close(fds[k]);

@@ -16,13 +16,15 @@ void weights_file_write(struct arena *a, struct outset *set, const char *path, c
     struct forge_weights_header header = { .image_bytes = image_bytes };
     memcpy(header.magic, FORGE_WEIGHTS_MAGIC, sizeof header.magic);
     const size_t length = strlen(weights_hash);
-    if (length >= sizeof header.weights_hash) die("%s: the weights' hash is longer than its field", path);
+    if (length >= sizeof header.weights_hash)
+        die("%s: the weights' hash is longer than its field; this is a mistake in forgec, please report it", path);
     memcpy(header.weights_hash, weights_hash, length);
     struct outfile *f = outset_open(a, set, path, 0666);
     outfile_write(f, &header, sizeof header);
     outfile_pad(f, IMAGE_OFFSET);
     write_weights(f, context);
     if (f->offset != IMAGE_OFFSET + image_bytes)
-        die("%s: %llu bytes of weights were announced, %llu written", path, (unsigned long long)image_bytes,
+        die("%s: %llu bytes of weights were announced, %llu written; this is a mistake in forgec, please report it", path,
+            (unsigned long long)image_bytes,
             (unsigned long long)(f->offset - IMAGE_OFFSET));
 }

@@ -3,7 +3,7 @@
 #include "compiler/base/base.h"
 #include <string.h>
 
-/* The first row of whose marks none is missing; special families stand before those whose marks they have, too. */
+/* The first row with all its marks present counts; a special family comes before a family with a part of the same marks. */
 static const struct { enum chat_family_id family; const char *marks[3]; } rows[] = {
     { CHAT_muse,             { "atem:" } },
     { CHAT_harmony,          { "<|channel|>", "<|message|>" } },

@@ -1,4 +1,4 @@
-/* lex.c -- see lex.h.  White space and its rules: jinja2/lexer.py (3.1), Lexer.__init__ and tokeniter. */
+/* lex.c -- see lex.h. Rules of white space: jinja2/lexer.py (3.1), Lexer.__init__ and tokeniter. */
 #include "lex.h"
 #include "runtime/chat/text.h"
 #include <string.h>
@@ -37,7 +37,7 @@ static bool starts(const struct lexer *l, const char *text) { return text_starts
 
 static void pass_space(struct lexer *l) { pass(l, text_space_prefix(l->at, (size_t)(l->end - l->at))); }
 
-/* One newline: \r\n and \r become \n; one at the end goes. */
+/* \r\n and \r become \n; one newline at the end is removed. */
 static void normalize(struct lexer *l, const char *source, size_t n)
 {
     char *copy = arena_alloc(l->arena, n + 1);
@@ -51,7 +51,7 @@ static void normalize(struct lexer *l, const char *source, size_t n)
     l->end = copy + to;
 }
 
-/* Text before a tag: "-" takes the white space at its end, and blanks that begin a line go before {% and {#. */
+/* Adds text before a tag: "-" removes the white space at its end, and blanks at the beginning of a line are removed before {% and {#. */
 static void add_text(struct lexer *l, size_t n, char sign, bool is_output)
 {
     const char *text = l->at;
@@ -66,14 +66,14 @@ static void add_text(struct lexer *l, size_t n, char sign, bool is_output)
     pass(l, n);
 }
 
-/* Behind %} and #}: one newline. */
+/* Skips one newline after %} and #}. */
 static void pass_newline(struct lexer *l)
 {
     l->line_starts = l->at < l->end && *l->at == '\n';
     if (l->line_starts) pass(l, 1);
 }
 
-/* At an end of a tag, "-" and "+" before it: over it. */
+/* Skips the end of a tag, with "-" or "+" before it. */
 static bool pass_end(struct lexer *l, const char *closing, bool trims)
 {
     const bool minus = *l->at == '-' && l->end - l->at > 2 && text_starts(l->at + 1, (size_t)(l->end - l->at) - 1, closing, 2);
@@ -88,7 +88,7 @@ static bool pass_end(struct lexer *l, const char *closing, bool trims)
     return true;
 }
 
-/* "{%- raw -%}" at p: its length; 0: it is none.  word: raw or endraw. */
+/* The length of a tag like "{%- raw -%}" at p; 0: there is no such tag. word: raw or endraw. */
 static size_t raw_tag(const struct lexer *l, const char *p, const char *word, char *sign, char *closing)
 {
     const char *q = p + 2;
@@ -138,7 +138,7 @@ static int hex_value(char c)
     return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* n hexadecimal digits at p. */
+/* Reads n hexadecimal digits at p. */
 static bool hex_digits(const char *p, const char *end, int n, uint32_t *c)
 {
     *c = 0;
@@ -150,7 +150,7 @@ static bool hex_digits(const char *p, const char *end, int n, uint32_t *c)
     return true;
 }
 
-/* Python's escapes, but \N{name}; an unknown one stays as it is. */
+/* Python's escapes except \N{name}; an unknown escape stays unchanged. */
 static bool lex_string(struct lexer *l)
 {
     const char quote = *l->at;
@@ -188,7 +188,7 @@ static bool lex_string(struct lexer *l)
     return true;
 }
 
-/* Digits from p on, "_" between two of them left out; where they end. */
+/* Skips digits from p on, and "_" between two of them; returns where they end. */
 static const char *pass_digits(const char *p, const char *end)
 {
     while (p < end && (is_digit(*p) || (*p == '_' && p + 1 < end && is_digit(p[1])))) p++;
@@ -214,7 +214,7 @@ static void lex_number(struct lexer *l)
             if (e < l->end && (*e == '+' || *e == '-')) e++;
             if (e < l->end && is_digit(*e)) { p = pass_digits(e, l->end); whole = false; }
         }
-        if (whole && *begin == '0')                           /* 0 and zeros, nothing else */
+        if (whole && *begin == '0')                           /* 0 and zeros only */
             for (p = begin + 1; p < l->end && (*p == '0' || (*p == '_' && p + 1 < l->end && p[1] == '0')); p++) { }
     }
     char *digits = arena_alloc(l->arena, (size_t)(p - begin) + 1);
@@ -239,12 +239,12 @@ static bool lex_operator(struct lexer *l, char *open, size_t *n_open)
         return true;
     }
     if (!c || !strchr("+-/*%~[](){}><=.:|,;", c))
-        return fail(l, arena_printf(l->arena, "the character '%s' has no meaning here", printable(l->arena, l->at, 1)));
+        return fail(l, arena_printf(l->arena, "the character '%s' is not allowed here", printable(l->arena, l->at, 1)));
     if (strchr("([{", c)) {
-        if (*n_open == MOST_BRACKETS) return fail(l, "brackets deeper than 256");
+        if (*n_open == MOST_BRACKETS) return fail(l, "brackets are nested deeper than 256");
         open[(*n_open)++] = c == '(' ? ')' : c == '[' ? ']' : '}';
     } else if (strchr(")]}", c)) {
-        if (!*n_open || open[*n_open - 1] != c) return fail(l, arena_printf(l->arena, "'%c' closes nothing", c));
+        if (!*n_open || open[*n_open - 1] != c) return fail(l, arena_printf(l->arena, "'%c' has no opening bracket", c));
         --*n_open;
     }
     add(l, TOKEN_OPERATOR, l->at, 1)->op = c;
@@ -278,7 +278,7 @@ static bool lex_tag(struct lexer *l, bool is_output)
     }
 }
 
-/* Text, and the tag behind it. */
+/* Text, and the tag after it. */
 static bool lex_next(struct lexer *l)
 {
     const char *p = l->at, *const begin = l->at;
@@ -291,7 +291,7 @@ static bool lex_next(struct lexer *l)
     char sign, closing = 0;
     const char kind = p[1];
     const size_t raw = kind == '%' ? raw_tag(l, p, "raw", &sign, &closing) : 0;
-    if (raw && closing == '+') return fail(l, "{% raw +%} has no meaning");
+    if (raw && closing == '+') return fail(l, "{% raw +%} is not allowed; write {% raw %}");
     sign = p + 2 < l->end && (p[2] == '-' || p[2] == '+') ? p[2] : 0;
     add_text(l, (size_t)(p - begin), sign, kind == '{');
     if (raw) {

@@ -1,4 +1,4 @@
-/* lex.h -- the text of a Jinja template as tokens. */
+/* lex.h -- splits the text of a Jinja template into tokens. */
 #ifndef FORGEC_CHAT_LEX_H
 #define FORGEC_CHAT_LEX_H
 #include "compiler/base/base.h"
@@ -8,13 +8,13 @@ enum token_kind {
     TOKEN_OPERATOR, TOKEN_END
 };
 
-/* text: [n]; strings: what they stand for; numbers: digits without "_".  op: of an operator: its character, of two: enum token_pair. */
+/* text: [n]; for strings their value, for numbers the digits without "_". op: an operator's character; if it has two, enum token_pair. */
 struct token { enum token_kind kind; uint32_t line; const char *text; size_t n; int op; };
 enum token_pair { OP_EQ = 256, OP_NE, OP_LE, OP_GE, OP_FLOOR, OP_POWER };
 
 struct chat_problem { uint32_t line; const char *text; };      /* line: of the template */
 
-/* Tokens of source, [n] bytes, as Jinja 3.1 sees them with trim_blocks and lstrip_blocks, TOKEN_END behind them; they live in the arena.
- * NULL: *problem says why. */
+/* The tokens of source, [n] bytes, as Jinja 3.1 reads them with trim_blocks and lstrip_blocks, followed by TOKEN_END; allocated in the
+ * arena. NULL on an error: *problem says why. */
 struct token *chat_lex(struct arena *a, const char *source, size_t n, struct chat_problem *problem);
 #endif

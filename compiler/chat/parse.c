@@ -1,9 +1,10 @@
-/* parse.c -- a template's tokens into the flat tree: Jinja's grammar (jinja2/parser.py, 3.1), without what needs other templates. */
+/* parse.c -- parses a template's tokens into the flat tree: Jinja's grammar (jinja2/parser.py, 3.1), without parts that need other
+ * templates. */
 #include "tree.h"
 #include <stdlib.h>
 #include <string.h>
 
-struct found { const char *what, *name; size_t n; uint32_t line, frame; bool soft; };     /* a filter or test that is not there */
+struct found { const char *what, *name; size_t n; uint32_t line, frame; bool soft; };     /* an unknown filter or test */
 struct name { uint32_t string, line; };
 struct items { uint32_t *at; size_t n, most; };
 
@@ -13,12 +14,12 @@ struct parser {
     struct chat_problem  *problem;
     bool                  failed;
     uint32_t              depth, loops;
-    uint32_t              frame, frames;         /* Jinja's: what stands in a branch of its own frame may be unknown */
+    uint32_t              frame, frames;         /* Jinja's frames: unknown names in a branch with its own frame are not errors */
     struct found         *unknown;
     size_t                n_unknown, most_unknown;
     struct name          *assigned, *called;
     size_t                n_assigned, most_assigned, n_called, most_called;
-    uint32_t              macro_uses;            /* of the macro that is being read */
+    uint32_t              macro_uses;            /* of the macro being parsed */
 };
 
 static uint32_t fail_at(struct parser *p, uint32_t line, const char *text)
@@ -101,7 +102,7 @@ static uint32_t expect_name(struct parser *p)
 static bool enter(struct parser *p)
 {
     if (++p->depth <= CHAT_MOST_NESTING) return true;
-    fail_at(p, p->token->line, "expressions and tags deeper in each other than 200");
+    fail_at(p, p->token->line, "expressions and tags are nested deeper than 200");
     return false;
 }
 
@@ -112,7 +113,7 @@ static void remember(struct parser *p, struct name **names, size_t *n, size_t *m
 }
 static void assign(struct parser *p, uint32_t string) { remember(p, &p->assigned, &p->n_assigned, &p->most_assigned, string); }
 
-/* What was found unknown from number `from` on stands in a branch. */
+/* Marks what was found unknown from number `from` on as within a branch. */
 static void soften(struct parser *p, size_t from)
 {
     for (size_t i = from; i < p->n_unknown; i++) if (p->unknown[i].frame == p->frame) p->unknown[i].soft = true;
@@ -172,7 +173,7 @@ static uint32_t parse_arguments(struct parser *p)
             push(p, &named, string_of(p, p->token));
             p->token += 2;
             push(p, &named, parse_expression(p));
-        } else if (named.n) return fail_at(p, line, "an argument without a name behind one with a name");
+        } else if (named.n) return fail_at(p, line, "an argument without a name follows an argument with a name");
         else push(p, &plain, parse_expression(p));
         if (p->failed) return CHAT_NONE;
     }
@@ -269,7 +270,7 @@ static uint32_t parse_integer(struct parser *p)
     char *end;
     if (!based && t->n > 18) return node(p, CHAT_LITERAL_BIG, t->line, string_of(p, t), 0, 0);
     const unsigned long long value = strtoull(text + (based ? 2 : 0), &end, base == 'x' ? 16 : base == 'o' ? 8 : base == 'b' ? 2 : 10);
-    if (*end || value > INT64_MAX || t->n > 66) return fail_at(p, t->line, "a number that is too large, or none");
+    if (*end || value > INT64_MAX || t->n > 66) return fail_at(p, t->line, "this number is too large, or not a number");
     return node(p, CHAT_LITERAL_INT, t->line, tree_number(p->tree, (union chat_number){ .i = (int64_t)value }), 0, 0);
 }
 
@@ -285,7 +286,7 @@ static uint32_t parse_strings(struct parser *p)
     return node(p, CHAT_LITERAL_STRING, line, tree_string(p->tree, text_str(&t), t.size), 0, 0);
 }
 
-/* Of an expression in parentheses, or where a comma makes a tuple of it; where: what else ends it. */
+/* True at the end of an expression in parentheses, or of one that a comma makes a tuple; word: another word that ends it. */
 static bool is_tuple_end(const struct parser *p, const char *word)
 {
     return p->token->kind == TOKEN_OUTPUT_END || p->token->kind == TOKEN_TAG_END || is_op(p, ')') || (word && at_word(p, word));
@@ -396,7 +397,7 @@ static uint32_t parse_test(struct parser *p, uint32_t of)
     if (p->failed) return CHAT_NONE;
     if (is_op(p, '(')) arguments = parse_arguments(p);
     else if (begins_operand(p)) {
-        if (at_word(p, "is")) return fail_at(p, line, "a test behind a test: write (a is b) is c");
+        if (at_word(p, "is")) return fail_at(p, line, "a test follows a test: write (a is b) is c");
         const uint32_t operand = parse_postfix(p, parse_primary(p));
         if (p->failed) return CHAT_NONE;
         arguments = tree_list(p->tree, (const uint32_t[]){ 1, 0, operand }, 3, false);
@@ -474,7 +475,7 @@ static uint32_t parse_sum(struct parser *p)
     return left;
 }
 
-/* The comparison at the token, passed over; CHAT_NONE: there is none. */
+/* The comparison operator at the token, which is skipped; CHAT_NONE: there is no operator. */
 static uint32_t comparison(struct parser *p)
 {
     const struct token *t = p->token;
@@ -567,7 +568,7 @@ static uint32_t parse_target_name(struct parser *p)
     return name;
 }
 
-/* A name, an attribute of a namespace, or such in parentheses or with commas. */
+/* A name, an attribute of a namespace, or several of them in parentheses or with commas. */
 static uint32_t parse_target(struct parser *p, bool attributes, const char *word);
 
 static uint32_t parse_target_part(struct parser *p, bool attributes)
@@ -609,7 +610,7 @@ static uint32_t parse_target(struct parser *p, bool attributes, const char *word
 
 static uint32_t parse_body(struct parser *p, const char *const *ends);
 
-/* A body with a frame of its own, up to {% word and over the word. */
+/* A body with its own frame, up to and including {% word. */
 static uint32_t parse_frame(struct parser *p, const char *word)
 {
     const uint32_t frame = p->frame;
@@ -691,7 +692,7 @@ static uint32_t parse_set(struct parser *p, uint32_t line)
     return node(p, CHAT_SET_BLOCK, line, target, body, filters);
 }
 
-/* Behind "(" of a macro: its parameters; items: names, then defaults. */
+/* The parameters of a macro, after "("; items: names, then defaults. */
 static bool parse_parameters(struct parser *p, struct items *names, struct items *defaults)
 {
     if (!expect_op(p, '(', "(")) return false;
@@ -700,7 +701,7 @@ static bool parse_parameters(struct parser *p, struct items *names, struct items
         push(p, names, parse_target_name(p));
         if (p->failed) return false;
         if (skip_op(p, '=')) push(p, defaults, parse_expression(p));
-        else if (defaults->n) fail_at(p, p->token->line, "a parameter without a default behind one with a default");
+        else if (defaults->n) fail_at(p, p->token->line, "a parameter without a default follows a parameter with a default");
         if (p->failed) return false;
     }
     p->token++;
@@ -708,7 +709,7 @@ static bool parse_parameters(struct parser *p, struct items *names, struct items
     return !p->failed;
 }
 
-/* From the parameters on; name: CHAT_NONE: the body of a {% call %}. */
+/* Parses a macro from its parameters on; name CHAT_NONE: the body of a {% call %}. */
 static uint32_t parse_macro_rest(struct parser *p, uint32_t line, uint32_t name, const struct items *names, const struct items *defaults,
                                  const char *word)
 {
@@ -782,11 +783,11 @@ static uint32_t parse_statement(struct parser *p)
         return node(p, is_word(t, "break") ? CHAT_BREAK : CHAT_CONTINUE, line, 0, 0, 0);
     }
     if (t->n > 3 && memcmp(t->text, "end", 3) == 0)
-        return fail_at(p, line, arena_printf(p->tree->arena, "{%% %s %%} closes nothing", printable(p->tree->arena, t->text, t->n)));
+        return fail_at(p, line, arena_printf(p->tree->arena, "{%% %s %%} has no opening tag", printable(p->tree->arena, t->text, t->n)));
     return fail_at(p, line, arena_printf(p->tree->arena, "the tag {%% %s %%} is not supported", printable(p->tree->arena, t->text, t->n)));
 }
 
-/* Statements up to a tag that begins with one of ends, whose name is then the token; ends NULL: to the end of the template. */
+/* Statements up to a tag that begins with a word of `ends`, which is then the current token; ends NULL: up to the end of the template. */
 static uint32_t parse_body(struct parser *p, const char *const *ends)
 {
     struct items items = { 0 };
@@ -819,7 +820,7 @@ static uint32_t parse_body(struct parser *p, const char *const *ends)
     return node(p, CHAT_BODY, line, list_of(p, &items, true), 0, 0);
 }
 
-/* ---- what is not there ---- */
+/* ---- unknown filters and tests ---- */
 
 static void add_warning(struct chat_warnings *w, uint32_t line, const char *text)
 {

@@ -1,4 +1,4 @@
-/* tree.h -- the flat tree of chat templates while it is built. */
+/* tree.h -- builds the flat tree of chat templates. */
 #ifndef FORGEC_CHAT_TREE_H
 #define FORGEC_CHAT_TREE_H
 #include "runtime/chat/image.h"
@@ -18,13 +18,13 @@ struct chat_tree {
 };
 
 uint32_t tree_node(struct chat_tree *t, struct chat_node node);
-/* The same text is the same string. */
+/* Equal texts share one string. */
 uint32_t tree_string(struct chat_tree *t, const char *text, size_t n);
 uint32_t tree_number(struct chat_tree *t, union chat_number number);
-/* n entries; counted: with their number before them. */
+/* A list of n entries; counted: the number n comes before them. */
 uint32_t tree_list(struct chat_tree *t, const uint32_t *items, size_t n, bool counted);
 
-/* One template, into the tree; its body's node in *root.  False: *problem says why. */
+/* Parses one template into the tree; *root: the node of its body. False on an error: *problem says why. */
 bool chat_parse(struct chat_tree *t, const struct chat_source *source, uint32_t *root, struct chat_warnings *warnings,
                 struct chat_problem *problem);
 #endif

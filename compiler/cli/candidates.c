@@ -54,7 +54,7 @@ static const char *short_path(struct arena *a, const char *path)
 
 static bool is_path(enum dimension d) { return !dimension_kinds[d].list; }
 
-/* As it stands in names: a path without its folders, unless another one ends alike. */
+/* A value as shown in names: a path without its folders, unless another value has the same short form. */
 static const char *value_text(struct arena *a, const struct combination *all, uint32_t n, enum dimension d, const char *value)
 {
     if (!value) return "default";
@@ -86,7 +86,7 @@ static void name_all(struct arena *a, struct combination *all, uint32_t n)
         const char *name = name_of(a, all, n, &all[i]);
         all[i].name = printable(a, name, strlen(name));
     }
-    for (uint32_t i = n; i-- > 0; ) {                           /* from behind: the first one's name stays as it is to the end */
+    for (uint32_t i = n; i-- > 0; ) {            /* backwards: an earlier name stays unchanged until all later names are compared with it */
         uint32_t before = 0;
         for (uint32_t k = 0; k < i; k++) before += strcmp(all[k].name, all[i].name) == 0;
         if (before) all[i].name = arena_printf(a, "%s (%u)", all[i].name, before + 1);

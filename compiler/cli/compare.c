@@ -1,4 +1,5 @@
-/* compare.c -- the candidates of `forgec compare`: built, held against the first one's logits, measured in turns or counted. */
+/* compare.c -- builds the candidates of `forgec compare`, compares their logits with the first one's, and measures them in turn or
+ * counts. */
 #include "comparison.h"
 #include "compiler/front/reference.h"
 #include <cjson/cJSON.h>
@@ -17,9 +18,9 @@
 enum { LOGIT_TOKENS = 32, SIMULATED_TOKENS = 8, PROFILES = 3 };
 #define COPIED_MOST ((off_t)64 << 20)
 
-/* ---- what the plan tells: launches, and values between kernels ---- */
+/* ---- facts from the plan: launches, and values between kernels ---- */
 
-/* Kernels other than its own that read a value. */
+/* Number of kernels that read a value, except the kernel that computes it. */
 static uint32_t reading_groups(const struct fused *f, const struct node *n)
 {
     uint32_t seen[MAX_BRANCHES * 4], count = 0;
@@ -36,7 +37,7 @@ static uint32_t reading_groups(const struct fused *f, const struct node *n)
     return count;
 }
 
-/* Of a token behind so few as are generated, from an empty context on. */
+/* For a token in a context of as many tokens as are generated, which begins empty. */
 static void count_launches(struct candidate *c, const struct plan *p, uint32_t n_gen)
 {
     const struct kernel_list *k = p->kernels;
@@ -46,7 +47,8 @@ static void count_launches(struct candidate *c, const struct plan *p, uint32_t n
     c->kernels = k;
 }
 
-/* Written once and read once by each kernel that needs it; that lanes and groups read it several times is the caches' matter. */
+/* A value counts as written once, and as read once by each kernel that needs it. Repeated reads by lanes and workgroups are served by
+ * caches. */
 static void read_plan(struct candidate *c, const struct plan *p, uint32_t n_gen)
 {
     const struct graph *graph = p->fused->graph;
@@ -59,7 +61,7 @@ static void read_plan(struct candidate *c, const struct plan *p, uint32_t n_gen)
             c->value_bytes += 4ull * graph->nodes[i]->cols * (1 + reading_groups(p->fused, graph->nodes[i]));
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
-        /* scores, mask, softmax, weighted sum: three of them write, three read */
+        /* scores, mask, softmax, weighted sum: three of the kernels write scores, three read them */
         if (p->gpu && p->fused->level == FUSE_NONE && g->kind == GROUP_ATTENTION) c->score_bytes += 6ull * 4 * g->node->heads;
         for (uint32_t k = 0; k < g->n_branches; k++) {
             const struct weight *w = g->branches[k].matmul ? g->branches[k].matmul->weight : NULL;
@@ -70,8 +72,8 @@ static void read_plan(struct candidate *c, const struct plan *p, uint32_t n_gen)
 
 /* ---- times ---- */
 
-/* Puts a program where all of them run, beside it: where its name ends on the stack is the same for each.  A small one is copied for every
- * run: which pages it gets decides how it lies in the caches, and must not stay one program's luck. */
+/* Puts a program into the place where all programs run; the path's length affects the stack, so it is the same for each. A small program is
+ * copied for every run: the pages it gets determine how it lies in the caches, and one program must not keep lucky pages. */
 static void place(const char *path, const char *run_path)
 {
     struct stat st;
@@ -94,22 +96,22 @@ static void place(const char *path, const char *run_path)
     close(out);
 }
 
-/* Of --bench, a round of both speeds; run.js of a folder for pages has one thread and draws no drafts. */
+/* Arguments of --bench for one round of both speeds. run.js of a folder for pages has one thread and no drafts. */
 static const char *const *bench_arguments(struct arena *a, const struct comparison *p, const struct candidate *c)
 {
     const char *const told[] = { "--bench", "-o", "json", "--min-time", arena_printf(a, "%g", p->min_time / 2),
-                                 c->profile->web ? "-pp" : "-p", arena_printf(a, "%u", p->n_prompt), "-n", arena_printf(a, "%u", p->n_gen),
-                                 c->profile->web ? NULL : "-r", "1", "--spec", "none", p->options->n_threads ? "-t" : NULL,
+                                 "-p", arena_printf(a, "%u", p->n_prompt), "-n", arena_printf(a, "%u", p->n_gen),
+                                 c->target->web ? NULL : "-r", "1", "--spec", "none", p->options->n_threads ? "-t" : NULL,
                                  arena_printf(a, "%u", p->options->n_threads), NULL };
     const char **arguments = arena_array(a, const char *, COUNT_OF(told));
     memcpy(arguments, told, sizeof told);
     return arguments;
 }
 
-/* Rates of one run; run: how many came before. */
+/* Measures the rates of one run; run: number of runs before. */
 static void measure(struct arena *a, const struct comparison *p, struct candidate *c, const char *run_path, uint32_t run)
 {
-    const bool web = c->profile->web;                     /* a folder stays where it is: node compiles it at each start */
+    const bool web = c->target->web;                      /* a folder is not copied: node compiles it at each start */
     if (!web) place(c->path, run_path);
     const struct bytes out = program_run(a, &c->runner, web ? c->path : run_path, bench_arguments(a, p, c));
     cJSON *rows = cJSON_ParseWithLength((const char *)out.data, out.size);
@@ -141,7 +143,7 @@ static void measure_all(struct arena *a, struct comparison *p, struct workplace 
     const char *run_path = workplace_path(a, w, "program");
     uint32_t order[CANDIDATES_MOST];
     uint64_t chance;
-    if (getrandom(&chance, sizeof chance, 0) != sizeof chance) die("the system gives no random number: %s", strerror(errno));
+    if (getrandom(&chance, sizeof chance, 0) != sizeof chance) die("cannot get a random number from the system: %s", strerror(errno));
     for (uint32_t i = 0; i < p->n; i++) {
         struct candidate *c = &p->candidates[i];
         c->decode.rounds = arena_array(a, double, p->n_rounds);
@@ -163,7 +165,8 @@ static void measure_all(struct arena *a, struct comparison *p, struct workplace 
     }
 }
 
-/* Kernel by kernel, in turns: decode steps for the time of a round, prefill steps as --profile takes them. */
+/* Profiles kernel by kernel, in turn: decode steps for the time of a round, prefill steps for 4 times as long with clocks, and as long
+ * without. */
 static void profile_all(struct arena *a, struct comparison *p)
 {
     const uint32_t turns = p->n_rounds < PROFILES ? p->n_rounds : PROFILES;
@@ -173,6 +176,7 @@ static void profile_all(struct arena *a, struct comparison *p)
             const struct candidate *c = &p->candidates[i];
             const double steps = fmin(fmax(c->decode.median * p->min_time, 32), 100000);
             const char *arguments[] = { "--profile", "-o", "json", "-n", arena_printf(a, "%.0f", steps),
+                                        "--min-time", arena_printf(a, "%g", 4 * p->min_time),
                                         p->options->n_threads ? "-t" : NULL, arena_printf(a, "%u", p->options->n_threads), NULL };
             taken[i * turns + turn] = kernel_profile_read(a, program_run(a, &c->runner, c->path, arguments));
         }
@@ -181,7 +185,7 @@ static void profile_all(struct arena *a, struct comparison *p)
 
 /* ---- logits and counts ---- */
 
-/* Of kernels that only a sample of the groups ran of: a launch reads all of its weights. */
+/* Completes counters of kernels of which only a sample of the workgroups ran: a launch reads all of its weights. */
 static void complete_sample(const struct candidate *c, struct counters *counted)
 {
     const struct kernel_list *list = c->kernels;
@@ -198,7 +202,7 @@ static void complete_sample(const struct candidate *c, struct counters *counted)
     }
 }
 
-/* Prompt kernels, or one-token kernels.  counters_path: where the simulator counts; or NULL. */
+/* Logits of prompt kernels or of one-token kernels. counters_path: file for the simulator's counters; or NULL. */
 static const float *logits_of(struct arena *a, const struct comparison *p, struct candidate *c, const int32_t *tokens, uint32_t run,
                               const char *counters_path)
 {
@@ -214,7 +218,8 @@ static const float *logits_of(struct arena *a, const struct comparison *p, struc
     return logits;
 }
 
-/* Whether the two are the same model, maybe in other formats: logits of two models are far apart and say nothing. */
+/* True if both are the same model, possibly in different formats. Logits of different models are far apart, so comparing them says
+ * nothing. */
 static bool is_same_model(const struct model *x, const struct model *y)
 {
     return strcmp(x->architecture, y->architecture) == 0 && x->n_vocab == y->n_vocab && x->n_embd == y->n_embd && x->n_layer == y->n_layer;
@@ -241,7 +246,7 @@ static void compare_logits(struct arena *a, const struct comparison *p, struct c
     }
 }
 
-/* ---- what the reports ask ---- */
+/* ---- values for the reports ---- */
 
 double comparison_ratio(double x, double y) { return y > 0 ? x / y : 0; }
 
@@ -252,7 +257,7 @@ double comparison_bytes(const struct comparison *p, const struct candidate *c)
 
 double comparison_floor(const struct candidate *c) { return (double)c->weight_floor + c->kv_bytes; }
 
-/* Weights as packed, the KV cache of the tokens before, values of other kernels (half of those bytes are written). */
+/* Weights as packed, the KV cache of the tokens before, values of other kernels (half of the value bytes are writes). */
 double comparison_planned_reads(const struct comparison *p, const struct candidate *c)
 {
     const double past = (p->n_tokens[1] - 1) / 2.0, kv = (double)c->kv_per_token * past;
@@ -261,22 +266,22 @@ double comparison_planned_reads(const struct comparison *p, const struct candida
 
 struct step_times comparison_times(struct arena *a, const struct comparison *p, const struct candidate *c, uint32_t run)
 {
-    return least_times(a, c->profile, &c->counters[run], run == 0 ? 1 : p->n_tokens[1]);
+    return least_times(a, c->target, &c->counters[run], run == 0 ? 1 : p->n_tokens[1]);
 }
 
 const char *comparison_title(struct arena *a, const struct comparison *p)
 {
-    const char *model = p->candidates[0].program->build.model_path, *target = p->candidates[0].profile->name;
+    const char *model = p->candidates[0].program->build.model_path, *target = p->candidates[0].target->name;
     bool one_model = true, one_target = true;
     for (uint32_t i = 1; i < p->n; i++) {
         one_model &= strcmp(p->candidates[i].program->build.model_path, model) == 0;
-        one_target &= strcmp(p->candidates[i].profile->name, target) == 0;
+        one_target &= strcmp(p->candidates[i].target->name, target) == 0;
     }
     return arena_printf(a, "%s%s%s", one_model ? printable(a, model, strlen(model)) : arena_printf(a, "%u programs", p->n),
                         one_target ? " on " : "", one_target ? target : "");
 }
 
-/* ---- all of it ---- */
+/* ---- the whole comparison ---- */
 
 static void prepare_candidate(struct arena *a, struct candidate *c, const struct compare_program *program, enum compare_format format)
 {
@@ -284,12 +289,12 @@ static void prepare_candidate(struct arena *a, struct candidate *c, const struct
     *c = (struct candidate){ .program = program, .name = program->is.name };
     c->model = build_model(a, b, gguf_open(a, b->model_path, false));
     if (c->model->pooling)
-        die("%s: a model of embeddings decodes nothing, which is what compare measures; a program's --bench tells how fast it reads",
+        die("%s: compare does not support embedding models, which decode no tokens; --bench of the program measures how fast it reads",
             b->model_path);
-    c->profile = profile_load_tuned(a, b->n_targets ? b->targets[0] : "native", b->targets_dir, b->tuned_path);
-    if (c->profile->web && format == COMPARE_HTML)
-        die("-o html: the page shows times of kernels, which a program for %s has no JSON of; -o md and -o json compare it",
-            c->profile->name);
+    c->target = target_load_tuned(a, b->n_targets ? b->targets[0] : "native", b->targets_dir, b->tuned_path);
+    if (c->target->web && format == COMPARE_HTML)
+        die("--format html needs times of kernels, which a program for %s does not write as JSON; use md or json",
+            c->target->name);
 }
 
 static struct comparison prepare(struct arena *a, const struct compare_options *o)
@@ -310,13 +315,13 @@ static struct comparison prepare(struct arena *a, const struct compare_options *
     p.n_tokens[1] = o->simulate ? p.n_gen : p.n_tokens[0];
     p.n_rounds = o->rounds ? o->rounds : pairs_least(p.comparisons) + 1;
     if (p.n_prompt > n_ctx || p.n_gen > n_ctx)
-        die("-p %u and -n %u: the context holds %u; give fewer, or a larger --ctx", p.n_prompt, p.n_gen, n_ctx);
+        die("-p %u and -n %u exceed the context of %u tokens; give fewer, or a larger --ctx", p.n_prompt, p.n_gen, n_ctx);
     for (struct candidate *c = p.candidates; c < p.candidates + p.n; c++)
-        c->runner = o->simulate ? runner_simulate(a, &c->program->build, c->profile) : runner_find(a, c->profile, c->profile->web);
+        c->runner = o->simulate ? runner_simulate(a, &c->program->build, c->target) : runner_find(a, c->target, c->target->web);
     return p;
 }
 
-/* What was edited, or what forgec emits, to path. */
+/* Writes the edited source, or the source that forgec emits, to path. */
 static struct bytes source_of(struct arena *a, const struct build_options *options, const char *path)
 {
     if (options->source) return file_read(a, options->source);
@@ -327,20 +332,43 @@ static struct bytes source_of(struct arena *a, const struct build_options *optio
     return file_read(a, path);
 }
 
-/* A rate that a target lacks for some kernel, or NULL. */
+/* A rate that the target of some candidate lacks, or NULL. */
 static const char *missing_rate(struct arena *a, const struct comparison *p)
 {
     for (uint32_t i = 0; i < 2 * p->n; i++) {
         const char *missing = comparison_times(a, p, &p->candidates[i / 2], i % 2).missing;
         if (!missing) continue;
-        warn("%s: no %s, so there are no least times; see docs/target.md", p->candidates[i / 2].profile->path, missing);
+        warn("%s: no %s, so there are no least times; see docs/target.md", p->candidates[i / 2].target->path, missing);
         return missing;
     }
     return NULL;
 }
 
+static void print_report(struct arena *a, const struct comparison *p)
+{
+    if (p->options->format == COMPARE_MD) comparison_md(a, p);
+    else if (p->options->format == COMPARE_JSON) puts(comparison_json(a, p));
+    else comparison_html(a, p);
+}
+
+/* The report goes to standard output, which is the file meanwhile. */
+static void write_report(struct arena *a, const struct comparison *p, const char *path)
+{
+    struct outfile f = outfile_open(a, path, 0666);
+    fflush(stdout);
+    const int out = dup(STDOUT_FILENO);
+    if (out < 0 || dup2(f.fd, STDOUT_FILENO) < 0) die("%s: cannot write the report: %s", path, strerror(errno));
+    print_report(a, p);
+    if (fflush(stdout) || ferror(stdout)) die("%s: cannot write the report: %s", path, strerror(errno));
+    if (dup2(out, STDOUT_FILENO) < 0) die("cannot restore standard output: %s", strerror(errno));
+    close(out);
+    outfile_commit(&f);
+    fprintf(stderr, "forgec: wrote %s\n", path);
+}
+
 int compare(struct arena *a, const struct compare_options *o)
 {
+    if (o->path) output_claim(a, o->path);
     struct comparison p = prepare(a, o);
     struct workplace *w = workplace_open(a);
     const char *counters = o->simulate ? workplace_path(a, w, "counters") : NULL, *source = workplace_path(a, w, "source");
@@ -348,7 +376,7 @@ int compare(struct arena *a, const struct compare_options *o)
     for (uint32_t i = 0; i < p.n; i++) {
         struct candidate *c = &p.candidates[i];
         const struct build_options *b = &c->program->build;
-        read_plan(c, build_plan(a, b, graph_build(a, c->model), c->profile), p.n_gen);
+        read_plan(c, build_plan(a, b, graph_build(a, c->model), c->target), p.n_gen);
         c->path = program_build(a, w, b, arena_printf(a, "%02u", i));
         compare_logits(a, &p, c, first, counters);
         if (o->format == COMPARE_HTML) c->source = source_of(a, b, source);
@@ -357,8 +385,7 @@ int compare(struct arena *a, const struct compare_options *o)
     else measure_all(a, &p, w);
     if (!o->simulate && o->format == COMPARE_HTML) profile_all(a, &p);
     workplace_close(w);
-    if (o->format == COMPARE_MD) comparison_md(a, &p);
-    else if (o->format == COMPARE_JSON) puts(comparison_json(a, &p));
-    else comparison_html(a, &p);
+    if (o->path) write_report(a, &p, o->path);
+    else print_report(a, &p);
     return 0;
 }

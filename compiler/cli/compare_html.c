@@ -1,4 +1,4 @@
-/* compare_html.c -- the report of `forgec compare` as a page: no scripts, nothing from elsewhere, whatever names say. */
+/* compare_html.c -- the report of `forgec compare` as a page: no scripts and no external resources, whatever names contain. */
 #include "compare_page.h"
 #include "diff.h"
 #include <math.h>
@@ -19,7 +19,7 @@ static void put_name(struct text *t, const struct comparison *p, uint32_t i)
     html_text(t, p->candidates[i].name);
 }
 
-/* ---- head: what is compared ---- */
+/* ---- head: the compared programs ---- */
 
 static void put_head(struct text *t, const struct comparison *p)
 {
@@ -42,7 +42,7 @@ static void put_head(struct text *t, const struct comparison *p)
         put_name(t, p, i);
         text_puts(t, " <span class=\"soft\">");
         html_text(t, b->model_path);
-        text_printf(t, ", %s, fuse %s, kv %s, ctx %u", c->profile->name, b->fuse == FUSE_NONE ? "none" : "layer", kv_type_name[b->plan.kv],
+        text_printf(t, ", %s, fuse %s, kv %s, ctx %u", c->target->name, b->fuse == FUSE_NONE ? "none" : "layer", kv_type_name[b->plan.kv],
                     plan_context(c->model, &b->plan));
         if (b->plan_path) { text_puts(t, ", plan "); html_text(t, b->plan_path); }
         if (b->source) { text_puts(t, ", source "); html_text(t, b->source); }
@@ -80,7 +80,7 @@ static void put_speeds(struct text *t, const struct comparison *p, bool decode)
     double most = 0;
     for (uint32_t i = 0; i < p->n; i++)
         for (uint32_t k = 0; k < p->n_rounds; k++) most = fmax(most, speed_of(&p->candidates[i], decode)->rounds[k]);
-    most *= 1.01;                                          /* the last round's point stays within */
+    most *= 1.01;                                          /* keeps the last round's point inside */
     text_printf(t, "<h3>%s</h3>\n<div class=\"chart\">\n", decode ? "Decode" : arena_printf(t->arena, "Prefill of %u tokens", p->n_prompt));
     for (uint32_t i = 0; i < p->n; i++) {
         const struct speed *s = speed_of(&p->candidates[i], decode);
@@ -222,7 +222,7 @@ static void put_sources(struct text *t, const struct comparison *p)
     for (uint32_t i = 1; i < p->n; i++) put_diff(t, p, i);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole page ---- */
 
 static void put_method(struct text *t, const struct comparison *p)
 {

@@ -9,13 +9,13 @@ static void add_text(cJSON *row, const char *key, const char *text)
     else cJSON_AddNullToObject(row, key);
 }
 
-/* What the candidate is, defaults filled in. */
+/* Describes the candidate, with defaults filled in. */
 static void add_program(cJSON *row, const struct candidate *c)
 {
     const struct build_options *b = &c->program->build;
     cJSON_AddStringToObject(row, "name", c->name);
     cJSON_AddStringToObject(row, "model", b->model_path);
-    cJSON_AddStringToObject(row, "target", c->profile->name);
+    cJSON_AddStringToObject(row, "target", c->target->name);
     cJSON_AddStringToObject(row, "fuse", b->fuse == FUSE_NONE ? "none" : "layer");
     cJSON_AddStringToObject(row, "kv", kv_type_name[b->plan.kv]);
     cJSON_AddNumberToObject(row, "ctx", plan_context(c->model, &b->plan));
@@ -60,7 +60,7 @@ static void add_measured(cJSON *row, const struct comparison *p, const struct ca
     }, bandwidths[] = { { "bandwidth_gb_s", c->bandwidth }, { "bandwidth_percent", c->share } };
     for (size_t i = 0; i < COUNT_OF(numbers); i++) cJSON_AddNumberToObject(row, numbers[i].key, numbers[i].value);
     for (size_t i = 0; i < COUNT_OF(bandwidths); i++) {
-        if (c->profile->web) cJSON_AddNullToObject(row, bandwidths[i].key);
+        if (c->target->web) cJSON_AddNullToObject(row, bandwidths[i].key);
         else cJSON_AddNumberToObject(row, bandwidths[i].key, bandwidths[i].value);
     }
     add_speed(row, "decode", &c->decode, p->n_rounds);

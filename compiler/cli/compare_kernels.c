@@ -118,7 +118,7 @@ void page_kernels_put(struct text *t, const struct page_kernels *k)
 
 enum { WIDTH = 880, HEIGHT = 430, LEFT = 70, RIGHT = 20, TOP = 20, BOTTOM = 50, LABELS_MOST = 128 };
 struct chart {
-    double x0, x1, y0, y1;                        /* decimal logarithms of what the edges stand for */
+    double x0, x1, y0, y1;                        /* decimal logarithms of the values at the edges */
     struct { double x, y; } labels[LABELS_MOST];
     uint32_t n_labels;
 };
@@ -132,7 +132,7 @@ static double y_of(const struct chart *c, double rate)
     return HEIGHT - BOTTOM - (log10(rate) - c->y0) / (c->y1 - c->y0) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Marks tell programs apart without their colours; r: so that all look equally large. */
+/* Marks distinguish programs without colours; r is scaled so that all marks look equally large. */
 static void put_mark(struct text *t, uint32_t i, double x, double y, double r)
 {
     static const double corners[][12] = {
@@ -152,7 +152,7 @@ static void put_mark(struct text *t, uint32_t i, double x, double y, double r)
 }
 static const char *mark_end(uint32_t i) { return i % HTML_COLORS ? "</polygon>" : "</circle>"; }
 
-/* The number of a kernel beside its mark, where there is room for it. */
+/* Writes the number of a kernel beside its mark, if there is room for it. */
 static void put_label(struct text *t, struct chart *c, uint32_t number, double x, double y, double r)
 {
     const double places[][2] = { { x + r + 3, y + 4 }, { x - r - 17, y + 4 }, { x - 6, y - r - 4 }, { x - 6, y + r + 13 } };
@@ -167,8 +167,8 @@ static void put_label(struct text *t, struct chart *c, uint32_t number, double x
     }
 }
 
-/* Values with a line between the edges from and to, in logarithms: powers of ten, and where these are few some of their multiples.
- * Returns how many there are, at most TICKS_MOST. */
+/* Values with a grid line between the edges from and to, in logarithms: powers of ten and, if these are few, some of their multiples.
+ * Returns their number, at most TICKS_MOST. */
 enum { TICKS_MOST = 40 };
 static uint32_t ticks(double from, double to, double *values)
 {
@@ -200,7 +200,7 @@ static void put_axes(struct text *t, const struct chart *c)
                 HEIGHT - 8, (TOP + HEIGHT - BOTTOM) / 2);
 }
 
-/* Of a bandwidth that some program before i has measured, too, within a sixth. */
+/* True if a program before i measured the same bandwidth, within a sixth. */
 static bool is_drawn(const struct comparison *p, uint32_t i)
 {
     for (uint32_t k = 0; k < i; k++)
@@ -208,7 +208,7 @@ static bool is_drawn(const struct comparison *p, uint32_t i)
     return false;
 }
 
-/* A line for each bandwidth: GB/s times operations per byte, from edge to edge, named where it leaves the chart. */
+/* Draws a line for each bandwidth: GB/s times operations per byte, from edge to edge, labelled where it leaves the chart. */
 static void put_roofs(struct text *t, const struct chart *c, const struct comparison *p)
 {
     for (uint32_t i = 0, n = 0; i < p->n; i++) {
@@ -221,7 +221,7 @@ static void put_roofs(struct text *t, const struct chart *c, const struct compar
         text_printf(t, "<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1f\"/><text class=\"label\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">"
                     "%s GB/s, ", x0, y0, x1, y1, room ? x1 + 8 : x1 - 4, y1 + (room ? 11 : 24) + 16 * n++, room ? "start" : "end",
                     html_number(t->arena, roof));
-        html_text(t, p->candidates[i].profile->name);
+        html_text(t, p->candidates[i].target->name);
         text_puts(t, "</text>\n");
     }
 }
@@ -244,7 +244,7 @@ static void put_kernels(struct text *t, struct chart *c, const struct page_kerne
         }
 }
 
-/* Edges around all kernels and some of the roof; false: there is no kernel with operations. */
+/* Sets the edges so that all kernels and some of the roof fit; false: no kernel has operations. */
 static bool scale(struct chart *c, const struct page_kernels *k)
 {
     *c = (struct chart){ .x0 = INFINITY, .x1 = -INFINITY, .y0 = INFINITY, .y1 = -INFINITY };

@@ -30,7 +30,7 @@ static void print_speeds(struct arena *a, const struct comparison *p)
         table_cell(&t, "%.3f", bytes * 1e-6);
         table_cell(&t, "%.3f", comparison_ratio(bytes, comparison_floor(c)));
         table_cell(&t, "%.1f", c->decode.median);
-        if (c->profile->web) table_cell(&t, "-");
+        if (c->target->web) table_cell(&t, "-");
         else table_cell(&t, "%.1f %% of %.1f GB/s", c->share, c->bandwidth);
         table_cell(&t, "%.1f", c->prefill.median);
         put_logits(&t, c);
@@ -56,18 +56,19 @@ static void print_notes(const struct comparison *p)
 {
     bool cpu = false, gpu = false, web = false;
     for (uint32_t i = 0; i < p->n; i++) {
-        const struct profile *t = p->candidates[i].profile;
+        const struct target *t = p->candidates[i].target;
         *(t->web ? &web : t->kind == TARGET_GPU ? &gpu : &cpu) = true;
     }
     if (p->n > 1)
         printf("\nFaster and slower: by more than %.1f %%; equal programs are called so in at most %.0f %% of reports (signed-rank test\n"
-               "of rounds in an order drawn by chance, intervals that hold all at once; %u programs take %u rounds or more).\n",
+               "of rounds in an order drawn by chance, intervals that hold all at once; %u programs take %u rounds or more).\n"
+               "A ratio is taken of both speeds of each round, so it is not exactly that of the medians (docs/compare.md).\n",
                100 * PAIRS_MARGIN, 100 * PAIRS_LEVEL, p->n, pairs_least(p->comparisons));
     printf("\nSpeeds are medians of the rounds.  launches: per decoded token%s.  MB/token: weights as packed, the KV\n"
            "cache of the tokens before (mean of %u from an empty context) and values between kernels; floor: weights as in the\n"
            "file and that cache.  "
            "bandwidth: share that weights and KV cache make of what the same runs measured (%s%s%s%s%s).\n",
-           gpu ? ", on a GPU with the one that draws it" : "", p->n_gen,
+           gpu ? ", on a GPU with the launch that draws it" : "", p->n_gen,
            cpu ? "reading memory, or a buffer of the weights' size that fits the cache" : "", cpu && gpu ? "; GPU: " : "",
            gpu ? "a large copy on the device, read and written" : "", web && (cpu || gpu) ? "; " : "",
            web ? "in node nothing measures it" : "");
@@ -118,8 +119,8 @@ static void print_least_times(struct arena *a, const struct comparison *p)
     }
     for (uint32_t i = 0; i < p->n; i++) {
         uint32_t k = 0;
-        while (strcmp(p->candidates[k].profile->name, p->candidates[i].profile->name)) k++;
-        if (k == i) least_times_explain(p->candidates[i].profile);
+        while (strcmp(p->candidates[k].target->name, p->candidates[i].target->name)) k++;
+        if (k == i) least_times_explain(p->candidates[i].target);
     }
     printf("```\n");
 }

@@ -1,11 +1,13 @@
-/* counters.c -- see counters.h; the file is written by simulator/stats.c. */
+/* counters.c -- see counters.h; simulator/stats.c writes the file. */
 #include "counters.h"
 #include <cjson/cJSON.h>
+
+#define OTHER_VERSION "forgec and libgfxsim.so may have different versions; install both from one build"
 
 static double number(const char *path, const cJSON *object, const char *key)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    if (!cJSON_IsNumber(item)) die("%s: no number \"%s\": forgec and libgfxsim.so are not of one version", path, key);
+    if (!cJSON_IsNumber(item)) die("%s: the number \"%s\" is missing: " OTHER_VERSION, path, key);
     return item->valuedouble;
 }
 
@@ -21,14 +23,14 @@ static double all_of(const cJSON *object)
 static uint32_t small(const char *path, const cJSON *object, const char *key)
 {
     const double value = number(path, object, key);
-    if (!(value >= 0 && value <= 1 << 30)) die("%s: \"%s\" is out of range", path, key);
+    if (!(value >= 0 && value <= 1 << 30)) die("%s: \"%s\" is out of range: " OTHER_VERSION, path, key);
     return (uint32_t)value;
 }
 
 static const cJSON *list(const char *path, const cJSON *object, const char *key)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    if (!cJSON_IsArray(item)) die("%s: no list \"%s\": forgec and libgfxsim.so are not of one version", path, key);
+    if (!cJSON_IsArray(item)) die("%s: the list \"%s\" is missing: " OTHER_VERSION, path, key);
     return item;
 }
 
@@ -39,7 +41,8 @@ static void read_grids(struct arena *a, const char *path, const cJSON *k, struct
     out->grids = arena_array(a, struct grids, (size_t)cJSON_GetArraySize(grids));
     cJSON_ArrayForEach(pair, grids) {
         const cJSON *groups = cJSON_GetArrayItem(pair, 0), *launches = cJSON_GetArrayItem(pair, 1);
-        if (!cJSON_IsNumber(groups) || !cJSON_IsNumber(launches)) die("%s: \"launches_of\" is no list of pairs of numbers", path);
+        if (!cJSON_IsNumber(groups) || !cJSON_IsNumber(launches))
+            die("%s: \"launches_of\" must be an array of pairs of numbers: " OTHER_VERSION, path);
         out->grids[out->n_grids++] = (struct grids){ groups->valuedouble, launches->valuedouble };
     }
 }
@@ -47,13 +50,13 @@ static void read_grids(struct arena *a, const char *path, const cJSON *k, struct
 static void read_shape(struct arena *a, const char *path, const cJSON *k, struct kernel_counters *out)
 {
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(k, "name"), *threads = list(path, k, "threads"), *n;
-    if (!cJSON_IsString(name)) die("%s: a kernel without a name", path);
+    if (!cJSON_IsString(name)) die("%s: a kernel has no name: " OTHER_VERSION, path);
     out->name = arena_strdup(a, name->valuestring);
     out->wave = small(path, k, "wave");
-    if (out->wave != 32 && out->wave != 64) die("%s: a wave of %u lanes", path, out->wave);
+    if (out->wave != 32 && out->wave != 64) die("%s: a wave has %u lanes instead of 32 or 64: " OTHER_VERSION, path, out->wave);
     double all = 1;
     cJSON_ArrayForEach(n, threads) all *= n->valuedouble;
-    if (!(all >= 1 && all <= 1024)) die("%s: a group of %g threads", path, all);
+    if (!(all >= 1 && all <= 1024)) die("%s: a group has %g threads instead of 1 to 1024: " OTHER_VERSION, path, all);
     out->group_waves = ((uint32_t)all + out->wave - 1) / out->wave;
     out->registers = small(path, k, "registers");
     out->lds_bytes = small(path, k, "static_lds") + small(path, k, "dynamic_lds");
@@ -85,7 +88,7 @@ static struct kernel_counters read_kernel(struct arena *a, const char *path, con
                   number(path, loops, "acc_moves"), number(path, loops, "scratch") },
     };
     for (size_t i = 0; i < N_MATRIX_FORMATS; i++) out.matrix_flop[i] = number(path, flop, matrix_format_name[i]);
-    /* Scaled like the rest; but groups share lines. */
+    /* unique_bytes was scaled like the other counters. That is wrong, because workgroups share lines; so this undoes the scaling. */
     const double run = number(path, k, "groups_run");
     out.sampled = run < out.groups;
     if (out.sampled) out.unique_bytes *= run / out.groups;

@@ -1,6 +1,6 @@
-/* diff.c -- the greedy algorithm of Myers 1986 (An O(ND) Difference Algorithm and Its Variations): the path from corner to corner of the
- * table old lines x new lines with the fewest steps right (a line taken away) and down (a line added), diagonals (lines in both)
- * being free.  reach[d][k]: how far right a path of d steps gets on diagonal k = x - y. */
+/* diff.c -- the greedy algorithm of Myers 1986 (An O(ND) Difference Algorithm and Its Variations). In the table of old lines x new lines it
+ * finds the path from corner to corner with the fewest steps right (a line removed) and down (a line added); diagonal steps (common lines)
+ * are free. reach[d][k]: how far right a path of d steps gets on diagonal k = x - y. */
 #include "diff.h"
 #include <string.h>
 
@@ -27,7 +27,7 @@ static bool same(const struct line *x, const struct line *y)
     return x->hash == y->hash && x->size == y->size && memcmp(x->text, y->text, x->size) == 0;
 }
 
-/* Marks which lines go and which come.  False: more than most of them. */
+/* Marks removed and added lines. False: more than `most`. */
 static bool mark(struct arena *a, const struct lines *o, const struct lines *n, uint32_t most, bool *gone, bool *come)
 {
     const int32_t rows = (int32_t)n->n, columns = (int32_t)o->n;
@@ -77,7 +77,7 @@ struct diff diff_of(struct arena *a, struct bytes old_text, struct bytes new_tex
             after_change = true;
             continue;
         }
-        uint32_t next = 0;                          /* lines in both until the next change */
+        uint32_t next = 0;                          /* common lines until the next change */
         while (i + next < o.n && k + next < n.n && !gone[i + next] && !come[k + next]) next++;
         const bool changes = i + next < o.n || k + next < n.n;
         const uint32_t behind = after_change ? (next < context ? next : context) : 0,

@@ -33,7 +33,8 @@ const char *html_number(struct arena *a, double x)
     return arena_printf(a, "%s%s", x < 0 ? "-" : "", text_str(&t));
 }
 
-/* Light, dark, and on paper.  Colours of programs have a contrast of 4.5 to their paper in both (WCAG 2, 1.4.3). */
+/* Styles for light and dark screens and for paper. Colours of programs have a contrast of 4.5 to the background in all of them (WCAG 2,
+ * 1.4.3). */
 static const char screen_style[] =
     ":root{color-scheme:light dark;--paper:#fff;--panel:#f5f6f8;--ink:#1b2230;--soft:#566070;--line:#dce0e7;--on:#fff;--add:#e3f4ea;"
     "--del:#fbe9e7;--c0:#2f5fc4;--c1:#b4540c;--c2:#1f7a56;--c3:#b0336f;--c4:#7547c0;--c5:#0d7084;--c6:#85562a;--c7:#5f6874}\n"

@@ -1,4 +1,4 @@
-/* inspect.c -- `forgec inspect`: metadata and tensors of a GGUF file.  Text from the file never reaches a terminal raw. */
+/* inspect.c -- `forgec inspect`: metadata and tensors of a GGUF file. Text from the file is never printed raw to a terminal. */
 #include "inspect.h"
 #include "compiler/format/layout.h"
 #include "compiler/plan/machine.h"
@@ -11,13 +11,13 @@
 
 enum { ITEMS_SHOWN = 8 };
 
-enum { PACKED_MOST_BITS = 56 };         /* of the bytes of a tensor whose packed bytes are told: those then fit 64 bits */
+enum { PACKED_MOST_BITS = 56 };         /* of a tensor's size in bytes, so that its packed size fits in 64 bits */
 
 struct type_total { uint64_t tensors, weights, bytes, packed; };
 
-/* Bytes of the tensor in the image of a program for the target; 0: there is no target, or nothing that its kernels read (more dimensions
- * than two, a vector that is not of floats). */
-static uint64_t packed_bytes(const struct gguf_tensor *t, const struct profile *target)
+/* Bytes of the tensor in the image of a program for the target. 0: there is no target, or its kernels do not read such tensors (more than
+ * two dimensions, or a vector that is not of floats). */
+static uint64_t packed_bytes(const struct gguf_tensor *t, const struct target *target)
 {
     if (!target || t->n_dims > 2 || t->bytes >> PACKED_MOST_BITS) return 0;
     const struct packing p = packing_of(machine_of(target->kind)->layout, t->quant, target->row_period);
@@ -25,8 +25,8 @@ static uint64_t packed_bytes(const struct gguf_tensor *t, const struct profile *
     return t->quant->block_weights == 1 ? packing_vector_bytes(t->ne[0]) : 0;
 }
 
-/* Weights and bytes of all tensors, per type id; the sums saturate (shards could claim 2^63 each). */
-static struct type_total count_types(const struct gguf *g, const struct profile *target, struct type_total totals[FORMAT_COUNT])
+/* Adds up weights and bytes of all tensors, per type id. The sums saturate (shards could claim 2^63 each). */
+static struct type_total count_types(const struct gguf *g, const struct target *target, struct type_total totals[FORMAT_COUNT])
 {
     struct type_total all = { 0 };
     for (uint64_t i = 0; i < g->n_tensors; i++) {
@@ -115,33 +115,33 @@ static void print_pair(struct arena *a, const struct gguf_pair *pair)
     putchar('\n');
 }
 
-/* Behind the bytes in the file, where there is a target. */
-static const char *packed_text(struct arena *a, const struct profile *target, uint64_t packed)
+/* Printed after the bytes in the file, if there is a target. */
+static const char *packed_text(struct arena *a, const struct target *target, uint64_t packed)
 {
     return !target ? "" : packed ? arena_printf(a, ", packed %14" PRIu64, packed) : ", packed              -";
 }
 
-static void print_tensor(struct arena *a, const struct gguf_tensor *t, const struct profile *target)
+static void print_tensor(struct arena *a, const struct gguf_tensor *t, const struct target *target)
 {
     printf("  %-44s %-7s %-24s %14" PRIu64 " bytes%s%s\n", printable(a, t->name, strlen(t->name)), t->quant->name,
            shape_of(t, " x ").text, t->bytes, packed_text(a, target, packed_bytes(t, target)), t->data ? "" : " (not in the file)");
 }
 
-static void print_totals(struct arena *a, const char *name, const struct type_total *total, const struct profile *target)
+static void print_totals(struct arena *a, const char *name, const struct type_total *total, const struct target *target)
 {
     printf("  %-7s %6" PRIu64 " tensors %16" PRIu64 " weights %16" PRIu64 " bytes%s", name, total->tensors, total->weights, total->bytes,
            packed_text(a, target, total->packed));
 }
 
-/* What one line takes from an arena goes with it: a file may have millions. */
-static void print_table(struct arena *a, const struct gguf *g, const struct profile *target)
+/* Each line has its own arena, which is then freed: a file may have millions of lines. */
+static void print_table(struct arena *a, const struct gguf *g, const struct target *target)
 {
     struct type_total totals[FORMAT_COUNT] = { { 0 } };
     const struct type_total all = count_types(g, target, totals);
     printf("%s: GGUF version %" PRIu32 ", %" PRIu32 " file%s, %" PRIu64 " bytes, alignment %" PRIu64 "\n",
            printable(a, g->path, strlen(g->path)), g->version, g->n_shards, g->n_shards == 1 ? "" : "s", g->file_bytes, g->alignment);
     if (target)
-        printf("packed: as tensors stand in a program for %s, layout %s\n", target->name,
+        printf("packed: the bytes of tensors in a program for %s, layout %s\n", target->name,
                packing_of(machine_of(target->kind)->layout, NULL, 0).layout->name);
     printf("\nkeys: %" PRIu64 "\n", g->n_pairs);
     for (uint64_t i = 0; i < g->n_pairs; i++) {
@@ -166,9 +166,9 @@ static void print_table(struct arena *a, const struct gguf *g, const struct prof
     printf("\nparameters: %" PRIu64 "\n", all.weights);
 }
 
-/* ---- JSON, written as it comes: lines and tabs as cJSON has them, which reads it in tests ---- */
+/* ---- JSON, written directly; lines and tabs as cJSON writes them, because tests read it with cJSON ---- */
 
-struct json { uint32_t depth; bool begun; };       /* begun: the innermost object or list has something */
+struct json { uint32_t depth; bool begun; };       /* begun: the innermost object or list has an item */
 
 static void json_tabs(uint32_t n) { while (n--) putchar('\t'); }
 
@@ -205,7 +205,7 @@ static void json_item(struct json *j)
     j->begun = true;
 }
 
-/* In ASCII, whatever the bytes: wrong UTF-8 is U+FFFD. */
+/* Prints ASCII, whatever the bytes are: invalid UTF-8 becomes U+FFFD. */
 static void json_text(const char *bytes, uint64_t n)
 {
     putchar('"');
@@ -260,7 +260,7 @@ static void json_pair(struct json *j, const struct gguf_pair *pair)
     json_end(j, '}');
 }
 
-static void json_tensor(struct json *j, const struct gguf_tensor *t, const struct profile *target)
+static void json_tensor(struct json *j, const struct gguf_tensor *t, const struct target *target)
 {
     json_begin(j, '{');
     json_word(j, "name", t->name);
@@ -274,7 +274,7 @@ static void json_tensor(struct json *j, const struct gguf_tensor *t, const struc
     json_end(j, '}');
 }
 
-static void json_total(struct json *j, const char *key, const struct type_total *total, const struct profile *target)
+static void json_total(struct json *j, const char *key, const struct type_total *total, const struct target *target)
 {
     json_key(j, key);
     json_begin(j, '{');
@@ -297,7 +297,7 @@ static void json_file(struct json *j, const struct gguf *g)
     json_end(j, '}');
 }
 
-static void print_json(const struct gguf *g, const struct profile *target)
+static void print_json(const struct gguf *g, const struct target *target)
 {
     struct type_total totals[FORMAT_COUNT] = { { 0 } };
     const struct type_total all = count_types(g, target, totals);
@@ -330,7 +330,7 @@ static void print_json(const struct gguf *g, const struct profile *target)
     putchar('\n');
 }
 
-void inspect_print(struct arena *a, const struct gguf *g, bool json, const struct profile *target)
+void inspect_print(struct arena *a, const struct gguf *g, bool json, const struct target *target)
 {
     if (json) print_json(g, target);
     else print_table(a, g, target);

@@ -1,11 +1,11 @@
-/* inspect.h -- shows what a GGUF file holds, as a table or as JSON. */
+/* inspect.h -- shows the contents of a GGUF file, as a table or as JSON. */
 #ifndef FORGEC_INSPECT_H
 #define FORGEC_INSPECT_H
-#include "compiler/base/profile.h"
+#include "compiler/base/target.h"
 #include "compiler/front/gguf.h"
 
-/* target: with the bytes that each tensor takes packed for it, as a whole; or NULL.
- * To stdout.  json: one object with "file", "keys", "tensors" and "types"; integers are exact to 64 bits, arrays are cut to
- * their first items, strings are ASCII (\uXXXX for the rest, U+FFFD for bytes that are not UTF-8).  stdout is not flushed. */
-void inspect_print(struct arena *a, const struct gguf *g, bool json, const struct profile *target);
+/* Prints to stdout, which is not flushed. target: also print the bytes of each whole tensor as packed for it; or NULL.
+ * json: one object with "file", "keys", "tensors" and "types". Integers are exact to 64 bits, arrays are cut to
+ * their first items, strings are ASCII (\uXXXX for other characters, U+FFFD for invalid UTF-8). */
+void inspect_print(struct arena *a, const struct gguf *g, bool json, const struct target *target);
 #endif

@@ -1,21 +1,22 @@
-/* judge.c -- where a program's logits are beyond their bounds, what rounding can do there: move them, or tip a router. */
+/* judge.c -- for positions where a program's logits exceed their bounds: finds out what rounding can do there, move the logits or tip a
+ * router. */
 #include "judge.h"
 #include <math.h>
 #include <string.h>
 
-/* SAMPLES of what rounding does, and up to SAMPLES_MOST where some position moved farther than in these.  TIES_MOST: of a position; with
- * more of them combinations are too many to try. */
+/* SAMPLES: samples of the effects of rounding; up to SAMPLES_MOST while some position moved farther than in earlier samples. TIES_MOST: per
+ * position; with more ties there are too many combinations to try. */
 enum { SAMPLES = 4, SAMPLES_MOST = 16, RUNS_MOST = 40, TIES_MOST = 8 };
 
 struct tie { uint32_t router, dropped, taken; double margin; uint32_t *chosen; };      /* chosen: the experts of the other choice */
 
-/* What is known of a position that is out of bounds. */
+/* State of a position that is out of bounds. */
 struct position {
     struct tie ties[TIES_MOST];
-    uint32_t   n_ties, next;               /* next: to try */
-    uint32_t   best;                       /* of the ties tried, where the difference was least: */
+    uint32_t   n_ties, next;               /* next: the next tie to try */
+    uint32_t   best;                       /* the tie with the smallest difference so far: */
     double     best_off;
-    bool       looked, ended;              /* its ties are known; nothing left to try */
+    bool       looked, ended;              /* looked: its ties are known; ended: nothing is left to try */
 };
 
 struct judging {
@@ -29,12 +30,12 @@ struct judging {
     float              *truth;
     struct routes      *given, *found;
     struct logits_difference difference;
-    /* What rounding moves. */
-    double             *moved_at, *kl;     /* [n] of logits, and their divergence */
-    double             *noise_at;          /* [n] of logits, in samples with noise alone */
-    double             *moves;             /* [n_routers] of scores by which experts are chosen, the farthest */
+    /* How far rounding moves: */
+    double             *moved_at, *kl;     /* [n] the logits, and their divergence */
+    double             *noise_at;          /* [n] the logits, in samples with noise alone */
+    double             *moves;             /* [n_routers] scores by which experts are chosen, maximum */
     struct position    *positions;         /* [n] */
-    double             *scores;            /* room for a router's: [n_expert] */
+    double             *scores;            /* buffer for a router's scores: [n_expert] */
     uint32_t           *choice;            /* [used] */
 };
 
@@ -61,8 +62,8 @@ static struct routes *run(struct judging *j, const struct routes *given, float *
     return found;
 }
 
-/* One sample of what rounding does: against none (dither 0), or against one with noise.  is_free: [n] the positions asked for, where
- * routers may choose as they like; NULL: all of them, with the experts that the reference has. */
+/* Takes one sample of the effects of rounding: compared with a run without rounding (dither 0), or with noise. is_free: [n] the positions
+ * of interest, where routers may choose freely; NULL: all positions, with the reference's experts. */
 static void sample(struct judging *j, uint64_t dither, const bool *is_free)
 {
     static const struct rounding none = { .kv = KV_TYPE_F32 };
@@ -85,8 +86,8 @@ static void sample(struct judging *j, uint64_t dither, const bool *is_free)
 
 /* ---- near ties of routers ---- */
 
-/* The choice where one expert's score is less by half of what rounding moves, and another's more, in j->choice; false: it is the one that
- * is made, or known. */
+/* Lowers the score of expert `dropped` and raises the score of `taken`, each by half of what rounding moves; stores the resulting choice in
+ * j->choice. False if this is the original choice or one already known. */
 static bool tips(const struct judging *j, uint32_t t, uint32_t l, uint32_t dropped, uint32_t taken)
 {
     const struct router *r = &j->found->routers[l];
@@ -107,7 +108,7 @@ static bool tips(const struct judging *j, uint32_t t, uint32_t l, uint32_t dropp
     return !same;
 }
 
-/* The ties of a position, the narrowest of each router's scale first; p->ended where they are too many. */
+/* Finds the ties of a position, those narrowest on their router's scale first; sets p->ended if there are too many. */
 static void look(struct judging *j, uint32_t t)
 {
     struct position *p = &j->positions[t];
@@ -123,7 +124,7 @@ static void look(struct judging *j, uint32_t t)
             const double margin = r->select[t * n_expert + dropped] - r->select[t * n_expert + taken];
             bool is_chosen = false;
             for (uint32_t k = 0; k < used; k++) is_chosen |= chosen[k] == taken;
-            /* Scores of sets of experts may tie where those of experts do not. */
+            /* Scores of groups of experts may tie where scores of experts do not. */
             if (is_chosen || (margin > j->moves[l] && r->rule.n_group <= 1) || !tips(j, t, l, dropped, taken)) continue;
             if (p->n_ties == TIES_MOST) {
                 p->ended = true;
@@ -159,8 +160,8 @@ static void accept(struct judging *j, struct judged *result, struct otherwise *l
     j->positions[t] = (struct position){ 0 };
 }
 
-/* Tries the other choices at positions that are out of bounds, one at each in one run of the reference.  A wrong one changes later
- * positions: only the first of them is known to be wrong. */
+/* Tries the other choices at positions that are out of bounds, one choice per position in each run of the reference. A wrong choice changes
+ * later positions, so only the first position that stays out of bounds is known to be wrong. */
 static void reroute(struct judging *j, struct judged *result)
 {
     struct otherwise *list = arena_array(j->arena, struct otherwise, RUNS_MOST * (size_t)j->n);
@@ -174,7 +175,7 @@ static void reroute(struct judging *j, struct judged *result)
             struct position *p = &j->positions[t];
             if (p->ended || j->difference.max_abs_at[t] <= limit(j, t)) continue;
             if (!p->looked) look(j, t);
-            if (p->next == p->n_ties && p->best_off < j->difference.max_abs_at[t] / 2) {      /* one of several, it seems */
+            if (p->next == p->n_ties && p->best_off < j->difference.max_abs_at[t] / 2) {      /* probably one of several ties */
                 const struct tie tie = p->ties[p->best];
                 accept(j, result, list, t, &tie);
                 again = true;
@@ -217,7 +218,7 @@ static void reroute(struct judging *j, struct judged *result)
     }
 }
 
-/* Positions with more ties than are tried: what rounding moves includes that some of them fall the other way. */
+/* For positions with more ties than are tried: there, the effects of rounding include ties that fall the other way. */
 static void sample_free(struct judging *j)
 {
     bool *is_free = arena_array(j->arena, bool, j->n), some = false;

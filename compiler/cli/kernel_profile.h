@@ -1,25 +1,25 @@
-/* kernel_profile.h -- what a program's --profile -o json says of its kernels. */
+/* kernel_profile.h -- reads the kernels in the output of a program's --profile -o json. */
 #ifndef FORGEC_KERNEL_PROFILE_H
 #define FORGEC_KERNEL_PROFILE_H
 #include "compiler/base/base.h"
 
-/* Launches of one name in a step, all of them together. */
+/* All launches of one kernel name in a step, summed. */
 struct profiled_kernel { const char *name; double launches, us, bytes, operations; };
 
 struct profiled_step {
-    struct profiled_kernel *kernels;  /* [n_kernels], the longest first */
+    struct profiled_kernel *kernels;  /* [n_kernels], longest time first */
     uint32_t n_kernels, n_tokens;
-    double   us;                      /* the step as in use */
-    double   sum_us;                  /* of its kernels */
+    double   us;                      /* the whole step in normal use */
+    double   sum_us;                  /* sum of its kernels' times */
 };
 
 enum { STEP_DECODE, STEP_PREFILL, N_STEPS };
 struct kernel_profile {
     struct profiled_step steps[N_STEPS];          /* n_kernels 0: not measured */
 };
-/* Dies where the text is not such JSON. */
+/* Dies if the text is not such JSON. */
 struct kernel_profile kernel_profile_read(struct arena *a, struct bytes json);
-/* Of n profiles of one program, n at most PROFILES_MOST: of each time the median. */
+/* The median of each time in n <= PROFILES_MOST profiles of one program. */
 enum { PROFILES_MOST = 8 };
 struct kernel_profile kernel_profile_median(const struct kernel_profile *profiles, uint32_t n);
 /* The kernel of that name, or NULL. */

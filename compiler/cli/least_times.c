@@ -1,4 +1,4 @@
-/* least_times.c -- see least_times.h; what the numbers mean and leave out: docs/simulator.md. */
+/* least_times.c -- see least_times.h; docs/simulator.md says what the numbers mean and what they leave out. */
 #include "least_times.h"
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -6,16 +6,16 @@
 
 const char *const pipe_name[N_PIPES] = { "matrix", "vector", "LDS", "memory", "launch" };
 
-/* Where a group goes: one compute unit, or both of a WGP. */
+/* Where a workgroup runs: on one compute unit, or on both of a WGP. */
 struct place_of_group { double units, simds, lds_bytes; };
 
-static struct place_of_group place_of(const struct profile *p, const struct kernel_counters *k)
+static struct place_of_group place_of(const struct target *p, const struct kernel_counters *k)
 {
     const double cus = k->pair ? 2 : 1;
     return (struct place_of_group){ fmax(1, floor(p->compute_units / cus)), p->simds * cus, p->lds_bytes * cus };
 }
 
-/* Summed over launches: groups of the busiest unit, waves of the busiest SIMD. */
+/* Summed over launches: workgroups of the busiest unit, waves of the busiest SIMD. */
 struct busiest { double groups, waves; };
 
 static struct busiest busiest_of(const struct place_of_group *at, const struct kernel_counters *k)
@@ -29,16 +29,17 @@ static struct busiest busiest_of(const struct place_of_group *at, const struct k
     return b;
 }
 
-/* Instructions of the vector ALU, each counted as often as it takes an issue.  f64 may be transcendental too: it counts as f64. */
-static double vector_issues(const struct profile *p, const struct kernel_counters *k)
+/* Issue slots of the vector ALU: each instruction counts with the slots it needs. An f64 instruction that is also transcendental counts as
+ * f64. */
+static double vector_issues(const struct target *p, const struct kernel_counters *k)
 {
     const double all = k->valu + k->dot + k->transcendental, slow = (p->rates.multiply - 1) * k->multiply + (p->rates.f64 - 1) * k->f64;
     const double quarter = p->rates.transcendental * k->transcendental;
     return p->rates.transcendental_apart ? fmax(all + slow, quarter) : all - k->transcendental + slow + quarter;
 }
 
-/* Clocks that a compute unit needs for all of it; negative: the chip's rate for a format is not given. */
-static double matrix_clocks(const struct profile *p, const struct kernel_counters *k)
+/* Clocks that a compute unit needs for all matrix instructions; negative: the chip's rate for a format is not given. */
+static double matrix_clocks(const struct target *p, const struct kernel_counters *k)
 {
     double clocks = 0;
     for (size_t i = 0; i < N_MATRIX_FORMATS; i++) {
@@ -49,7 +50,7 @@ static double matrix_clocks(const struct profile *p, const struct kernel_counter
     return clocks;
 }
 
-static void set_occupancy(const struct profile *p, const struct place_of_group *at, struct kernel_times *t)
+static void set_occupancy(const struct target *p, const struct place_of_group *at, struct kernel_times *t)
 {
     const struct kernel_counters *k = t->counted;
     const uint32_t granule = p->vgpr_granule, registers = k->registers ? (k->registers + granule - 1) / granule * granule : granule;
@@ -59,22 +60,22 @@ static void set_occupancy(const struct profile *p, const struct place_of_group *
     t->resident = (uint32_t)fmin(by_waves, by_lds);
 }
 
-/* Times that reading takes because channels of memory wait: the first bytes of a launch, of waves that go in step, are as slow as the
- * busiest channel; later ones, of waves that have drifted apart, are not. */
-static double channel_factor(const struct profile *p, const struct kernel_counters *k)
+/* Factor on the time of reading because memory channels wait. The first bytes of a launch are read by waves in step and are as slow as the
+ * busiest channel; later bytes, of waves that have drifted apart, are not. */
+static double channel_factor(const struct target *p, const struct kernel_counters *k)
 {
     const double imbalance = channel_imbalance(k->channel_bytes, k->channel_busiest);
     return imbalance > 1 ? 1 + (imbalance - 1) * fmin(1, p->channels.in_step * k->launches / k->channel_bytes) : 1;
 }
 
-static struct kernel_times kernel_times(const struct profile *p, const struct kernel_counters *k, double steps, double matrix)
+static struct kernel_times kernel_times(const struct target *p, const struct kernel_counters *k, double steps, double matrix)
 {
     const struct place_of_group at = place_of(p, k);
     const struct busiest b = busiest_of(&at, k);
     struct kernel_times t = { .counted = k, .launches = k->launches / steps, .groups = k->groups / k->launches };
     const double waves = k->groups * k->group_waves;
     t.fill = waves / (at.units * at.simds * b.waves);
-    /* of the busiest SIMD: a compute unit's clocks are those of all its SIMDs at once */
+    /* of the busiest SIMD: the rates of a compute unit are for all its SIMDs together */
     const double simd = b.waves / waves * p->simds, unit = b.groups / k->groups / (k->pair ? 2 : 1),
         us = 1e-3 / p->rates.clock_ghz / k->launches;
     t.us[PIPE_MATRIX] = matrix * simd * us;
@@ -88,10 +89,10 @@ static struct kernel_times kernel_times(const struct profile *p, const struct ke
     return t;
 }
 
-struct step_times least_times(struct arena *a, const struct profile *p, const struct counters *c, double steps)
+struct step_times least_times(struct arena *a, const struct target *p, const struct counters *c, double steps)
 {
     struct step_times t = { .steps = steps, .kernels = arena_array(a, struct kernel_times, c->n_kernels),
-                            .missing = profile_missing_rate(p) };
+                            .missing = target_missing_rate(p) };
     if (t.missing) return t;
     for (uint32_t i = 0; i < c->n_kernels; i++) {
         const struct kernel_counters *k = &c->kernels[i];
@@ -127,7 +128,7 @@ void least_times_print(const char *title, const struct step_times *t)
     }
 }
 
-void least_times_explain(const struct profile *p)
+void least_times_explain(const struct target *p)
 {
     printf("\nLeast times of a launch, computed from the counts and the rates of targets/%s.yaml; no measurements: a chip takes longer.  "
            "fill: waves of the mean\n"

@@ -1,41 +1,41 @@
-/* least_times.h -- the least time that each part of an AMD chip takes for what the simulator counted (docs/simulator.md): no
- * measurement. */
+/* least_times.h -- lower bounds of the time that each part of an AMD chip needs for the simulator's counts (docs/simulator.md). They are
+ * computed, not measured. */
 #ifndef FORGEC_LEAST_TIMES_H
 #define FORGEC_LEAST_TIMES_H
 #include "counters.h"
-#include "compiler/base/profile.h"
+#include "compiler/base/target.h"
 
 enum pipe { PIPE_MATRIX, PIPE_VECTOR, PIPE_LDS, PIPE_MEMORY, PIPE_LAUNCH, N_PIPES };
 extern const char *const pipe_name[N_PIPES];      /* "matrix", "vector", "LDS", "memory", "launch" */
 
-/* Of one kernel.  Groups of a launch are taken to be alike, and to be spread over the chip as evenly as they go. */
+/* Times of one kernel. The workgroups of a launch are assumed to be equal and spread over the chip as evenly as possible. */
 struct kernel_times {
     const struct kernel_counters *counted;
-    double   launches;                /* of a step */
-    double   groups;                  /* of a launch */
-    double   fill;                    /* waves of the mean SIMD, of those of the busiest: 0 to 1 */
-    double   us[N_PIPES];             /* of a launch, the mean of them */
-    double   least_us;                /* of a launch: the largest of us */
-    enum pipe bound;                  /* which that is */
-    uint32_t simd_waves;              /* that registers leave room for on a SIMD */
-    uint32_t resident;                /* groups that a compute unit (RDNA: a WGP) holds at once */
+    double   launches;                /* per step */
+    double   groups;                  /* workgroups per launch */
+    double   fill;                    /* waves of the mean SIMD / waves of the busiest SIMD: 0 to 1 */
+    double   us[N_PIPES];             /* per launch, mean over the launches */
+    double   least_us;                /* per launch: the largest of us */
+    enum pipe bound;                  /* the pipe with that time */
+    uint32_t simd_waves;              /* waves of a SIMD for which there are registers */
+    uint32_t resident;                /* workgroups that a compute unit (RDNA: a WGP) holds at once */
 };
-/* Of a step: a prompt, or a token. */
+/* Times of a step: a prompt, or a token. */
 struct step_times {
     struct kernel_times *kernels;     /* [n_kernels] */
     uint32_t    n_kernels;
-    double      steps;                /* that were counted */
-    double      launches, least_us;   /* of a step: all launches, one after another */
-    const char *missing;              /* key that p lacks, "rates: clock": then nothing else is set; NULL: none */
+    double      steps;                /* number of steps counted */
+    double      launches, least_us;   /* per step: all launches, one after another */
+    const char *missing;              /* key that p lacks, "rates: clock": then nothing else is set; NULL: none is missing */
 };
-/* c: of so many steps, > 0.  c must live as long as the result. */
-struct step_times least_times(struct arena *a, const struct profile *p, const struct counters *c, double steps);
-/* A table on stdout under the line "TITLE: N launches, at least ... us". */
+/* c: counters of `steps` > 0 steps. c must live as long as the result. */
+struct step_times least_times(struct arena *a, const struct target *p, const struct counters *c, double steps);
+/* Prints a table to stdout under the line "TITLE: N launches, at least ... us". */
 void least_times_print(const char *title, const struct step_times *t);
-/* The sentences that explain the columns, once behind all tables. */
-void least_times_explain(const struct profile *p);
+/* Prints the sentences that explain the columns; once, after all tables. */
+void least_times_explain(const struct target *p);
 
 struct cJSON;
-/* An object of that name: keys in docs/simulator.md. */
+/* Adds an object `name` to parent: keys in docs/simulator.md. */
 void least_times_json(struct cJSON *parent, const char *name, const struct step_times *t);
 #endif

@@ -1,5 +1,6 @@
 /* main.c -- the command line: options, help, one function per command. */
 #include "compiler/build/build.h"
+#include "compiler/build/needs.h"
 #include "compare.h"
 #include "pairs.h"
 #include "compiler/product/header.h"
@@ -17,68 +18,72 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-#ifndef FORGEC_VERSION
-#define FORGEC_VERSION "0"
-#endif
+#include "runtime/app/options.h"
 
 static const char usage[] =
-    "usage: forgec COMMAND ...        (forgec COMMAND --help tells more)\n"
+    "usage: forgec COMMAND ...        (forgec COMMAND --help lists the options)\n"
     "\n"
     "  build MODEL.gguf      compile a model into a standalone program or a library\n"
-    "  cc SOURCE.c MODEL     the same with an edited emitted source\n"
-    "  verify MODEL.gguf     build it, run it, hold its logits against a plain reading of the model\n"
-    "  compare MODEL.gguf    speeds with and without fusion, of several models or options, in turns\n"
-    "  tune MODEL.gguf       search for the settings with which it runs fastest on a machine\n"
+    "  cc SOURCE.c MODEL     compile an edited emitted source\n"
+    "  verify MODEL.gguf     build and run the program, and compare its logits with a reference\n"
+    "  compare MODEL.gguf    measure speeds with and without fusion, or of several models or options\n"
+    "  tune MODEL.gguf       search for the fastest settings on a machine\n"
     "  inspect MODEL.gguf    show metadata and tensors   [-t TARGET] [--json]\n"
-    "  targets               list the machines forgec builds for   [NAME --print]\n"
-    "  models                list the architectures it knows   [NAME --print]\n"
-    "  formats               list the weight formats it reads\n"
-    "  --version, --help\n";
+    "  targets               list the machines that forgec builds for   [NAME --print]\n"
+    "  models                list the architectures that forgec knows   [NAME --print]\n"
+    "  formats               list the weight formats that forgec reads\n"
+    "  --version, --help     help COMMAND is COMMAND --help\n";
 
 #define GRAMMAR_OPTIONS \
-    "      --grammar FILE     the program's text satisfies this grammar, unless another is given (GBNF)\n" \
-    "      --json-schema FILE the same of JSON and a schema\n"
-/* Options of build and cc only, then those that verify and compare take as well: a help lists all that its command takes. */
+    "      --grammar FILE     GBNF grammar of the program's text, if no other is given at run time\n" \
+    "      --json-schema FILE JSON schema of the program's text, if no other is given at run time\n" \
+    "      --default OPTIONS  options that the program takes by itself, such as \"-sys 'Be brief.' --temp 0.6\";\n" \
+    "                         those of its command line replace them\n"
+/* Options of build and cc only, then options that verify and compare take as well: a help text lists all options of its command. */
 #define PRODUCT_OPTIONS \
-    "  -o FILE                output; \"-\" is standard output for text; -t wasm32: a folder for pages and node\n" \
-    "      --emit KIND        exe (default), source, asm, plan or graph; as a library for C programs,\n" \
+    "  -o FILE                output; \"-\" is standard output for text; a folder for wasm32 and webgpu\n" \
+    "      --emit KIND        exe (default), source, asm, plan or graph; or a library for C programs\n" \
     "                         with a header beside it: obj, lib (static) or shared\n" \
-    "      --prefix NAME      of a library's functions, header and default output (default: model)\n" \
-    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n" \
-    "      --server           the program can answer HTTP requests (PROGRAM --serve)\n" \
-    "      --kernel-tests     -t webgpu: a page that tests each kernel on the visitor's GPU, test.html\n" \
-    "      --chat-template FILE  a Jinja template for conversations in the place of the model's own\n" \
+    "      --prefix NAME      name of a library's functions, header and default output (default: model)\n" \
+    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none: without\n" \
+    "                         the file's tensors, for measurements with noise (--random-weights)\n" \
+    "      --server           the program can answer HTTP requests (PROGRAM --serve); needs libevent\n" \
+    "      --kernel-tests     -t webgpu: adds test.html, which tests each kernel on the visitor's GPU\n" \
+    "      --chat-template FILE  Jinja template for conversations, in place of the model's own\n" \
+    "      --pre WHOSE        whose tokens to use if llama.cpp's differ from the model's own tokenizer:\n" \
+    "                         model (default) or llama.cpp\n" \
     GRAMMAR_OPTIONS
 #define BUILD_OPTIONS \
-    "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine);\n" \
-    "                         of several the program runs the first that works where it is started,\n" \
-    "                         and says when a GPU among them does not; T+T2, TxN: GPUs that share the model\n" \
-    "      --plan FILE        tiles and splits as in FILE, which --emit plan wrote and you edited\n" \
-    "      --tuned FILE       tiles and kernels' settings as in FILE, which forgec tune wrote\n"
+    "  -t, --target T[,T2]    machine to build for (forgec targets; default: this machine's CPU);\n" \
+    "                         with several, the program runs the first target that works at run time,\n" \
+    "                         and says if a GPU does not work; T+T2, TxN: GPUs that share the model\n" \
+    "      --plan FILE        tiles and splits of an edited plan (--emit plan)\n" \
+    "      --tuned FILE       tiles and settings of kernels that forgec tune wrote\n"
 #define COMMON_OPTIONS \
-    "      --gpus N           GPU: N of them share the model, at most 8\n" \
-    "      --split HOW        GPUs that share: tensor (default) or layer[:N,N]: each has some, or N, layers\n" \
-    "      --columns N        GPU: steps of 2 to N tokens, at most 8, read weights once and give each token\n" \
-    "                         the bits that a step of its own gives (default: prompts' kernels do them)\n" \
-    "      --spec HOW         GPU: ngram: the program looks up what followed its last tokens before, computes\n" \
-    "                         up to 7 tokens more in a step (default: --columns 8) and\n" \
-    "                         keeps what it would have drawn; mtp: up to 3 tokens\n" \
-    "                         (--columns 4) that the model's own draft block (nextn) foretells; none (default)\n" \
-    "      --exact            activations in float (GPU: 24 bits in integer products); KV cache f32\n" \
+    "      --gpus N           GPU: N GPUs share the model, at most 8\n" \
+    "      --split HOW        how GPUs share a model: tensor (default: tensor parallel) or layer[:N,N]\n" \
+    "                         (pipeline parallel; N: layers of each stage)\n" \
+    "      --columns N        GPU: steps of 2 to N tokens (at most 8) read the weights once and give each\n" \
+    "                         token the bits of a single step (default: use the prompt kernels)\n" \
+    "      --spec HOW         GPU: speculative decoding. ngram: drafts up to 7 tokens from earlier text\n" \
+    "                         (default: --columns 8); mtp: up to 3 tokens from the model's draft block\n" \
+    "                         (nextn; default: --columns 4); none (default). The text does not change.\n" \
+    "      --exact            float activations (GPU: 24-bit integers in products); KV cache f32\n" \
+    "      --fast-bf16        CPU: faster, less exact prompts: bfloat16 for F16 weights and attention\n" \
     "      --static           no dynamic libraries\n" \
-    "      --allow-spills     GPU: kernels may keep registers in memory\n" \
-    "      --save-temps DIR   keep every source and object\n" \
-    "      --clang PATH       clang to drive (default: $FORGEC_CLANG, clang-19, newer ones)\n" \
+    "      --allow-spills     GPU: permit kernels that spill registers to memory\n" \
+    "      --save-temps DIR   keep all sources and objects in DIR\n" \
+    "      --clang PATH       clang to use (default: $FORGEC_CLANG, then clang-19, then newer versions)\n" \
     "      --no-cache         compile everything again\n" \
     "      --templates DIR, --targets DIR, --models DIR\n" \
-    "                         files in place of built-in ones of the same name\n" \
+    "                         files that replace built-in files of the same name\n" \
     "      --ignore-key KEY   build although the file has this hyperparameter, which forgec does not\n" \
-    "                         compute; the results can be wrong (may be given several times)\n" \
+    "                         support (* stands for any letters); may be repeated\n" \
     "      --ignore-tensor NAME\n" \
-    "                         the same of a tensor that the architecture does not use; * stands for\n" \
-    "                         any letters\n" \
+    "                         build although the architecture does not use this tensor (* stands for\n" \
+    "                         any letters); may be repeated\n" \
     "  -j N                   compile and pack with N jobs (default: all processors)\n"
 #define MODEL_OPTIONS \
     "      --ctx N            longest context (default: the model's, at most 8192)\n" \
@@ -86,120 +91,133 @@ static const char usage[] =
     COMMON_OPTIONS
 #define FUSE_OPTION "      --fuse LEVEL       layer (default) or none: one kernel per operation\n"
 #define THREADS_OPTION \
-    "      --threads N        CPU: most threads the program can use (default 64); of a library: parts\n" \
-    "                         that each kernel is cut into (default 8)\n"
+    "      --threads N        CPU: maximum number of threads of the program (default 64); for a library:\n" \
+    "                         parts of each kernel (default 8)\n"
 #define PRINT_OPTIONS \
-    "  -v                     print commands and times;  -###  print the commands only\n" \
+    "  -v                     print commands and times;  -###  print the commands and run none\n" \
     "  -q, --quiet            no progress, no closing line\n"
 
-static const char build_usage[] =
+/* The help of a command that takes build's options, in parts: C11 promises string literals of 4095 bytes only. */
+typedef const char *const usage_parts[3];
+
+static usage_parts build_usage = {
     "usage: forgec build MODEL.gguf [options]\n"
     "\n"
-    BUILD_OPTIONS PRODUCT_OPTIONS FUSE_OPTION MODEL_OPTIONS THREADS_OPTION PRINT_OPTIONS
-    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+    BUILD_OPTIONS PRODUCT_OPTIONS,
+    FUSE_OPTION MODEL_OPTIONS THREADS_OPTION PRINT_OPTIONS
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n",
+};
 
-static const char cc_usage[] =
+static usage_parts cc_usage = {
     "usage: forgec cc SOURCE.c MODEL.gguf [options]\n"
     "\n"
-    "Compiles an edited source that `forgec build MODEL.gguf --emit source` wrote and packs the\n"
-    "weights of the model for it. Target, context and fusion must be the ones it was emitted with; the\n"
-    "head of the source tells them. The program's --info tells that it was edited; forgec verify --source\n"
-    "holds it against the model.\n"
+    "Compiles an edited source that `forgec build MODEL.gguf --emit source` wrote, and packs the\n"
+    "weights of the model for it. Give the target, context and fusion that it was emitted with; the\n"
+    "head of the source lists them. The program's --info says that the source was edited;\n"
+    "forgec verify --source compares it with the model.\n"
     "\n"
     BUILD_OPTIONS
     "  -o FILE                output\n"
     "      --emit KIND        exe (default) or asm\n"
-    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none\n" \
-    "      --server           the program can answer HTTP requests (PROGRAM --serve)\n"
+    "      --weights WHERE    embed (default), external (OUT.weights beside OUT) or none: without\n" \
+    "                         the file's tensors, for measurements with noise (--random-weights)\n" \
+    "      --server           the program can answer HTTP requests (PROGRAM --serve); needs libevent\n"
     GRAMMAR_OPTIONS
     FUSE_OPTION MODEL_OPTIONS THREADS_OPTION PRINT_OPTIONS
-    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n",
+};
 
-static const char verify_usage[] =
+static usage_parts verify_usage = {
     "usage: forgec verify MODEL.gguf [options]\n"
     "\n"
-    "Builds the program into a temporary directory, runs it on random tokens and compares the logits of\n"
-    "every position, once through the prompt kernels and once token by token, with an interpreter that\n"
-    "reads the GGUF plainly. Programs for another machine run in qemu where it is installed, those for\n"
-    "wasm32 in node, those for a GPU only where that GPU is, or with --simulate.\n"
+    "Builds the program in a temporary directory, runs it on random tokens and compares the logits of\n"
+    "every position with a reference interpreter that reads the GGUF, once through the prompt kernels\n"
+    "and once token by token. Programs for another machine run in qemu if it is installed, programs for\n"
+    "wasm32 run in node, and programs for a GPU need that GPU or --simulate.\n"
     "\n"
-    "      --simulate         gfx1100, gfx1151, gfx942: run the machine code in forgec's simulator, with its\n"
-    "                         checks of every access (slow: for small models; no AMD GPU or driver is needed);\n"
-    "                         then the least time of each part of the chip, as of compare\n"
-    "      --source FILE      of the program: one that --emit source wrote and you edited (forgec cc)\n"
-    "      --tokens N         random tokens (default 320, of large models down to 32; with --simulate 8)\n"
-    "      --seed S           of the random tokens (default 1)\n"
-    "      --json             the report as JSON\n"
+    "      --simulate         gfx1100, gfx1151, gfx942: run the machine code in forgec's simulator, which\n"
+    "                         checks every access; needs no AMD GPU or driver. Slow: for small models.\n"
+    "                         The report ends with the least times of each kernel, as in compare.\n"
+    "      --source FILE      verify this edited source (--emit source, forgec cc)\n"
+    "      --tokens N         number of random tokens (default 320; fewer, at least 32, for large models;\n"
+    "                         8 with --simulate)\n"
+    "      --seed S           seed of the random tokens (default 1)\n"
+    "      --json             print the report as JSON\n"
     BUILD_OPTIONS FUSE_OPTION MODEL_OPTIONS THREADS_OPTION
     "  -v                     print commands and times\n"
-    "exit codes: 0 within bounds, 1 not (or it could not be built or run), 2 wrong usage, 130 interrupted\n";
+    "exit codes: 0 within bounds, 1 out of bounds, or build or run failed, 2 wrong usage, 130 interrupted\n",
+};
 
-static const char compare_usage[] =
+static usage_parts compare_usage = {
     "usage: forgec compare MODEL.gguf [MODEL.gguf...] [options]\n"
     "\n"
-    "Builds programs, all combinations of the models and of the values of these options, and runs their\n"
-    "--bench in turns on this machine, CPU, GPU or node: tok/s, launches and bytes per token, share of the\n"
-    "bandwidth, how far logits of one model are apart. The first one is what the others are held against.\n"
+    "Builds a program for each combination of the models and of the values of these options, and runs\n"
+    "their --bench in turns on this machine. The report shows tok/s, launches and bytes per token, the share\n"
+    "of the bandwidth, and the difference of logits. All programs are compared with the first.\n"
     "\n"
-    "  -t, --target LIST      machines to build for and to run on (forgec targets; default: this machine)\n"
-    "      --fuse LIST        none, layer (default: both of one model without another list, else layer)\n"
+    "  -t, --target LIST      targets (forgec targets; default: this machine's CPU)\n"
+    "      --fuse LIST        none, layer (default: both for one model without another list, else layer)\n"
     "      --kv LIST          KV cache as f16 (default), f32, q8_0\n"
     "      --ctx LIST         longest contexts (default: the model's, at most 8192)\n"
-    "      --plan FILE        an edited plan of --emit plan; default: none (may be given several times)\n"
-    "      --tuned FILE       settings that forgec tune wrote; default: none (may be given several times)\n"
-    "      --source FILE      an edited source of --emit source; default: none (may be given several times)\n"
+    "      --plan FILE        an edited plan (--emit plan), or default for forgec's own; may be repeated\n"
+    "      --tuned FILE       settings that forgec tune wrote, or default; may be repeated\n"
+    "      --source FILE      an edited source (--emit source), or default; may be repeated\n"
     "\n"
-    "  -o FORM                md (default), json or html, on standard output; html: one page, with each kernel's\n"
-    "                         time, bytes, operations, differences of sources\n"
+    "  -o FILE                where to write the report (default: standard output)\n"
+    "      --format FORM      md (default), json or html; by default what FILE ends in; html is one page,\n"
+    "                         with time, bytes and operations of each kernel and differences of sources\n"
     "  -p N, -n N             tokens of the prompt and tokens generated (default 128 and 64)\n"
-    "  -r R                   rounds, each of all programs there and back; the report shows medians (default\n"
-    "                         8 for two programs, more for more: one more than tell any difference)\n"
-    "      --min-time S       seconds that a program takes at least in a round, for each speed (default 0.5)\n"
-    "      --threads N        CPU: threads the programs run with (default: theirs)\n"
-    "      --simulate         gfx1100, gfx1151, gfx942: no times, but what forgec's simulator counts while a\n"
-    "                         prompt is read and tokens are decoded: instructions, bytes, coalescing, bank\n"
-    "                         conflicts, and for each kernel the least time of each part of the chip (-p and\n"
-    "                         -n: default 8; without -r, --min-time and --threads)\n"
-    "      --sample N         with --simulate: of launches of matrix kernels only N groups run and stand for\n"
-    "                         all; for large models and prompts, whose logits are not compared; -n is then 1\n"
+    "  -r R                   number of rounds; each runs all programs in random order and then in reverse\n"
+    "                         order (default: 8 for two programs, more for more programs)\n"
+    "      --min-time S       minimum seconds of each measurement of a program in a round (default 0.5)\n"
+    "      --threads N        CPU: threads of the programs (default: their own)\n"
+    "      --simulate         gfx1100, gfx1151, gfx942: counts of forgec's simulator instead of times, for a\n"
+    "                         prompt and for decoded tokens: instructions, bytes, coalescing, bank\n"
+    "                         conflicts, and the least time of each kernel by each part of the chip\n"
+    "                         (-p and -n are 8 by default; no -r, --min-time or --threads)\n"
+    "      --sample N         with --simulate: run only N workgroups of each launch of a matrix kernel, for\n"
+    "                         large models; logits are not compared, and -n is 1 by default\n",
     COMMON_OPTIONS
     "  -v                     print commands and times\n"
-    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n",
+};
 
-static const char tune_usage[] =
+static usage_parts tune_usage = {
     "usage: forgec tune MODEL.gguf [options]\n"
     "\n"
-    "Builds programs with other settings than the planner's own (GPU: rows, lanes, threads, groups, splits and\n"
-    "tiles of each kernel, chunks; CPU: tiles, chunks), leaves out what the cost model thinks slower, measures\n"
-    "each kernel in turns with the planner's own and writes what is faster, and as a whole, to a file that\n"
-    "forgec build --tuned FILE takes. Weights are noise meanwhile: the file's tensors are not needed.\n"
-    "Interrupted, the same command goes on where it was.\n"
+    "Builds programs with other settings than the planner's (GPU: rows, lanes, threads, workgroups, splits\n"
+    "and tiles of each kernel, chunks; CPU: tiles, chunks). It skips settings that the cost model predicts to\n"
+    "be slower, measures each kernel in turns with the planner's, and writes the faster settings to a file for\n"
+    "forgec build --tuned FILE. Weights are noise, so the tensors of the file are not needed. After an\n"
+    "interruption the same command continues.\n"
     "\n"
-    "  -o FILE                settings (default: tuned/TARGET-SHAPE-FORMATS.yaml)\n"
-    "      --on COMMAND       runs a program and its arguments, which stand behind it, on the machine to tune\n"
-    "                         for: \"ssh box\" where that has the same files (default: here)\n"
-    "      --minutes N        until it compares what it has found, which takes a minute or a few (default 30)\n"
-    "  -d LIST                tokens before the one that is decoded, up to 3 (default 512)\n"
-    "  -p LIST                tokens of a prompt's step, up to 3, the smallest first (default 128,512)\n"
+    "  -o FILE                where to write the settings (default: tuned/TARGET-SHAPE-FORMATS.yaml, and only\n"
+    "                         if some are faster)\n"
+    "      --on COMMAND       shell command that runs a program on the machine to tune for; program and\n"
+    "                         arguments are appended: \"ssh box\" if box has the same files (default: here)\n"
+    "      --minutes N        length of the search; the final comparison takes some minutes more (default 30)\n"
+    "  -d LIST                tokens in the context before the decoded token, up to 3 values (default 512)\n"
+    "  -p LIST                tokens of a prompt's step, up to 3 values, smallest first (default 128,512)\n"
     "  -r R                   rounds of each comparison, up to 15 (default 3)\n"
-    "      --candidates N     most programs of a step of the search, up to 24 (default 10)\n"
-    "  -t, --target T         machine to build for (forgec targets; default: this machine)\n"
+    "      --candidates N     maximum number of programs in a step of the search, up to 24 (default 10)\n"
+    "  -t, --target T         machine to build for (forgec targets; default: this machine's CPU)\n"
     FUSE_OPTION MODEL_OPTIONS THREADS_OPTION
-    "                         (all but --allow-spills, --save-temps and --split layer)\n"
-    "  -v                     print commands, and why programs were left out\n"
-    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n";
+    "                         (not --allow-spills, --save-temps and --split layer)\n"
+    "  -v                     print commands, and why programs were skipped\n"
+    "exit codes: 0 ok, 1 bad input or failure, 2 wrong usage, 130 interrupted\n",
+};
 
 static const char inspect_usage[] =
     "usage: forgec inspect MODEL.gguf [-t TARGET] [--json]\n"
     "\n"
     "Shows metadata and tensors.\n"
     "\n"
-    "  -t, --target T         with the bytes that tensors take packed for a target (forgec targets), as they stand\n"
-    "                         in memory; -: its kernels do not read such a tensor\n"
-    "      --targets DIR      files in place of built-in ones of the same name\n"
-    "      --json             as JSON\n";
+    "  -t, --target T         also show the bytes of each tensor as packed for a target (forgec targets);\n"
+    "                         -: the target's kernels do not read such a tensor\n"
+    "      --targets DIR      files that replace built-in files of the same name\n"
+    "      --json             print JSON\n";
 
-/* The command that is running, for messages; NULL before it is known. */
+/* The running command, for messages; NULL before it is known. */
 static const char *command;
 
 _Noreturn static void usage_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
@@ -214,6 +232,38 @@ _Noreturn static void usage_error(const char *fmt, ...)
     exit(2);
 }
 
+/* ---- options of other programs ---- */
+
+/* Options that users of llama.cpp give to forgec, with blanks around each, and what forgec has in their place. */
+static const struct { const char *words, *instead; } foreign_options[] = {
+    { " -hf -hfr --hf-repo -hff --hf-file -mu --model-url ",
+      "forgec reads a file: hf download OWNER/MODEL-GGUF FILE.gguf --local-dir ., then forgec build FILE.gguf" },
+    { " -m --model ", "the model needs no option: forgec build FILE.gguf" },
+    { " -c --ctx-size ", "--ctx N sets the longest context" },
+    { " -ngl --gpu-layers --n-gpu-layers ", "-t TARGET says where all layers are computed (forgec targets)" },
+    { " -ctk -ctv --cache-type-k --cache-type-v ", "--kv f16, f32 or q8_0 sets the type of the KV cache" },
+    { " -sm --split-mode -ts --tensor-split -mg --main-gpu ", "--gpus N and --split say how GPUs share a model" },
+    { " -md --model-draft -hfd --hf-repo-draft ", "--spec ngram or mtp speculates without a second model (GPU)" },
+    { " --chat-template-file --jinja ", "--chat-template FILE replaces the model's Jinja template" },
+    { " -np --parallel --slots ", "the program has this option, if built with --server" },
+    { " --grammar-file ", "--grammar FILE takes a file" },
+    { " -jf --json-schema-file ", "--json-schema FILE takes a file" },
+};
+
+/* What to do instead of an option that is not forgec's; NULL: nobody knows it. */
+static const char *instead_of(struct arena *a, const char *word)
+{
+    const size_t n = strcspn(word, "=");
+    const char *name = arena_printf(a, " %.*s ", (int)n, word), *why;
+    for (size_t i = 0; i < COUNT_OF(foreign_options); i++) if (strstr(foreign_options[i].words, name)) return foreign_options[i].instead;
+    switch (options_known(word, &why)) {
+    case OPTION_IGNORED: case OPTION_REFUSED: return why;
+    case OPTION_TAKEN: return "this is an option of the program: give it to the program, or build it in with --default OPTIONS";
+    case OPTION_UNKNOWN: break;
+    }
+    return NULL;
+}
+
 /* ---- option values ---- */
 
 static uint32_t parse_count(const char *option, const char *text, uint32_t most)
@@ -221,12 +271,15 @@ static uint32_t parse_count(const char *option, const char *text, uint32_t most)
     char *end;
     errno = 0;
     const unsigned long n = strtoul(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || n < 1 || n > most)
-        usage_error("%s: \"%s\" is no number from 1 to %u", option, text, most);
+    const bool wrong = errno || end == text || *text == '-' || n < 1 || n > most;
+    if (!wrong && (*end == 'k' || *end == 'K') && !end[1] && n <= most / 1024)
+        usage_error("%s: \"%s\" is not a number from 1 to %u; write %lu", option, text, most, n * 1024);
+    if (wrong || *end) usage_error("%s: \"%s\" is not a number from 1 to %u", option, text, most);
     return (uint32_t)n;
 }
 
-/* What getopt_long (with opterr 0 and a ':' in front of the short options) did not take, in the words of the other errors. */
+/* Reports an argument that getopt_long (with opterr 0 and a ':' before the short options) did not accept, in the style of the other
+ * errors. */
 _Noreturn static void option_error(int c, char *const *argv, const struct option *table)
 {
     const char *word = argv[optind - 1];
@@ -244,7 +297,7 @@ _Noreturn static void option_error(int c, char *const *argv, const struct option
     usage_error("unknown option %.*s", (int)strcspn(word, "="), word);
 }
 
-/* getopt_long, but that a value is never empty. */
+/* Like getopt_long, but an empty value is an error. */
 static int next_option(int argc, char **argv, const char *letters, const struct option *table)
 {
     const int c = getopt_long(argc, argv, letters, table, NULL);
@@ -253,7 +306,7 @@ static int next_option(int argc, char **argv, const char *letters, const struct 
     usage_error("%.*s needs a value", (int)strcspn(word, "="), word);
 }
 
-/* A folder whose files replace built-in ones; one that is not there would be a typing error that nobody sees. */
+/* Checks a folder with files that replace built-in ones; a folder that does not exist would be a typing error that nobody notices. */
 static const char *need_folder(const char *option, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -268,14 +321,14 @@ static int parse_choice(const char *option, const char *text, const char *const 
     for (int i = 0; names[i]; i++) if (strcmp(names[i], text) == 0) return i;
     char list[256] = "";
     for (int i = 0; names[i]; i++) snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
-    usage_error("%s: \"%s\" is none of %s", option, text, list);
+    usage_error("%s: \"%s\" is not one of %s", option, text, list);
 }
 
 static void parse_targets(struct arena *a, struct build_options *o, const char *text)
 {
     for (const char *p = text; ; p++) {
         const size_t n = strcspn(p, ",");
-        if (!n) usage_error("--target: an empty name");
+        if (!n) usage_error("--target: a name is empty; give the name of a target");
         if (o->n_targets == COUNT_OF(o->targets)) usage_error("--target: at most %zu targets", COUNT_OF(o->targets));
         o->targets[o->n_targets++] = arena_strndup(a, p, n);
         p += n;
@@ -285,12 +338,12 @@ static void parse_targets(struct arena *a, struct build_options *o, const char *
 
 /* ---- build and cc ---- */
 
-enum { MTP_COLUMNS = 4 };           /* of --spec mtp, unless --columns says otherwise: beyond three drafts few are right */
+enum { MTP_COLUMNS = 4 };           /* with --spec mtp, unless --columns is given: drafts beyond the third are rarely right */
 enum { OPT_GRAMMAR = 256, OPT_SCHEMA, OPT_EMIT, OPT_FUSE, OPT_CTX, OPT_KV, OPT_GPUS, OPT_SPLIT, OPT_COLUMNS, OPT_SPEC, OPT_EXACT,
-       OPT_WEIGHTS, OPT_THREADS,
+       OPT_FAST_BF16, OPT_WEIGHTS, OPT_THREADS,
        OPT_STATIC, OPT_SERVER, OPT_ALLOW_SPILLS, OPT_SAVE_TEMPS, OPT_CLANG, OPT_NO_CACHE, OPT_TEMPLATES,
        OPT_TARGETS, OPT_MODELS, OPT_DRY_RUN, OPT_PREFIX, OPT_PLAN, OPT_IGNORE_KEY, OPT_IGNORE_TENSOR, OPT_TUNED, OPT_CHAT_TEMPLATE,
-       OPT_KERNEL_TESTS, OPT_HELP };
+       OPT_PRE, OPT_KERNEL_TESTS, OPT_DEFAULT, OPT_HELP };
 
 static const struct option build_options_table[] = {
     { "target", required_argument, NULL, 't' },          { "output", required_argument, NULL, 'o' },
@@ -298,7 +351,8 @@ static const struct option build_options_table[] = {
     { "ctx", required_argument, NULL, OPT_CTX },         { "kv", required_argument, NULL, OPT_KV },
     { "gpus", required_argument, NULL, OPT_GPUS },       { "split", required_argument, NULL, OPT_SPLIT },
     { "columns", required_argument, NULL, OPT_COLUMNS }, { "spec", required_argument, NULL, OPT_SPEC },
-    { "exact", no_argument, NULL, OPT_EXACT },           { "weights", required_argument, NULL, OPT_WEIGHTS },
+    { "exact", no_argument, NULL, OPT_EXACT },           { "fast-bf16", no_argument, NULL, OPT_FAST_BF16 },
+    { "weights", required_argument, NULL, OPT_WEIGHTS },
     { "threads", required_argument, NULL, OPT_THREADS }, { "static", no_argument, NULL, OPT_STATIC },
     { "grammar", required_argument, NULL, OPT_GRAMMAR }, { "json-schema", required_argument, NULL, OPT_SCHEMA },
     { "server", no_argument, NULL, OPT_SERVER },         { "allow-spills", no_argument, NULL, OPT_ALLOW_SPILLS },
@@ -310,9 +364,36 @@ static const struct option build_options_table[] = {
     { "jobs", required_argument, NULL, 'j' },            { "verbose", no_argument, NULL, 'v' },
     { "quiet", no_argument, NULL, 'q' },                 { "prefix", required_argument, NULL, OPT_PREFIX },
     { "chat-template", required_argument, NULL, OPT_CHAT_TEMPLATE }, { "kernel-tests", no_argument, NULL, OPT_KERNEL_TESTS },
+    { "pre", required_argument, NULL, OPT_PRE },         { "default", required_argument, NULL, OPT_DEFAULT },
     { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 },
 };
+
+/* Refuses options of other programs by their whole names, before getopt takes them for clusters of letters or for beginnings of other
+ * names: -hf is not -h, and --temp is not --templates. */
+static void refuse_foreign(struct arena *a, int argc, char **argv)
+{
+    static const char measures[] = " --tokens --seed --min-time -p -n -r -d ";          /* also options of verify, compare and tune */
+    const bool product = !strcmp(command, "build") || !strcmp(command, "cc");
+    const char *letters = product ? "toj" : "tojpnrd";                                  /* with values */
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+        const char *word = argv[i];
+        const size_t n = strcspn(word, "=");
+        bool own = false, takes_next = false;
+        if (word[0] != '-' || !word[1] || !strcmp(word, "-###")) continue;
+        for (const struct option *o = build_options_table; o->name && word[1] == '-'; o++) {
+            if (strlen(o->name) + 2 != n || strncmp(o->name, word + 2, n - 2)) continue;
+            own = true;
+            takes_next = o->has_arg == required_argument && !word[n];
+        }
+        if (word[1] != '-' && !word[2]) own = strchr("vqh", word[1]) || (takes_next = strchr(letters, word[1]));
+        if (!product && strstr(measures, arena_printf(a, " %.*s ", (int)n, word))) own = true;
+        const char *instead = own ? NULL : instead_of(a, word);
+        if (instead) usage_error("%.*s: %s", (int)n, word, instead);
+        if (word[1] != '-' && word[2] && !strchr(letters, word[1])) usage_error("unknown option %s", word);
+        i += takes_next;
+    }
+}
 
 static bool is_among(const char *const *names, const char *name)
 {
@@ -320,52 +401,52 @@ static bool is_among(const char *const *names, const char *name)
     return false;
 }
 
-/* "gfx942x8": eight of *name, which becomes "gfx942"; 1: a target has that name, or none has. */
+/* "gfx942x8": returns eight, and *name becomes "gfx942". Returns 1 if a target has the whole name, or if no target has the shorter name. */
 static uint32_t read_times(struct arena *a, const struct build_options *o, const char **name)
 {
     const char *x = strrchr(*name, 'x');
     if (!x || x == *name || x[1] < '1' || x[1] > '9' || x[2]) return 1;
-    const char *const *names = profile_names(a, o->targets_dir), *base = arena_strndup(a, *name, (size_t)(x - *name));
+    const char *const *names = target_names(a, o->targets_dir), *base = arena_strndup(a, *name, (size_t)(x - *name));
     if (is_among(names, *name) || !is_among(names, base)) return 1;
     *name = base;
     return (uint32_t)(x[1] - '0');
 }
 
-/* "tensor", "layer", "layer:20,12". */
+/* The value of --split: "tensor", "layer", "layer:20,12". */
 static void take_split(struct arena *a, struct build_options *o, const char *text)
 {
     static const char *const splits[] = { "tensor", "layer", NULL };
     const char *colon = strchr(text, ':');
     uint32_t n = 0;
     o->plan.split = (enum split_kind)parse_choice("--split", colon ? arena_strndup(a, text, (size_t)(colon - text)) : text, splits);
-    if (colon && o->plan.split != SPLIT_LAYER) usage_error("--split %s: numbers of layers are for layer", text);
+    if (colon && o->plan.split != SPLIT_LAYER) usage_error("--split %s: only layer takes numbers of layers", text);
     for (const char *p = colon; p && *p; p += strcspn(p, ",")) {
         if (n == FORGE_GPU_MAX_RANKS) usage_error("--split %s: at most %d GPUs share a model", text, FORGE_GPU_MAX_RANKS);
         p++;
         o->layers[n++] = parse_count("--split", arena_strndup(a, p, strcspn(p, ",")), 1u << 16);
     }
     if (o->gpus < 2) usage_error("--split is for several GPUs: give --gpus N, or -t TARGETxN");
-    if (o->row[0] && o->plan.split != SPLIT_LAYER) usage_error("--split %s: GPUs of several kinds share by layer", text);
-    if (n && n != o->gpus) usage_error("--split %s: layers of %u GPUs, of %u that share the model", text, n, o->gpus);
+    if (o->stages[0] && o->plan.split != SPLIT_LAYER) usage_error("--split %s: GPUs of different kinds need --split layer", text);
+    if (n && n != o->gpus) usage_error("--split %s gives layers for %u GPUs, but %u GPUs share the model", text, n, o->gpus);
 }
 
-/* "gfx1100+gfx1151": GPUs of several kinds in a row. */
-static void take_row(struct arena *a, struct build_options *o)
+/* "gfx1100+gfx1151": pipeline stages on GPUs of several kinds. */
+static void take_stages(struct arena *a, struct build_options *o)
 {
     uint32_t n = 0;
     for (const char *p = o->targets[0]; ; p++) {
         const size_t length = strcspn(p, "+");
         const char *name = arena_strndup(a, p, length);
-        if (!length) usage_error("--target %s: an empty name", o->targets[0]);
+        if (!length) usage_error("--target %s: a name is empty; give the name of a target", o->targets[0]);
         for (uint32_t times = read_times(a, o, &name); times-- > 0; ) {
             if (n == FORGE_GPU_MAX_RANKS) usage_error("--target %s: at most %d GPUs share a model", o->targets[0], FORGE_GPU_MAX_RANKS);
-            o->row[n++] = name;
+            o->stages[n++] = name;
         }
         p += length;
         if (!*p) break;
     }
-    if (o->gpus && o->gpus != n) usage_error("--target %s and --gpus %u say different things", o->targets[0], o->gpus);
-    o->targets[0] = o->row[0];
+    if (o->gpus && o->gpus != n) usage_error("--target %s and --gpus %u contradict each other", o->targets[0], o->gpus);
+    o->targets[0] = o->stages[0];
     o->gpus = n;
     o->plan.split = SPLIT_LAYER;
 }
@@ -375,32 +456,35 @@ static void take_gpus(struct arena *a, struct build_options *o)
 {
     if (o->n_targets != 1) return;
     if (strchr(o->targets[0], '+')) {
-        take_row(a, o);
+        take_stages(a, o);
         return;
     }
     const char *name = o->targets[0], *base = name;
     const uint32_t gpus = read_times(a, o, &base);
     if (base == name) return;
     if (gpus > FORGE_GPU_MAX_RANKS) usage_error("--target %s: at most %d GPUs share a model", name, FORGE_GPU_MAX_RANKS);
-    if (o->gpus && o->gpus != gpus) usage_error("--target %s and --gpus %u say different things", name, o->gpus);
+    if (o->gpus && o->gpus != gpus) usage_error("--target %s and --gpus %u contradict each other", name, o->gpus);
     o->targets[0] = base;
     o->gpus = gpus;
 }
 
-/* An option that none of the targets has a use for is a mistake. */
+static const char needs_gpu[] = "an AMD or NVIDIA GPU";
+
+/* Refuses an option that is of no use to any of the targets; what: the target that it needs. */
 static void refuse_unless(struct arena *a, const struct build_options *o, enum target_kind kind, const char *option, const char *what)
 {
-    for (uint32_t i = 0; i < o->n_targets; i++) if (profile_load(a, o->targets[i], o->targets_dir)->kind == kind) return;
-    if (!o->n_targets && kind == TARGET_CPU) return;                   /* native is one */
-    usage_error("%s is for a %s, and %s is none", option, what, o->n_targets ? o->targets[0] : "this machine's target");
+    for (uint32_t i = 0; i < o->n_targets; i++) if (target_load(a, o->targets[i], o->targets_dir)->kind == kind) return;
+    if (!o->n_targets && kind == TARGET_CPU) return;                   /* native is a CPU */
+    usage_error("%s is not available for target %s: it needs %s", option, o->n_targets ? o->targets[0] : "native", what);
 }
 
 /* Reads the options into o; returns the index of the first operand in argv. */
-static int parse_build(struct arena *a, int argc, char **argv, struct build_options *o, const char *help)
+static int parse_build(struct arena *a, int argc, char **argv, struct build_options *o, usage_parts help)
 {
     static const char *const emits[] = { "exe", "source", "asm", "plan", "graph", "obj", "lib", "shared", NULL },
                       *const fuses[] = { "none", "layer", NULL }, *const places[] = { "embed", "external", "none", NULL },
-                      *const kvs[] = { "f16", "f32", "q8_0", NULL }, *const specs[] = { "none", "ngram", "mtp", NULL };
+                      *const kvs[] = { "f16", "f32", "q8_0", NULL }, *const specs[] = { "none", "ngram", "mtp", NULL },
+                      *const pres[] = { "model", "llama.cpp", NULL };
     bool kv_given = false;
     const char *split = NULL;
     o->fuse = FUSE_LAYER;
@@ -412,7 +496,9 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case 'j': o->cc.spawn.jobs = parse_count("-j", optarg, 256); break;
         case 'v': o->cc.spawn.verbose = true; break;
         case 'q': o->quiet = true; break;
-        case 'h': case OPT_HELP: fputs(help, stdout); exit(0);
+        case 'h': case OPT_HELP:
+            for (size_t i = 0; i < COUNT_OF(build_usage) && help[i]; i++) fputs(help[i], stdout);
+            exit(0);
         case OPT_EMIT: o->emit = (enum emit_kind)parse_choice("--emit", optarg, emits); break;
         case OPT_FUSE: o->fuse = (enum fuse_level)parse_choice("--fuse", optarg, fuses); break;
         case OPT_CTX: o->plan.n_ctx = parse_count("--ctx", optarg, 1u << 24); break;
@@ -422,6 +508,7 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_COLUMNS: o->plan.columns = parse_count("--columns", optarg, FORGE_MAX_COLUMNS); break;
         case OPT_SPEC: o->plan.spec = (enum spec_kind)parse_choice("--spec", optarg, specs); break;
         case OPT_EXACT: o->plan.exact = true; break;
+        case OPT_FAST_BF16: o->plan.fast_bf16 = true; break;
         case OPT_WEIGHTS: o->weights = (enum weights_kind)parse_choice("--weights", optarg, places); break;
         case OPT_THREADS: o->plan.max_threads = parse_count("--threads", optarg, 1024); break;
         case OPT_STATIC: o->is_static = true; break;
@@ -440,6 +527,8 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_PLAN: o->plan_path = optarg; break;
         case OPT_TUNED: o->tuned_path = optarg; break;
         case OPT_CHAT_TEMPLATE: o->chat_template = optarg; break;
+        case OPT_DEFAULT: o->defaults = o->defaults ? arena_printf(a, "%s %s", o->defaults, optarg) : optarg; break;
+        case OPT_PRE: o->llama_cpp_tokens = parse_choice("--pre", optarg, pres) == 1; break;
         case OPT_IGNORE_KEY:
             if (o->n_ignored_keys == COUNT_OF(o->ignored_keys)) usage_error("--ignore-key: at most %zu keys", COUNT_OF(o->ignored_keys));
             o->ignored_keys[o->n_ignored_keys++] = optarg;
@@ -453,22 +542,53 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         }
     take_gpus(a, o);
     if (split) take_split(a, o, split);
+    if (o->plan.exact && o->plan.fast_bf16) usage_error("--exact cannot be combined with --fast-bf16");
     if (o->plan.exact && !kv_given) o->plan.kv = KV_TYPE_F32;
-    if (o->prefix && !library_wanted(o)) usage_error("--prefix is for --emit obj, lib and shared");
+    if (o->prefix && !library_wanted(o)) usage_error("--prefix needs --emit obj, lib or shared");
     const char *wrong = o->prefix ? library_prefix_wrong(a, o->prefix) : NULL;
     if (wrong) usage_error("--prefix: %s", wrong);
-    if (o->plan.max_threads) refuse_unless(a, o, TARGET_CPU, "--threads", "CPU");
-    if (o->plan.spec) refuse_unless(a, o, TARGET_GPU, "--spec", "GPU");
+    if (o->plan.max_threads) refuse_unless(a, o, TARGET_CPU, "--threads", "a CPU target");
+    if (o->plan.fast_bf16) refuse_unless(a, o, TARGET_CPU, "--fast-bf16", "a CPU target");
+    if (o->plan.spec) refuse_unless(a, o, TARGET_GPU, "--spec", needs_gpu);
     if (o->plan.spec && library_wanted(o)) usage_error("--spec is for programs: a library's caller draws each token before the next step");
     if (o->plan.spec && !o->plan.columns) o->plan.columns = o->plan.spec == SPEC_MTP ? MTP_COLUMNS : FORGE_MAX_COLUMNS;
-    if (o->plan.columns == 1) usage_error("--columns: 2 to 8 tokens go together");
-    if (o->plan.columns) refuse_unless(a, o, TARGET_GPU, "--columns", "GPU");
-    if (o->gpus > 1) refuse_unless(a, o, TARGET_GPU, "--gpus", "GPU");
-    if (o->allow_spills) refuse_unless(a, o, TARGET_GPU, "--allow-spills", "GPU");
-    if (o->kernel_tests) refuse_unless(a, o, TARGET_WEBGPU, "--kernel-tests", "target of WebGPU");
+    if (o->plan.columns == 1) usage_error("--columns must be from 2 to 8 tokens");
+    if (o->plan.columns) refuse_unless(a, o, TARGET_GPU, "--columns", needs_gpu);
+    if (o->gpus > 1) refuse_unless(a, o, TARGET_GPU, "--gpus", needs_gpu);
+    if (o->allow_spills) refuse_unless(a, o, TARGET_GPU, "--allow-spills", needs_gpu);
+    if (o->kernel_tests) refuse_unless(a, o, TARGET_WEBGPU, "--kernel-tests", "webgpu");
     if (o->kernel_tests && o->emit != EMIT_EXE) usage_error("--kernel-tests is for the folder that --emit exe makes");
-    if (o->kernel_tests && o->weights == WEIGHTS_NONE) usage_error("--kernel-tests needs the weights: it does not go with --weights none");
+    if (o->kernel_tests && o->weights == WEIGHTS_NONE)
+        usage_error("--kernel-tests needs the weights and cannot be combined with --weights none");
     return optind;
+}
+
+/* The size of a file as a user reads it; NULL: it cannot be read. */
+static const char *size_text(struct arena *a, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) return NULL;
+    const double mb = (double)st.st_size * 1e-6;
+    return mb < 1000 ? arena_printf(a, "%.1f MB", mb) : arena_printf(a, "%.2f GB", mb * 1e-3);
+}
+
+/* Prints what was written, what it needs, how to run it and, if the CPU was not chosen explicitly, the GPU in this machine. */
+static void announce(struct arena *a, const struct build_options *o, struct built built)
+{
+    const char *out = built.path;
+    if (o->quiet || o->cc.spawn.dry_run || !strcmp(out, "-")) return;
+    const bool program = o->emit == EMIT_EXE && !built.is_page;
+    const char *size = program ? size_text(a, out) : NULL, *glibc = program ? needs_glibc(a, out) : NULL;
+    fprintf(stderr, "forgec: wrote %s", out);
+    if (size) fprintf(stderr, ": %s, for %s, context %u", size, built.targets, built.n_ctx);
+    if (size && built.n_ctx_model > built.n_ctx) fprintf(stderr, " of the model's %u (--ctx)", built.n_ctx_model);
+    fprintf(stderr, glibc ? "; needs glibc %s\n" : "\n", glibc);
+    if (program)
+        fprintf(stderr, "forgec: run it: %s%s%s%s\n", strchr(out, '/') ? "" : "./", out, built.chats ? "" : built.embeds
+                ? " -p \"a text\"" : " -p \"Once upon a time\"", o->has_server ? ", or with --serve" : "");
+    if (built.is_page && o->emit == EMIT_EXE) fprintf(stderr, "forgec: run it: node %s/run.js, or serve the folder (docs/web.md)\n", out);
+    const char *gpu = o->emit == EMIT_EXE && !o->n_targets ? target_gpu_here(a, "") : NULL;
+    if (gpu) fprintf(stderr, "forgec: the program computes on the CPU; this machine has a %s: -t %s\n", gpu, gpu);
 }
 
 static int command_build(struct arena *a, int argc, char **argv)
@@ -477,8 +597,7 @@ static int command_build(struct arena *a, int argc, char **argv)
     const int first = parse_build(a, argc, argv, &o, build_usage);
     if (argc - first != 1) usage_error("build takes one model, got %d", argc - first);
     o.model_path = argv[first];
-    const char *out = build(a, &o);
-    if (!o.quiet && !o.cc.spawn.dry_run && strcmp(out, "-")) fprintf(stderr, "forgec: wrote %s\n", out);
+    announce(a, &o, build(a, &o));
     return 0;
 }
 
@@ -490,14 +609,13 @@ static int command_cc(struct arena *a, int argc, char **argv)
     if (o.emit != EMIT_EXE && o.emit != EMIT_ASM) usage_error("cc makes a program (--emit exe) or its assembler (asm)");
     o.source = argv[first];
     o.model_path = argv[first + 1];
-    const char *out = build(a, &o);
-    if (!o.quiet && !o.cc.spawn.dry_run) fprintf(stderr, "forgec: wrote %s\n", out);
+    announce(a, &o, build(a, &o));
     return 0;
 }
 
-/* ---- verify and compare: options of their own beside those of build ---- */
+/* ---- verify and compare: their own options besides those of build ---- */
 
-/* What argv[i] gives the option "--name" or "-n" as its value, in this word or the next; NULL: it is another word. */
+/* The value of option "--name" or "-n" at argv[i], in this argument or the next; NULL: it is another argument. */
 static const char *value_at(int argc, char **argv, int i, const char *name, int *n_words)
 {
     const size_t n = strlen(name);
@@ -509,7 +627,8 @@ static const char *value_at(int argc, char **argv, int i, const char *name, int 
     return argv[i + 1];
 }
 
-/* Takes the first NAME VALUE (also --NAME=VALUE, -NVALUE) out of argv; letter: another name, or NULL.  NULL when there is none. */
+/* Removes the first NAME VALUE (also --NAME=VALUE, -NVALUE) from argv and returns the value; letter: another name, or NULL. NULL: it is not
+ * given. */
 static const char *take_first(int *argc, char **argv, const char *name, const char *letter)
 {
     for (int i = 1; i < *argc && strcmp(argv[i], "--"); i++) {
@@ -525,7 +644,7 @@ static const char *take_first(int *argc, char **argv, const char *name, const ch
     return NULL;
 }
 
-/* The last one counts. */
+/* The same for all occurrences; the last value counts. */
 static const char *take_value(int *argc, char **argv, const char *name, const char *letter)
 {
     const char *value = NULL;
@@ -555,17 +674,19 @@ static double take_seconds(int *argc, char **argv, const char *name)
     char *end;
     const double seconds = text ? strtod(text, &end) : 0;
     if (text && (end == text || *end || !(seconds >= 1e-3 && seconds <= 3600)))
-        usage_error("%s: \"%s\" is no number of seconds from 0.001 to 3600", name, text);
+        usage_error("%s: \"%s\" is not a number of seconds from 0.001 to 3600", name, text);
     return seconds;
 }
 
-/* verify and compare: what options for products they refuse. */
+/* Refuses options that are only for products, in verify and compare. */
 static void need_no_product(struct build_options *o, const char *name)
 {
     if (o->out_path || o->emit != EMIT_EXE || o->weights != WEIGHTS_EMBED || o->cc.spawn.dry_run)
-        usage_error("%s keeps no program: %s--emit, --weights and -### do not go with it", name, strcmp(name, "verify") ? "" : "-o, ");
-    if (o->kernel_tests) usage_error("%s: --kernel-tests is for forgec build", name);
-    if (o->grammar_path || o->schema_path) usage_error("%s: --grammar and --json-schema do not go with it", name);
+        usage_error("%s keeps no program: it cannot be combined with %s--emit, --weights or -###", name,
+                    strcmp(name, "verify") ? "" : "-o, ");
+    if (o->kernel_tests) usage_error("%s cannot be combined with --kernel-tests, which belongs to forgec build", name);
+    if (o->grammar_path || o->schema_path) usage_error("%s cannot be combined with --grammar or --json-schema", name);
+    if (o->defaults) usage_error("%s cannot be combined with --default; forgec build takes it", name);
     o->quiet = true;
 }
 
@@ -585,7 +706,8 @@ static int command_verify(struct arena *a, int argc, char **argv)
     return verify(a, &o);
 }
 
-/* Options of one program: those of all, argv, and its own values.  The models are argv[*first] and the next, then. */
+/* Reads the options of one program: the common options, argv, and its own values. Its models are then argv[*first] and the next
+ * arguments. */
 static struct compare_program parse_program(struct arena *a, int *argc, char ***argv, const struct combination *is, int *first)
 {
     struct compare_program program = { .is = *is };
@@ -600,7 +722,7 @@ static struct compare_program parse_program(struct arena *a, int *argc, char ***
     for (int i = 1; i < *argc; i++) words[n++] = (*argv)[i];
     *argc = n;
     *argv = words;
-    optind = 0;                        /* getopt begins again */
+    optind = 0;                        /* restarts getopt */
     *first = parse_build(a, n, words, &program.build, compare_usage);
     need_no_product(&program.build, "compare");
     program.build.model_path = is->value[DIM_MODEL];
@@ -608,7 +730,7 @@ static struct compare_program parse_program(struct arena *a, int *argc, char ***
     return program;
 }
 
-/* Every combination of what was given. */
+/* Makes a program for every combination of the given values. */
 static void parse_programs(struct arena *a, int argc, char **argv, struct compare_options *o)
 {
     struct values given[N_DIMENSIONS] = { { 0 } };
@@ -631,8 +753,7 @@ static void parse_programs(struct arena *a, int argc, char **argv, struct compar
         n = argc;
         words = argv;
         programs[i] = parse_program(a, &n, &words, &all[i], &first);
-        if (programs[i].build.n_targets > 1) usage_error("--target: a program of compare has one; write the option in full");
-        if (o->n_threads) refuse_unless(a, &programs[i].build, TARGET_CPU, "--threads", "CPU");
+        if (o->n_threads) refuse_unless(a, &programs[i].build, TARGET_CPU, "--threads", "a CPU target");
     }
     o->programs = programs;
 }
@@ -648,16 +769,20 @@ static int command_compare(struct arena *a, int argc, char **argv)
     o.n_threads = take_count(&argc, argv, "--threads", 1024);
     o.min_time = take_seconds(&argc, argv, "--min-time");
     o.sample = take_count(&argc, argv, "--sample", 65536);
-    const char *format = take_value(&argc, argv, "--output", "-o");
-    if (format) o.format = (enum compare_format)parse_choice("-o", format, formats);
+    o.path = take_value(&argc, argv, "--output", "-o");
+    for (int i = 0; formats[i] && o.path; i++)
+        if (strcmp(o.path, formats[i]) == 0) usage_error("-o %s: -o is a file; --format %s sets the form of the report", o.path, o.path);
+    const char *format = take_value(&argc, argv, "--format", NULL), *dot = o.path ? strrchr(path_name(o.path), '.') : NULL;
+    if (format) o.format = (enum compare_format)parse_choice("--format", format, formats);
+    else if (dot) for (int i = 0; formats[i]; i++) if (strcmp(dot + 1, formats[i]) == 0) o.format = (enum compare_format)i;
     if (o.simulate && (o.rounds || o.n_threads || o.min_time > 0))
-        usage_error("-r, --min-time and --threads are for measured times: not with --simulate");
-    if (o.sample && !o.simulate) usage_error("--sample is for what --simulate counts");
+        usage_error("-r, --min-time and --threads cannot be combined with --simulate, which measures no times");
+    if (o.sample && !o.simulate) usage_error("--sample needs --simulate");
     parse_programs(a, argc, argv, &o);
     return compare(a, &o);
 }
 
-/* "128,512"; returns how many. */
+/* Reads a list such as "128,512"; returns the number of values. */
 static uint32_t take_list(struct arena *a, int *argc, char **argv, const char *name, bool with_0, uint32_t list[TUNE_SIZES])
 {
     const char *text = take_value(argc, argv, name, NULL);
@@ -685,16 +810,17 @@ static int command_tune(struct arena *a, int argc, char **argv)
     o.build.out_path = NULL;
     need_no_product(&o.build, "tune");
     o.build.model_path = argv[first];
-    if (o.build.cc.save_temps || o.build.allow_spills) usage_error("%s does not go with tune", o.build.cc.save_temps ? "--save-temps"
-                                                                                                                     : "--allow-spills");
+    if (o.build.cc.save_temps || o.build.allow_spills)
+        usage_error("%s cannot be combined with tune", o.build.cc.save_temps ? "--save-temps" : "--allow-spills");
     if (o.build.n_targets > 1) usage_error("tune takes one target");
-    if (o.build.plan.split == SPLIT_LAYER) usage_error("tune is for one GPU, or for --split tensor: settings are of all layers");
-    if (o.build.plan_path || o.build.tuned_path) usage_error("tune searches from the planner's own settings: not with --plan or --tuned");
+    if (o.build.plan.split == SPLIT_LAYER) usage_error("tune cannot be combined with --split layer: its settings apply to all layers");
+    if (o.build.plan_path || o.build.tuned_path)
+        usage_error("tune starts from the planner's own settings: it cannot be combined with --plan or --tuned");
     o.path = path;
     return tune(a, &o);
 }
 
-/* ---- the small ones ---- */
+/* ---- small commands ---- */
 
 static int command_inspect(struct arena *a, int argc, char **argv)
 {
@@ -702,26 +828,26 @@ static int command_inspect(struct arena *a, int argc, char **argv)
                                            { "targets", required_argument, NULL, 'D' }, { "help", no_argument, NULL, 'h' },
                                            { NULL, 0, NULL, 0 } };
     bool json = false;
-    const char *target = NULL, *directory = NULL;
+    const char *name = NULL, *directory = NULL;
     for (int c; (c = next_option(argc, argv, ":ht:", table)) != -1; )
         switch (c) {
         case 'J': json = true; break;
-        case 't': target = optarg; break;
+        case 't': name = optarg; break;
         case 'D': directory = need_folder("--targets", optarg); break;
         case 'h': fputs(inspect_usage, stdout); return 0;
         default: option_error(c, argv, table);
         }
     if (argc - optind != 1) usage_error("inspect takes one file, got %d", argc - optind);
-    if (directory && !target) usage_error("--targets is for a target: -t NAME");
-    const struct profile *profile = target ? profile_load(a, target, directory) : NULL;
-    inspect_print(a, gguf_open(a, argv[optind], true), json, profile);
+    if (directory && !name) usage_error("--targets needs a target: -t NAME");
+    const struct target *target = name ? target_load(a, name, directory) : NULL;
+    inspect_print(a, gguf_open(a, argv[optind], true), json, target);
     return 0;
 }
 
-/* targets and models: what is built in and, with --targets DIR or --models DIR, in a folder of the user's in front of it. */
+/* targets and models: lists the built-in files and, with --targets DIR or --models DIR, the files of a folder that takes precedence. */
 struct list_options { const char *directory, *name; bool names_only; };
 
-/* folder_option: "targets" or "models", for a folder's files.  False after --help. */
+/* folder_option: "targets" or "models", for a folder's files. False after --help. */
 static bool parse_list(struct arena *a, int argc, char **argv, const char *folder_option, bool with_names, const char *help,
                        struct list_options *o)
 {
@@ -739,12 +865,12 @@ static bool parse_list(struct arena *a, int argc, char **argv, const char *folde
         }
     if (argc - optind > 1 || (argc - optind == 1 && !print)) usage_error("%s takes no operands, but one NAME with --print", command);
     if (print && argc == optind) usage_error("--print needs the NAME of what to print");
-    if (print && o->names_only) usage_error("--print and --names exclude each other");
+    if (print && o->names_only) usage_error("--print cannot be combined with --names");
     o->name = argv[optind];
     return true;
 }
 
-/* The file behind a name, as it is read. */
+/* Prints the file with that name, unchanged. */
 static int print_file(struct arena *a, const struct list_options *o, const char *folder)
 {
     struct bytes text;
@@ -765,21 +891,21 @@ static int command_targets(struct arena *a, int argc, char **argv)
         "usage: forgec targets [--targets DIR] [--names]\n"
         "       forgec targets NAME --print [--targets DIR]\n"
         "\n"
-        "Lists the machines forgec builds for and whether their programs run here.\n"
+        "Lists the machines that forgec builds for, and whether their programs run here.\n"
         "\n"
-        "      --names            only their names\n"
-        "      --targets DIR      files in place of built-in ones of the same name, and others\n"
-        "      --print            the file of one, as docs/target.md describes it\n";
+        "      --names            print only the names\n"
+        "      --targets DIR      also list the files in DIR; they replace built-in files of the same name\n"
+        "      --print            print the file of target NAME (docs/target.md describes the form)\n";
     struct list_options o = { 0 };
     if (!parse_list(a, argc, argv, "targets", true, help, &o)) return 0;
     if (o.name) return print_file(a, &o, "targets");
-    const char **names = profile_names(a, o.directory);
+    const char **names = target_names(a, o.directory);
     size_t width = 0;
     for (const char **name = names; *name; name++) width = strlen(*name) > width ? strlen(*name) : width;
     for (const char **name = names; *name; name++) {
         if (o.names_only) { puts(*name); continue; }
-        const struct profile *p = profile_load(a, *name, o.directory);
-        const char *why = profile_unsupported_here(a, p);
+        const struct target *p = target_load(a, *name, o.directory);
+        const char *why = target_unsupported_here(a, p);
         printf("%-*s %s%s%s%s\n", (int)width, p->name, p->description, why ? "  (does not run here: " : "", why ? why : "", why ? ")" : "");
     }
     return 0;
@@ -793,8 +919,8 @@ static int command_models(struct arena *a, int argc, char **argv)
         "\n"
         "Lists the architectures (general.architecture) that forgec compiles.\n"
         "\n"
-        "      --models DIR       files in place of built-in ones of the same name, and others\n"
-        "      --print            the file of one, as docs/architecture.md describes it\n";
+        "      --models DIR       also list the files in DIR; they replace built-in files of the same name\n"
+        "      --print            print the file of architecture NAME (docs/architecture.md describes the form)\n";
     struct list_options o = { 0 };
     if (!parse_list(a, argc, argv, "models", false, help, &o)) return 0;
     if (o.name) return print_file(a, &o, "models");
@@ -818,16 +944,16 @@ static int command_formats(struct arena *a, int argc, char **argv)
     return 0;
 }
 
-static const struct { const char *name; int (*run)(struct arena *, int, char **); } commands[] = {
-    { "build", command_build }, { "cc", command_cc }, { "verify", command_verify }, { "compare", command_compare },
-    { "tune", command_tune }, { "inspect", command_inspect }, { "targets", command_targets },
-    { "models", command_models }, { "formats", command_formats },
+static const struct { const char *name; int (*run)(struct arena *, int, char **); bool builds; } commands[] = {
+    { "build", command_build, true }, { "cc", command_cc, true }, { "verify", command_verify, true },
+    { "compare", command_compare, true }, { "tune", command_tune, true }, { "inspect", command_inspect, false },
+    { "targets", command_targets, false }, { "models", command_models, false }, { "formats", command_formats, false },
 };
 
-/* False where not all could be written; why is said, unless a reader like `head` has simply gone. */
+/* False if not everything could be written. Reports the reason, unless a reader such as `head` has closed the pipe. */
 static bool flush_stdout(void)
 {
-    errno = 0;                    /* of a failure before this one nothing is known */
+    errno = 0;                    /* an earlier failure leaves no usable errno */
     if (!fflush(stdout) && !ferror(stdout)) return true;
     const int why = errno;
     struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -842,13 +968,21 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);          /* a file size limit is reported like a full disk */
     cleanup_install_signals();
     if (argc < 2) { fputs(usage, stderr); return 2; }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) { fputs(usage, stdout); return 0; }
+    static char help[] = "--help";
+    char *of_command[] = { argv[0], argc > 2 ? argv[2] : NULL, help, NULL };
+    const bool asks = strcmp(argv[1], "help") == 0;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || (asks && argc == 2)) { fputs(usage, stdout); return 0; }
+    if (asks) {                        /* "help build" is "build --help" */
+        argc = 3;
+        argv = of_command;
+    }
     if (strcmp(argv[1], "--version") == 0) { puts("forgec " FORGEC_VERSION); return 0; }
     for (size_t i = 0; i < COUNT_OF(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0) {
             struct arena *a = arena_create();
             command = commands[i].name;
-            opterr = 0;                /* option_error() says it */
+            opterr = 0;                /* option_error() reports it */
+            if (commands[i].builds) refuse_foreign(a, argc - 1, argv + 1);
             const int code = commands[i].run(a, argc - 1, argv + 1);
             arena_destroy(a);
             return flush_stdout() ? code : 1;

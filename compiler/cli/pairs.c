@@ -17,8 +17,9 @@ double median_of(double *x, uint32_t n)
     return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
-/* How many of the n (n + 1) / 2 means of two rounds, a round with itself among them, lie outside at either end: the most that the sum
- * of the ranks of n coins is no larger than in `level` / 2 of throws; -1: not even none do. */
+/* The number of the n (n + 1) / 2 means of two rounds (including a round with itself) that lie outside the interval at each end. It is the
+ * largest number x for which the ranks of heads, in n coin throws, sum to at most x with a probability of at most `level` / 2. -1: even x =
+ * 0 is too probable. */
 static int32_t means_outside(struct arena *a, uint32_t n, double level)
 {
     const uint32_t most = n * (n + 1) / 2;
@@ -76,7 +77,8 @@ static uint64_t draw(uint64_t *state)                           /* splitmix64 */
 
 void pairs_order(uint32_t *order, uint32_t n, uint64_t *state)
 {
-    for (uint32_t i = 0; i < n; i++) {                          /* Fisher and Yates; the remainder favours nobody by more than 2^-59 */
+    /* Fisher and Yates; because of the remainder, the probabilities of places differ by at most 2^-59 */
+    for (uint32_t i = 0; i < n; i++) {
         const uint32_t k = (uint32_t)(draw(state) % (i + 1));
         order[i] = order[k];
         order[k] = i;

@@ -28,7 +28,7 @@ void table_cell(struct table *t, const char *fmt, ...)
     add(t, text);
 }
 
-/* Letters, not bytes. */
+/* Counts characters, not bytes. */
 static uint32_t width_of(const char *s)
 {
     uint32_t n = 0;
@@ -41,7 +41,7 @@ static void put(char c, uint32_t n) { while (n-- > 0) putchar(c); }
 void table_print(const struct table *t)
 {
     for (uint32_t row = 0; row < t->n_cells / t->n_columns; row++) {
-        for (uint32_t line = 0; line < (row == 0 ? 2 : 1); line++) {          /* the head has its rule */
+        for (uint32_t line = 0; line < (row == 0 ? 2 : 1); line++) {          /* the head is followed by a rule */
             for (uint32_t i = 0; i < t->n_columns; i++) {
                 const char *head = t->cells[i], *cell = t->cells[row * t->n_columns + i] + (row == 0 && *head == '>');
                 uint32_t width = 3;

@@ -1,4 +1,4 @@
-/* table.h -- a table in Markdown whose columns also stand below each other in a terminal. */
+/* table.h -- a table in Markdown with columns that are aligned in a terminal too. */
 #ifndef FORGEC_TABLE_H
 #define FORGEC_TABLE_H
 #include "compiler/base/base.h"
@@ -9,10 +9,10 @@ struct table {
     const char  **cells;              /* [n_cells], row by row; the first row is the head */
     uint32_t      n_cells, capacity;
 };
-/* heads: n_columns words; those that begin with '>' are of columns whose cells stand to the right. */
+/* heads: n_columns words; a leading '>' aligns the column's cells to the right. */
 struct table table_of(struct arena *a, const char *const *heads, uint32_t n_columns);
-/* The next cell, row by row. */
+/* Adds the next cell, row by row. */
 void table_cell(struct table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* On stdout; `|` in a cell stands as `\|`. */
+/* Prints to stdout; `|` in a cell becomes `\|`. */
 void table_print(const struct table *t);
 #endif

@@ -1,5 +1,5 @@
-/* verify.c -- three questions: do prefill and decode give the reference's logits, do they agree with each other, and does
- * greedy decoding follow from them? */
+/* verify.c -- checks three things: prefill and decode give the reference's logits, they agree with each other, and greedy decoding follows
+ * from them. */
 #include "verify.h"
 #include "judge.h"
 #include "least_times.h"
@@ -12,22 +12,23 @@
 
 enum { TOKENS_LEAST = 32, TOKENS_MOST = 320, GREEDY_MOST = 16, TOKENS_SIMULATED = 8, GREEDY_SIMULATED = 4 };
 
-struct result {                       /* of one target */
-    const char *target, *place;       /* place: what it ran in; NULL: this machine */
+struct result {                       /* for one target */
+    const char *target, *place;       /* place: where it ran; NULL: this machine */
     struct judged prefill, decode;
-    struct logits_difference paths;   /* of prefill to decode; n 0: not compared */
-    uint32_t n_greedy, greedy_reference;      /* generated; equal to the reference's choice */
-    int32_t  greedy_broken;           /* first token that is not what the program's own logits say; -1 none */
-    uint32_t columns;                 /* --columns; 0: none */
-    int32_t  columns_broken;          /* first position whose logits are not decode's bits in steps of so many tokens; -1 none */
+    struct logits_difference paths;   /* prefill compared with decode; n 0: not compared */
+    uint32_t n_greedy, greedy_reference;      /* tokens generated; tokens equal to the reference's choice */
+    int32_t  greedy_broken;           /* first token that contradicts the program's own logits; -1: none */
+    uint32_t columns;                 /* --columns; 0: not given */
+    int32_t  columns_broken;          /* first position where steps of several tokens give other bits than decode; -1: none */
     bool     has_drafts, has_more_drafts;
-    struct judged drafts;             /* of the block that drafts, token by token */
-    /* with --exact, where nothing rounds otherwise: of those behind steps of a prompt, and of drafts behind drafts */
+    struct judged drafts;             /* the draft block, token by token */
+    /* with --exact, where no step rounds differently: drafts after steps of a prompt, and drafts after drafts */
     struct logits_difference prompt_drafts, later_drafts;
     struct bound  prompt_bound;
-    int32_t  drafts_broken;           /* as columns_broken, behind such steps */
+    int32_t  drafts_broken;           /* as columns_broken, for drafts after such steps */
     bool     ok;
-    struct step_times prompt, token;  /* simulated: all tokens as a prompt; the mean of them as decoded tokens */
+    const char *first_kernel;         /* with an edited source that fails: the first kernel whose output differs; NULL: not looked for */
+    struct step_times prompt, token;  /* simulated: all tokens as a prompt; the mean token of decode */
 };
 
 static uint32_t parse_tokens(const struct bytes out, int32_t *tokens, uint32_t most)
@@ -45,8 +46,8 @@ static uint32_t parse_tokens(const struct bytes out, int32_t *tokens, uint32_t m
 
 static const char *output_word(const struct model *m) { return m->pooling ? "rows" : "logits"; }
 
-/* A program ends where its logits are not finite; whether the file says so is known before one is built.  One token: what overflows does so
- * for any, mostly. */
+/* A program stops if its logits are not finite, so the file is checked for this before a program is built. One token is enough: an overflow
+ * usually happens with any token. */
 static void reference_must_be_finite(struct arena *a, const struct graph *g, int32_t token)
 {
     const uint32_t columns = g->model->n_out;
@@ -54,18 +55,18 @@ static void reference_must_be_finite(struct arena *a, const struct graph *g, int
     reference_logits(a, g, &(struct rounding){ .kv = KV_TYPE_F32 }, &token, 1, logits);
     for (uint32_t v = 0; v < columns; v++)
         if (!isfinite(logits[v]))
-            die("%s: a plain reading gives no finite %s either (%s of %s %u after token %d): weights or hyperparameters of the file "
+            die("%s: the reference computes no finite %s either (%s of %s %u after token %d): weights or hyperparameters of the file "
                 "overflow", g->model->gguf->path, output_word(g->model), isnan(logits[v]) ? "NaN" : "infinity",
                 g->model->pooling ? "column" : "token", v, token);
 }
 
-/* Logits of n tokens, by prompt or one-token kernels; counters_path: where the simulator counts what that takes; NULL: it is not asked. */
-static const float *run_counted(struct arena *a, const struct runner *runner, const struct profile *p, const char *program,
+/* Logits of n tokens, by prompt or one-token kernels; counters_path: file for the simulator's counters, or NULL. */
+static const float *run_counted(struct arena *a, const struct runner *runner, const struct target *p, const char *program,
                                 const int32_t *tokens, uint32_t n, uint32_t columns, bool decode, const char *counters_path,
                                 struct step_times *times)
 {
     static const char *const through_decode[] = { "-ub", "0", NULL };
-    const bool asks = decode && n > 1;                            /* one token goes there by itself */
+    const bool asks = decode && n > 1;                            /* a single token goes there anyway */
     struct runner counting = *runner;
     counting.counters = counters_path;
     const float *logits = program_logits(a, &counting, program, tokens, n, columns, asks ? through_decode : NULL);
@@ -76,7 +77,7 @@ static const float *run_counted(struct arena *a, const struct runner *runner, co
     return logits;
 }
 
-/* The first position at which steps of a few tokens do not give the bits of decode; -1: none. */
+/* The first position at which steps of a few tokens do not give the same bits as decode; -1: none. */
 static int32_t first_broken_column(struct arena *a, const struct runner *runner, const char *program, const int32_t *tokens, uint32_t n,
                                    uint32_t columns, uint32_t together, const float *decode)
 {
@@ -87,7 +88,7 @@ static int32_t first_broken_column(struct arena *a, const struct runner *runner,
     return -1;
 }
 
-/* What the block that drafts gives behind each token: [n][columns]; of steps of `each` tokens all but the first count as drafts. */
+/* Logits of the draft block after each token: [n][columns]. In steps of `each` tokens, all tokens but the first count as drafts. */
 static const float *run_drafts(struct arena *a, const struct runner *runner, const char *program, const int32_t *tokens, uint32_t n,
                                uint32_t columns, uint32_t each)
 {
@@ -96,13 +97,14 @@ static const float *run_drafts(struct arena *a, const struct runner *runner, con
     const struct bytes out = program_run(a, runner, program, arguments);
     const uint64_t bytes = (uint64_t)n * columns * sizeof(float);
     if (out.size != bytes)
-        die("the program for %s wrote %zu bytes of drafts' logits; %llu were expected", runner->target, out.size,
+        die("the program for %s wrote %zu bytes of drafts' logits instead of %llu; this is a mistake in forgec, please report it",
+            runner->target, out.size,
             (unsigned long long)bytes);
     return (const float *)(const void *)out.data;
 }
 
-/* Drafts behind tokens computed one by one against the reference; behind steps of a few tokens they have the same bits.  Where nothing
- * rounds on purpose, drafts behind steps of a prompt are as near, and so are drafts behind drafts. */
+/* Compares drafts after tokens that were computed one by one with the reference; drafts after steps of a few tokens must have the same
+ * bits. If there is no rounding on purpose, drafts after steps of a prompt, and drafts after drafts, must be as close. */
 static void check_drafts(struct arena *a, const struct graph *g, const char *program, const struct runner *runner,
                          const struct plan_options *plan, const struct bound *decode, const struct bound *prompt, const int32_t *tokens,
                          uint32_t n, struct result *r)
@@ -136,30 +138,33 @@ static bool more_drafts_hold(const struct result *r)
     return !r->has_more_drafts || (bound_holds(&r->prompt_bound, &r->prompt_drafts) && bound_holds(&r->prompt_bound, &r->later_drafts));
 }
 
-/* counters_path: of the simulator, or NULL. */
+/* counters_path: file for the simulator's counters, or NULL. */
 static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner,
-                                  const struct profile *profile, const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt,
+                                  const struct target *target, const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt,
                                   uint32_t n_greedy, const char *counters_path)
 {
     const uint32_t n_vocab = g->model->n_vocab;
     struct result r = { .target = runner->target, .place = runner->simulator ? "the simulator" : runner->emulator, .greedy_broken = -1,
                         .columns = plan->columns, .columns_broken = -1, .drafts_broken = -1 };
-    const struct bound bound_prefill = bound_find(g, profile, plan, n_prompt + n_greedy), bound_decode = bound_find(g, profile, plan, 0);
+    const struct bound bound_prefill = bound_find(g, target, plan, n_prompt + n_greedy), bound_decode = bound_find(g, target, plan, 0);
     int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
     for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
     if (n_greedy) {
         const char *arguments[] = { "--tokens", tokens_text(a, prompt, n_prompt), "--print-tokens", "--temp", "0", "--repeat-penalty", "1",
                                     "--ignore-eos", "-n", arena_printf(a, "%u", n_greedy), NULL };
         r.n_greedy = parse_tokens(program_run(a, runner, program, arguments), tokens + n_prompt, n_greedy);
-        if (r.n_greedy != n_greedy) die("the program for %s generated %u tokens, %u were asked for", runner->target, r.n_greedy, n_greedy);
+        if (r.n_greedy != n_greedy)
+            die("the program for %s generated %u tokens instead of %u; this is a mistake in forgec, please report it", runner->target,
+                r.n_greedy, n_greedy);
         for (uint32_t i = 0; i < n_greedy; i++)
             if (tokens[n_prompt + i] < 0 || (uint32_t)tokens[n_prompt + i] >= n_vocab)
-                die("the program for %s generated token %d", runner->target, tokens[n_prompt + i]);
+                die("the program for %s generated token %d, which is not in the vocabulary; this is a mistake in forgec, please report it",
+                    runner->target, tokens[n_prompt + i]);
     }
-    /* Where tokens see later ones, one-token kernels serve texts of one token. */
+    /* If tokens see later tokens, one-token kernels only serve texts of one token. */
     const uint32_t n = n_prompt + n_greedy, columns = g->model->n_out, n_decode = g->model->causal ? n : 1;
-    const float *prefill = run_counted(a, runner, profile, program, tokens, n, columns, false, counters_path, &r.prompt);
-    const float *decode = run_counted(a, runner, profile, program, tokens, n_decode, columns, true, counters_path, &r.token);
+    const float *prefill = run_counted(a, runner, target, program, tokens, n, columns, false, counters_path, &r.prompt);
+    const float *decode = run_counted(a, runner, target, program, tokens, n_decode, columns, true, counters_path, &r.token);
     r.prefill = judge(a, g, &bound_prefill, tokens, n, prefill);
     r.decode = judge(a, g, &bound_decode, tokens, n_decode, decode);
     if (n_decode == n) r.paths = logits_compare(a, decode, prefill, n, columns);
@@ -167,7 +172,7 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
         const uint64_t row = (uint64_t)(n_prompt - 1 + i) * n_vocab;
         const int32_t drawn = tokens[n_prompt + i];
         r.greedy_reference += logits_argmax(r.decode.truth + row, n_vocab) == (uint32_t)drawn;
-        /* The prompt went through prefill here and through decode there: a tie within that difference may fall either way. */
+        /* Here the prompt went through prefill, and in the logits through decode: a tie within their difference may fall either way. */
         const float *own = decode + row;
         const double lead = (double)own[logits_argmax(own, n_vocab)] - (double)own[drawn];
         if (r.greedy_broken < 0 && lead > 4 * r.paths.max_abs + 1e-6) r.greedy_broken = (int32_t)i;
@@ -177,6 +182,46 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
     r.ok = r.prefill.holds && r.decode.holds && r.greedy_broken < 0 && r.columns_broken < 0 && r.drafts_broken < 0 &&
            (!r.has_drafts || r.drafts.holds) && more_drafts_hold(&r);
     return r;
+}
+
+/* ---- which kernel ---- */
+
+enum { TRACED_MOST = 32 };             /* tokens; every kernel's memory is hashed for each */
+
+/* A line for each launch that reads the tokens, one by one or as a prompt: kernel, layer, tokens before, hash (--trace). */
+static const char *run_trace(struct arena *a, const struct runner *runner, const char *program, const int32_t *tokens, uint32_t n,
+                             bool decode)
+{
+    const char *arguments[] = { "--tokens", tokens_text(a, tokens, n), "--print-tokens", "-n", "0", "--trace", "/proc/self/fd/1",
+                                decode ? "-ub" : NULL, "0", NULL };
+    const struct bytes out = program_run(a, runner, program, arguments);
+    return arena_strndup(a, (const char *)out.data, out.size);
+}
+
+/* The first kernel after which the memory of the edited program is not that of the program of the emitted source. NULL: there is no such
+ * kernel. */
+static const char *first_other_kernel(struct arena *a, struct workplace *w, const struct build_options *edited, const struct runner *runner,
+                                      const char *program, const int32_t *tokens, uint32_t n, bool decode)
+{
+    struct build_options o = *edited;
+    o.source = NULL;
+    const uint32_t traced = n < TRACED_MOST ? n : TRACED_MOST;
+    const char *emitted = run_trace(a, runner, program_build(a, w, &o, "emitted"), tokens, traced, decode);
+    const char *own = run_trace(a, runner, program, tokens, traced, decode);
+    while (*emitted && *own) {
+        const size_t line = strcspn(own, "\n");
+        char name[128];
+        int layer;
+        unsigned n_past;
+        if (strcspn(emitted, "\n") != line || strncmp(emitted, own, line)) {
+            if (sscanf(own, "%127s %d %u", name, &layer, &n_past) != 3) return NULL;
+            return arena_printf(a, "%s%s, %s token %u", name, layer < 0 ? "" : arena_printf(a, " of layer %d", layer),
+                                decode ? "at" : "in a prompt from", n_past);
+        }
+        emitted += line + (emitted[line] != 0);
+        own += line + (own[line] != 0);
+    }
+    return NULL;
 }
 
 /* ---- the report ---- */
@@ -195,11 +240,11 @@ static void print_judged(const char *name, const struct judged *j)
     const struct bound *b = &j->bound;
     print_row(name, d, j->holds ? "" : "  OUT OF BOUNDS");
     printf("  %-18s %9.2e %9.2e %10s %9.2e  %s", "  at most", b->most * d->largest, b->least * d->largest, "", b->mean_kl, b->name);
-    if (b->n_moved) printf("; %u position%s beyond, held to twice what rounding moves", b->n_moved, b->n_moved > 1 ? "s" : "");
+    if (b->n_moved) printf("; %u position%s beyond, with twice the effect of rounding as bound", b->n_moved, b->n_moved > 1 ? "s" : "");
     putchar('\n');
     if (j->n_positions)
-        printf("    %u position%s routed otherwise: a tie within what rounding moves; compared with the reference given the other expert\n",
-               j->n_positions, j->n_positions > 1 ? "s" : "");
+        printf("    %u position%s routed otherwise: a tie within the effect of rounding; compared with the reference given the other "
+               "expert\n", j->n_positions, j->n_positions > 1 ? "s" : "");
 }
 
 static void print_result(const struct result *r)
@@ -221,20 +266,21 @@ static void print_result(const struct result *r)
     if (r->columns_broken >= 0)
         printf("  steps of %u tokens: the logits of position %d are not decode's\n", r->columns, r->columns_broken);
     if (r->drafts_broken >= 0)
-        printf("  steps of %u tokens: the draft behind position %d is not that behind decode's\n", r->columns, r->drafts_broken);
+        printf("  steps of %u tokens: the draft after position %d differs from decode's draft\n", r->columns, r->drafts_broken);
+    if (r->first_kernel) printf("  the first kernel whose output is not the emitted source's: %s\n", r->first_kernel);
     printf("  %s\n", r->ok ? "ok" : "FAILED");
 }
 
 static const char *missing_rate(const struct result *r) { return r->prompt.missing ? r->prompt.missing : r->token.missing; }
 
-static void print_least_times(struct arena *a, const struct result *r, const struct profile *p)
+static void print_least_times(struct arena *a, const struct result *r, const struct target *p)
 {
     least_times_print(arena_printf(a, "%s, a prompt of %u tokens", r->target, r->prefill.difference.n), &r->prompt);
     least_times_print(arena_printf(a, "%s, a decoded token, the mean of %u", r->target, r->decode.difference.n), &r->token);
     least_times_explain(p);
 }
 
-/* judged: of that difference, or NULL. */
+/* judged: the judgement with that difference, or NULL. */
 static void json_difference(cJSON *parent, const char *name, const struct logits_difference *d, const struct judged *judged)
 {
     cJSON *o = cJSON_AddObjectToObject(parent, name);
@@ -299,6 +345,7 @@ static void print_json(const struct verify_options *o, const struct model *m, co
         cJSON_AddNumberToObject(t, "n_greedy", r->n_greedy);
         cJSON_AddNumberToObject(t, "greedy_as_reference", r->greedy_reference);
         cJSON_AddBoolToObject(t, "greedy_follows_logits", r->greedy_broken < 0);
+        if (r->first_kernel) cJSON_AddStringToObject(t, "first_kernel", r->first_kernel);
         if (r->columns) cJSON_AddBoolToObject(t, "columns_as_decode", r->columns_broken < 0);
         json_difference(t, "prefill", &r->prefill.difference, &r->prefill);
         json_difference(t, "decode", &r->decode.difference, &r->decode);
@@ -336,8 +383,8 @@ static void print_scope(const struct verify_options *o, const struct model *m, u
            o->simulate ? "; time; AMD's driver and firmware;\nwhat docs/simulator.md lists as not modelled" : "");
 }
 
-/* Beyond one chunk, and beyond what attention does in one part; large models fewer: the reference computes some 1e9 products a second and
- * core. */
+/* More than one chunk, and more than attention processes in one part. Fewer for large models: the reference computes about 1e9 products per
+ * second and core. */
 static uint32_t usual_tokens(const struct model *m)
 {
     const uint64_t affordable = 160000000000ull / (m->n_parameters ? m->n_parameters : 1);
@@ -354,15 +401,17 @@ int verify(struct arena *a, const struct verify_options *o)
     const uint32_t usual = o->simulate ? TOKENS_SIMULATED : usual_tokens(m);
     const uint32_t most_greedy = m->pooling ? 0 : o->simulate ? GREEDY_SIMULATED : GREEDY_MOST;
     const uint32_t n_prompt = o->n_tokens ? o->n_tokens : n_ctx < usual ? n_ctx : usual;
-    if (n_prompt > n_ctx) die("--tokens %u is more than the context of %u; give fewer, or a larger --ctx", n_prompt, n_ctx);
-    const uint32_t n_greedy = n_ctx - n_prompt < most_greedy ? n_ctx - n_prompt : most_greedy;
+    if (n_prompt > n_ctx) die("--tokens %u is more than the context of %u tokens; give fewer, or a larger --ctx", n_prompt, n_ctx);
+    /* Longer texts may use other rotations: then all tokens of the text must be on the same side of that limit. */
+    const uint32_t far_from = graph_far_from(g), end = far_from && n_prompt <= far_from && far_from < n_ctx ? far_from : n_ctx;
+    const uint32_t n_greedy = end - n_prompt < most_greedy ? end - n_prompt : most_greedy;
 
     struct runner runners[COUNT_OF(b->targets)];
-    const struct profile *profiles[COUNT_OF(b->targets)];
+    const struct target *targets[COUNT_OF(b->targets)];
     const uint32_t n = b->n_targets ? b->n_targets : 1;
     for (uint32_t i = 0; i < n; i++) {
         const char *name = b->n_targets ? b->targets[i] : "native";
-        const struct profile *p = profiles[i] = profile_load_tuned(a, name, b->targets_dir, b->tuned_path);
+        const struct target *p = targets[i] = target_load_tuned(a, name, b->targets_dir, b->tuned_path);
         if (n > 1 && p->web) die("verify: a folder for pages is verified for one target at a time: give -t %s alone", p->name);
         runners[i] = o->simulate ? runner_simulate(a, b, p) : runner_find(a, p, true);
         runners[i].embeds = m->pooling != 0;
@@ -381,14 +430,19 @@ int verify(struct arena *a, const struct verify_options *o)
                : "", m->architecture, (double)m->n_parameters * 1e-6, formats, n_prompt, (unsigned long long)o->seed);
     if (!o->json && n_greedy) printf(", then %u greedy ones", n_greedy);
     if (!o->json) putchar('\n');
+    fflush(stdout);                   /* what follows takes minutes for a large model */
     for (uint32_t i = 0; i < n; i++) {
         const char *counters_path = o->simulate ? workplace_path(a, w, arena_printf(a, "%u-counters", i)) : NULL;
-        results[i] = check_target(a, g, program, &runners[i], profiles[i], &b->plan, prompt, n_prompt, n_greedy, counters_path);
+        results[i] = check_target(a, g, program, &runners[i], targets[i], &b->plan, prompt, n_prompt, n_greedy, counters_path);
+        if (b->source && !results[i].ok && targets[i]->kind == TARGET_CPU && !targets[i]->web) {
+            const bool decode = !results[i].decode.holds;
+            results[i].first_kernel = first_other_kernel(a, w, b, &runners[i], program, prompt, m->causal ? n_prompt : 1, decode);
+        }
         ok = ok && results[i].ok;
         if (!o->json) print_result(&results[i]);
         const char *missing = missing_rate(&results[i]);
-        if (missing) warn("%s: no %s, so there are no least times; see docs/target.md", profiles[i]->path, missing);
-        else if (o->simulate && !o->json) print_least_times(a, &results[i], profiles[i]);
+        if (missing) warn("%s: no %s, so there are no least times; see docs/target.md", targets[i]->path, missing);
+        else if (o->simulate && !o->json) print_least_times(a, &results[i], targets[i]);
     }
     workplace_close(w);
     if (o->json) print_json(o, m, formats, results, n, n_prompt, ok);

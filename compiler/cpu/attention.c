@@ -1,4 +1,4 @@
-/* attention.c -- the text of attention's kernels. */
+/* attention.c -- see attention.h. */
 #define FORGE_SIMD_C
 #include "attention.h"
 #include "compiler/source/text.h"
@@ -6,14 +6,14 @@
 
 typedef unsigned long long ull;
 
-/* width, out: of the query's and the result's heads of a KV head; sink: of KV head h, "0" where there are none */
+/* width, out: columns of the query's and the result's heads that belong to a KV head; sink: the sinks of KV head h, "0": no sinks. */
 struct attention_text {
     const struct node *node;
     uint32_t           heads_kv, group, width, out, window;
     const char        *kv, *k_head, *v_head, *sizes, *sink;
 };
 
-static struct attention_text attention_text(const struct writer *w)
+static struct attention_text attention_text(const struct cpu_writer *w)
 {
     struct arena *a = w->arena;
     const struct node *n = w->group->node;
@@ -35,10 +35,10 @@ static struct attention_text attention_text(const struct writer *w)
     return at;
 }
 
-static const struct buffer *f32_of(const struct writer *w, const struct node *n) { return &w->plan->f32[n->index]; }
+static const struct buffer *f32_of(const struct cpu_writer *w, const struct node *n) { return &w->plan->f32[n->index]; }
 
-/* o, m and l of part p: the arguments of attention_part and attention_merge. */
-static const char *parts_text(const struct writer *w, const struct attention_text *at)
+/* The arguments o, m and l (sums, maxima, totals) of part p for attention_part and attention_merge. */
+static const char *parts_text(const struct cpu_writer *w, const struct attention_text *at)
 {
     const ull m = (ull)ATTENTION_PARTS * at->node->cols * 4;
     const ull l = m + (ull)ATTENTION_PARTS * at->node->heads * 4;
@@ -47,8 +47,8 @@ static const char *parts_text(const struct writer *w, const struct attention_tex
     return arena_printf(w->arena, "PARTS(ARENA_PARTS) + %u * p, %s", at->out, sums);
 }
 
-/* y [group][value_dim] of KV head h is ready in decode. */
-static void put_row(struct writer *w, const struct attention_text *at)
+/* Decode: packs y [group][value_dim] of KV head h, if the result is kept packed. */
+static void put_row(struct cpu_writer *w, const struct attention_text *at)
 {
     const struct buffer *q = &w->plan->packed[at->node->index];
     if (!q->exists) return;
@@ -57,30 +57,30 @@ static void put_row(struct writer *w, const struct attention_text *at)
     put(w, "    %s", pack_block(w, q->form[0], byte_row(w, q), "y + c", block, q->cols));
 }
 
-static void put_y(struct writer *w, const struct attention_text *at)
+static void put_y(struct cpu_writer *w, const struct attention_text *at)
 {
     const struct buffer *f = f32_of(w, at->node);
     if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at->out);
     else put_scratch(w, "y", "SCRATCH_ROWS");
 }
 
-/* Positions first .. end - 1 of part i % parts: whole blocks of 16 of the cache, the last one as far as it is filled. */
-static void put_part(struct writer *w)
+/* Declares positions first .. end - 1 of part i % parts: whole blocks of 16 of the cache, except a last block that is not full. */
+static void put_part(struct cpu_writer *w)
 {
     put(w, "const uint32_t part = i %% parts, each = (n_kv + 16 * parts - 1) / (16 * parts) * 16;");
     put(w, "const uint32_t first = part * each < n_kv ? part * each : n_kv, end = n_kv - first < each ? n_kv : first + each;");
 }
 
-/* The same of a window, whose first block may begin before it. */
-static void put_window_part(struct writer *w)
+/* The same for a sliding window; its first block may begin before the window. */
+static void put_window_part(struct cpu_writer *w)
 {
     put(w, "const uint32_t part = i %% parts, each = (n_kv - base + 16 * parts - 1) / (16 * parts) * 16;");
     put(w, "const uint32_t begin = base + part * each < n_kv ? base + part * each : n_kv, first = begin < oldest ? oldest : begin;");
     put(w, "const uint32_t end = n_kv - begin < each ? n_kv : begin + each;");
 }
 
-/* How many parts there are; of a window, its oldest position and where that one's block begins. */
-static void put_parts(struct writer *w, const struct attention_text *at)
+/* Declares the number of parts; for a sliding window also its oldest position and the start of that position's block. */
+static void put_parts(struct cpu_writer *w, const struct attention_text *at)
 {
     if (!at->window) {
         put(w, "const uint32_t n_kv = a->n_past + 1, parts = attention_parts(n_kv, %u, n_threads);", at->heads_kv);
@@ -90,8 +90,8 @@ static void put_parts(struct writer *w, const struct attention_text *at)
     put(w, "const uint32_t base = oldest / 16 * 16, parts = attention_parts(n_kv - base, %u, n_threads);", at->heads_kv);
 }
 
-/* Heads are shared out; where they do not divide evenly, so are ranges of positions, which attention_merge joins. */
-static void put_decode(struct writer *w)
+/* KV heads are divided among the threads. If they do not divide evenly, ranges of positions are divided, too (see attention_merge). */
+static void put_decode(struct cpu_writer *w)
 {
     const struct attention_text at = attention_text(w);
     put(w, "if (l->tail && !a->n_logits) return;");
@@ -114,7 +114,7 @@ static void put_decode(struct writer *w)
     put(w, "}");
 }
 
-void put_attention_merge(struct writer *w)
+void put_attention_merge(struct cpu_writer *w)
 {
     const struct attention_text at = attention_text(w);
     put_parts(w, &at);
@@ -128,8 +128,9 @@ void put_attention_merge(struct writer *w)
     put(w, "}");
 }
 
-/* Tiles of `tokens` tokens of one KV head, a text, are shared out; pairs: in products of them. */
-static void put_tiles(struct writer *w, const struct attention_text *at, const char *tokens, bool pairs)
+/* Divides tiles of `tokens` (an expression) tokens of one KV head among the threads. parts: bfloat16 values that stand for each value in
+ * products of pairs; 0: f32. */
+static void put_tiles(struct cpu_writer *w, const struct attention_text *at, const char *tokens, uint32_t parts)
 {
     const struct buffer *q = f32_of(w, at->node->inputs[0]), *f = f32_of(w, at->node), *packed = &w->plan->packed[at->node->index];
     const bool causal = at->node->attr.causal;
@@ -142,11 +143,11 @@ static void put_tiles(struct writer *w, const struct attention_text *at, const c
     if (f->exists) put(w, "float *const y = %s + %u * h;", float_row(w, f), at->out);
     else put_scratch(w, "y", "SCRATCH_ROWS");
     put(w, "const float *const q = %s + %u * h;", float_row(w, q), at->width);
-    const char *how = pairs ? "pairs" : causal ? "prefill" : "all";
+    const char *how = parts ? "pairs" : causal ? "prefill" : "all";
     put(w, "attention_%s_%s(y, /* stride */ %u, q, /* stride */ %u,", how, at->kv, y_stride, q_stride);
     put(w, "    %s, %s,", at->k_head, at->v_head);
-    if (pairs) put(w, "    a->n_past + t, /* all */ %s, n, %s, /* window, sink */ %u, %s, SCRATCH(0));",
-                   causal ? "0" : "a->n_past + a->n_tokens", at->sizes, at->window, at->sink);
+    if (parts) put(w, "    a->n_past + t, /* all */ %s, n, %s, /* window, sink */ %u, %s, /* parts */ %u, SCRATCH(0));",
+                   causal ? "0" : "a->n_past + a->n_tokens", at->sizes, at->window, at->sink, parts);
     else if (causal) put(w, "    a->n_past + t, /* first */ 0, n, %s, /* window, sink */ %u, %s);", at->sizes, at->window, at->sink);
     else put(w, "    /* end */ a->n_past + a->n_tokens, n, %s, /* sink */ %s);", at->sizes, at->sink);
     if (packed->exists) {
@@ -160,21 +161,17 @@ static void put_tiles(struct writer *w, const struct attention_text *at, const c
     put(w, "}");
 }
 
-static void put_prefill(struct writer *w)
+static void put_prefill(struct cpu_writer *w)
 {
     const struct attention_text at = attention_text(w);
     put(w, "const uint32_t t0 = first_token(a, l);");
-    if (attention_pairs(w->plan)) {
-        put(w, "if (a->n_tokens - t0 >= %u) {", pairs_few(at.group));
+    const uint32_t parts = attention_parts(w->plan);
+    if (parts)
         put(w, "const uint32_t tokens = pairs_share(a->n_tokens - t0, /* group, KV heads */ %u, %u, n_threads);", at.group, at.heads_kv);
-        put_tiles(w, &at, "tokens", true);
-        put(w, "return;");
-        put(w, "}");
-    }
-    put_tiles(w, &at, arena_printf(w->arena, "%u", PREFILL_ATTENTION_TOKENS), false);
+    put_tiles(w, &at, parts ? "tokens" : arena_printf(w->arena, "%u", PREFILL_ATTENTION_TOKENS), parts);
 }
 
-void put_attention(struct writer *w)
+void put_attention(struct cpu_writer *w)
 {
     if (w->many) put_prefill(w);
     else put_decode(w);

@@ -17,7 +17,7 @@ static uint32_t multiple_of(uint32_t x, uint32_t of)
     return m;
 }
 
-/* Items that belong together in what n does with rows; 0: any. */
+/* Rows that must be in the same unit for operation n, such as those of a head; 0: no such rows. */
 static uint32_t together(const struct node *n)
 {
     switch (n->op) {
@@ -32,16 +32,17 @@ enum { STREAMS_FROM_ROWS = 2048 };
 
 bool streams_from_memory(const struct plan *p)
 {
-    const uint64_t l2 = p->profile->cache.l2_bytes, l3 = p->profile->cache.l3_bytes;
+    const uint64_t l2 = p->target->cache.l2_bytes, l3 = p->target->cache.l3_bytes;
     return p->image_bytes > (l3 > l2 ? l3 : l2);
 }
 
-/* Rows must be a multiple of 16 (the packed group), of 32 where results are quantised, and of whole heads where heads count.  Those of a
- * recurrence lie in one head, or are whole ones. */
+/* Rows of a unit: a multiple of 16 (the packed group), of 32 if results are quantised, and of the head size if operations work on whole
+ * heads. A unit of a recurrence is a part of one head, or whole heads. */
 static uint32_t unit_rows(const struct plan *p, const struct branch *b)
 {
-    /* Of tiles two panels, the second made beside the first; four streams from memory where that leaves every thread its part. */
-    const bool wide = p->profile->matrix_unit == MATRIX_TILES || (streams_from_memory(p) && b->result->cols >= STREAMS_FROM_ROWS);
+    /* 64 rows for tiles: two panels, the second one made while the first is multiplied. Also 64 for four streams from memory, if every
+     * thread still gets its share of the rows. */
+    const bool wide = p->target->matrix_unit == MATRIX_TILES || (streams_from_memory(p) && b->result->cols >= STREAMS_FROM_ROWS);
     const uint32_t any = wide ? 64 : 32;
     const struct node *first = b->n_chain ? b->chain[0] : NULL;
     uint32_t rows = 0;
@@ -52,17 +53,27 @@ static uint32_t unit_rows(const struct plan *p, const struct branch *b)
     return rows ? multiple_of(rows, dim) : dim % 32 ? dim : 32;
 }
 
-/* ---- in which forms a value is kept ---- */
+/* ---- forms in which a value is kept ---- */
 
-/* What a product reads where it is alone in its group; form: 0 in decode, 1 in prefill. */
+/* The form that a product with w would read if it were alone in its group; form: 0 in decode, 1 in prefill. */
 static enum row_form form_of(const struct plan *p, const struct weight *w, uint32_t form)
 {
-    const enum matrix_unit unit = p->profile->matrix_unit;
+    const enum matrix_unit unit = p->target->matrix_unit;
     const uint32_t id = w->tensor->quant->id;
     if (p->options.exact) return ROW_F32;
     if (w->tensor->quant->block_weights > 1) return form && unit == MATRIX_TILES ? ROW_BF16 : ROW_Q8;
     if (unit == MATRIX_NONE || w->cols % 32) return ROW_F32;
-    return id == QUANT_BF16 || (id == QUANT_F16 && form) ? ROW_BF16 : ROW_F32;
+    if (id == QUANT_BF16) return ROW_BF16;
+    if (id != QUANT_F16 || !form) return ROW_F32;
+    /* F16 has three bits more than bfloat16; two bfloat16 parts have them all. Dot products of three parts are no faster than f32. */
+    return p->options.fast_bf16 ? ROW_BF16 : unit == MATRIX_TILES ? ROW_BF16_PARTS : ROW_F32;
+}
+
+/* The form in which a group's input is packed, if its products want a and b: codes before bfloat16, one part before two. */
+static enum row_form packed_form(enum row_form a, enum row_form b)
+{
+    if (a == ROW_F32 || b == ROW_F32) return a == ROW_F32 ? b : a;
+    return a < b ? a : b;
 }
 
 enum row_form product_form(const struct plan *p, const struct group *g, const struct weight *w, uint32_t form)
@@ -71,8 +82,35 @@ enum row_form product_form(const struct plan *p, const struct group *g, const st
     return alone == p->groups[g - p->fused->groups].packed[form] ? alone : ROW_F32;
 }
 
-_Static_assert((int)PAIRS_FEW == (int)BF16_QUERIES, "the reference rounds as the kernel does");
-bool attention_pairs(const struct plan *p) { return p->profile->matrix_unit != MATRIX_NONE && !p->options.exact; }
+uint32_t attention_parts(const struct plan *p)
+{
+    const enum matrix_unit unit = p->target->matrix_unit;
+    if (unit == MATRIX_NONE || p->options.exact) return 0;
+    if (p->options.fast_bf16 || graph_in_blocks(p->fused->graph)) return 1;
+    return unit == MATRIX_TILES ? 2 : 0;
+}
+
+/* "q8 and f32" */
+static const char *forms_text(struct arena *a, const struct plan *p, uint32_t form)
+{
+    bool used[ROW_FORMS] = { false };
+    const char *text = "";
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        for (uint32_t k = 0; k < g->n_branches; k++)
+            if (g->branches[k].matmul) used[product_form(p, g, g->branches[k].matmul->weight, form)] = true;
+    }
+    for (uint32_t f = ROW_FORMS; f-- > 0;)
+        if (used[f]) text = arena_printf(a, "%s%s%s", text, *text ? " and " : "", row_form_name[f]);
+    return text;
+}
+
+const char *cpu_arithmetic(struct arena *a, const struct plan *p)
+{
+    static const char *const parts[] = { "f32", "bf16", "two bf16" };
+    const char *prompts = forms_text(a, p, 1), *attention = parts[attention_parts(p)];
+    return arena_printf(a, "tokens %s, prompts %s, their attention %s", forms_text(a, p, 0), prompts, attention);
+}
 
 bool has_columns(const struct plan *p)
 {
@@ -86,9 +124,9 @@ bool has_columns(const struct plan *p)
 
 uint32_t few_tokens(const struct plan *p)
 {
-    bool codes = false;                          /* floats gain nothing */
+    bool codes = false;                          /* f32 gains nothing */
     for (uint32_t i = 0; i < p->fused->n_groups; i++) codes |= p->groups[i].packed[0] == ROW_Q8;
-    return codes && has_columns(p) ? p->profile->tile.prefill_few : 0;
+    return codes && has_columns(p) ? p->target->tile.prefill_few : 0;
 }
 
 const struct buffer *stage_f32(const struct group_plan *gp, uint32_t form)
@@ -110,13 +148,13 @@ static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint64_t packed_stride(enum row_form form, uint64_t cols)
 {
-    return form == ROW_Q8 ? XQ_STRIDE(cols) : form == ROW_BF16 ? XB_STRIDE(cols) : 0;
+    return form == ROW_Q8 ? XQ_STRIDE(cols) : form == ROW_BF16 ? XB_STRIDE(cols) : form == ROW_BF16_PARTS ? XB_PARTS_STRIDE(cols) : 0;
 }
 
-/* Rows that products read of a value of so many columns. */
+/* The number of pieces of the input row that the slices of a product read. */
 static uint32_t pieces_of(const struct node *product) { return (uint32_t)(product->inputs[0]->cols / product->weight->cols); }
 
-/* Can the kernel of n, result of a group, pack it on the way out into so many rows?  One: decode and prefill make the same form. */
+/* Can the kernel that makes n, a group's result, store it as this many packed pieces? one: decode and prefill use the same form. */
 static bool makes_packed(const struct plan *p, const struct node *n, uint32_t pieces, bool one)
 {
     const uint32_t index = fuse_group(p->fused, n);
@@ -124,7 +162,7 @@ static bool makes_packed(const struct plan *p, const struct node *n, uint32_t pi
     if (g->kind == GROUP_ATTENTION) return pieces == 1 && n->inputs[2]->attr.head_dim % 32 == 0;
     if (g->kind != GROUP_LINEAR && g->kind != GROUP_MAP && g->kind != GROUP_SEQUENCE && g->kind != GROUP_SLICES) return false;
     if (g->kind == GROUP_MAP && slice_rows(g)) return false;
-    if (!one && (g->kind == GROUP_MAP || g->kind == GROUP_SEQUENCE)) return false;      /* their kernels serve both */
+    if (!one && (g->kind == GROUP_MAP || g->kind == GROUP_SEQUENCE)) return false;      /* one kernel serves decode and prefill */
     for (uint32_t i = 0; i < g->n_branches; i++) {
         const struct branch *b = &g->branches[i];
         if (b->result != n) continue;
@@ -141,8 +179,8 @@ static const struct group_plan *reader_plan(const struct plan *p, const struct n
     return &p->groups[fuse_group(p->fused, reader)];
 }
 
-/* Every reader is a product of packed rows of the same form without a norm of its own, and whoever makes the value can pack its rows on
- * the way out. */
+/* Is n kept in packed form only? Yes if every reader is a product that reads packed rows of the same form without a norm before it, and the
+ * kernel that makes n can store packed rows. */
 static bool keep_packed(const struct plan *p, const struct node *n)
 {
     if (p->fused->level == FUSE_NONE || !n->n_readers) return false;
@@ -170,7 +208,7 @@ uint64_t packed_row_stride(const struct buffer *b, uint32_t form)
     return b->form[form] ? b->pieces * packed_stride(b->form[form], b->cols / b->pieces) : b->stride;
 }
 
-/* Rows have room for either form. */
+/* A buffer of packed rows with room for either form. */
 static struct buffer packed_rows(const enum row_form *form, uint32_t cols, uint32_t pieces)
 {
     const uint64_t stride = max_u64(packed_stride(form[0], cols / pieces), packed_stride(form[1], cols / pieces));
@@ -183,17 +221,15 @@ static void plan_group(struct plan *p, uint32_t index, struct group_plan *gp)
     for (uint32_t i = 0; i < g->n_branches; i++) {
         gp->unit_rows[i] = unit_rows(p, &g->branches[i]);
         if (!g->branches[i].matmul) continue;
-        for (uint32_t form = 0; form < 2; form++) {                  /* one packed form each: codes before floats of 16 bits */
-            const enum row_form alone = form_of(p, g->branches[i].matmul->weight, form);
-            if (alone == ROW_Q8 || gp->packed[form] == ROW_F32) gp->packed[form] = alone;
-        }
+        for (uint32_t form = 0; form < 2; form++)                    /* one packed form for decode, one for prefill */
+            gp->packed[form] = packed_form(gp->packed[form], form_of(p, g->branches[i].matmul->weight, form));
     }
     for (uint32_t i = 0; i < g->n_branches; i++)
         for (uint32_t form = 0; form < 2; form++)
             if (g->branches[i].matmul && product_form(p, g, g->branches[i].matmul->weight, form) == ROW_F32) gp->needs_f32[form] = true;
 }
 
-/* Which forms of the input are made first, as nobody keeps them. */
+/* The forms of the input that must be made first because they are not kept. */
 struct forms { bool f32, packed; };
 static struct forms staged_forms(const struct plan *p, const struct group *g, uint32_t form)
 {
@@ -213,14 +249,14 @@ static const char *stage_name(struct arena *a, const struct plan *p, const struc
     return arena_printf(a, "%s in %s or %s", g->name, other, one);
 }
 
-/* What a stage of the group makes: in prefill, or in a step of several texts. */
+/* The forms that the group's stage makes in prefill or in a step of several sequences. */
 static struct forms stage_forms(const struct plan *p, const struct group *g)
 {
     const struct forms a = staged_forms(p, g, 1), b = has_columns(p) ? staged_forms(p, g, 0) : a;
     return (struct forms){ a.f32 || b.f32, a.packed || b.packed };
 }
 
-/* Rows of `forms` for the products of group i. */
+/* Adds buffers of `forms` for the products of group i. */
 static void add_stage(struct arena_plan *ap, struct plan *p, uint32_t i, struct forms forms, uint32_t cols, uint64_t rows)
 {
     const struct group *g = &p->fused->groups[i];
@@ -231,14 +267,14 @@ static void add_stage(struct arena_plan *ap, struct plan *p, uint32_t i, struct 
     if (forms.f32) arena_add(ap, stage_name(ap->arena, p, g, false), &gp->stage_f32, i, i, rows);
 }
 
-/* The forms that the group's products read of many tokens and nobody keeps. */
+/* Adds buffers for the forms that the group's products read in steps of many tokens and that are not kept. */
 static void add_stages(struct arena_plan *ap, struct plan *p, uint32_t i)
 {
     const struct group *g = &p->fused->groups[i];
     add_stage(ap, p, i, stage_forms(p, g), g->input->cols, p->chunk);
 }
 
-/* Must the group's products have their input made first? */
+/* Sets whether the input of the group's products must be made first. */
 static void plan_stages(struct plan *p, uint32_t i)
 {
     const struct group *g = &p->fused->groups[i];
@@ -249,7 +285,7 @@ static void plan_stages(struct plan *p, uint32_t i)
     }
 }
 
-/* The input of products with slices, a row for each slice and token: prefill puts those of a slice one behind the other. */
+/* Adds buffers for the input of products with slices, a row for each slice and token: in prefill the rows of a slice are contiguous. */
 static void add_gathered(struct arena_plan *ap, struct plan *p, uint32_t i)
 {
     const struct group *g = &p->fused->groups[i];
@@ -259,7 +295,7 @@ static void add_gathered(struct arena_plan *ap, struct plan *p, uint32_t i)
     add_stage(ap, p, i, forms, (uint32_t)g->branches[0].matmul->weight->cols, (uint64_t)p->chunk * plan_slices(g));
 }
 
-/* Which tokens each expert has, and where: counted from 0, so as numbers of 32 bits (templates/cpu/experts_tmpl.c). */
+/* Adds the table of each expert's tokens and their places, as 32-bit numbers that count from 0 (templates/cpu/experts_tmpl.c). */
 static void add_order(struct arena_plan *ap, struct plan *p, uint32_t i)
 {
     const struct node *choice = p->fused->groups[i].node;
@@ -296,7 +332,8 @@ static void plan_buffers(struct arena *a, struct plan *p)
     arena_place(&ap, p);
 }
 
-/* The kernel of the embedding, which reads a tensor of its own, makes the tables of all rotations. */
+/* The embedding kernel makes the tables of all rotations. It reads a tensor of its own and two for each rotation, which limits their
+ * number. */
 static void plan_tables(struct plan *p)
 {
     const uint32_t n = p->fused->graph->n_rotations, most = (FORGE_MAX_WEIGHTS - 1) / 2;
@@ -308,7 +345,7 @@ static void plan_tables(struct plan *p)
     }
 }
 
-/* A normed row, and behind it, where that of the value would end, packed ones. */
+/* Scratch bytes for decode's input: a normed row and, after the end of the value's own row, packed pieces. */
 static uint64_t decode_input(const struct plan *p, const struct group *g)
 {
     const uint64_t cols = g->input->cols, pieces = pieces_of(g->branches[0].matmul);
@@ -318,14 +355,15 @@ static uint64_t decode_input(const struct plan *p, const struct group *g)
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* Scratch of attention: rows of what comes out, and before them what products of pairs need. */
+/* Scratch bytes for the result rows of prefill's attention. Raises *pairs to the scratch that products of pairs need before them. */
 static uint64_t attention_scratch(const struct plan *p, const struct node *n, uint64_t *pairs)
 {
     const uint32_t head_dim = n->attr.head_dim, value_dim = n->inputs[2]->attr.head_dim, heads_kv = n->inputs[1]->heads;
     const uint32_t group = n->heads / heads_kv, tokens = least(pairs_tokens(group), p->chunk);
-    const uint32_t most = attention_pairs(p) && tokens > PREFILL_ATTENTION_TOKENS ? tokens : PREFILL_ATTENTION_TOKENS;
-    if (attention_pairs(p)) *pairs = max_u64(*pairs, pairs_room(group * tokens, head_dim, value_dim, p->profile->tile.attention_block).end);
-    return (uint64_t)n->cols / heads_kv * 4 * most;
+    const uint32_t parts = attention_parts(p);
+    if (!parts) return (uint64_t)n->cols / heads_kv * 4 * PREFILL_ATTENTION_TOKENS;
+    *pairs = max_u64(*pairs, pairs_room(group * tokens, head_dim, value_dim, p->target->tile.attention_block, parts).end);
+    return (uint64_t)n->cols / heads_kv * 4 * tokens;
 }
 
 static void plan_scratch(struct plan *p)
@@ -340,7 +378,7 @@ static void plan_scratch(struct plan *p)
             rows = max_u64(rows, gp->unit_rows[k]);
             if (g->kind == GROUP_SLICES && branch_sum(&g->branches[k]))
                 slices = max_u64(slices, 4ull * gp->unit_rows[k] * p->chunk * plan_slices(g));
-            if (g->branches[k].matmul) prefill = max_u64(prefill, GEMM_SCRATCH / GEMM_GROUPS * p->profile->tile.gemm_groups);
+            if (g->branches[k].matmul) prefill = max_u64(prefill, GEMM_SCRATCH / GEMM_GROUPS * p->target->tile.gemm_groups);
         }
     }
     uint64_t parts = 0, attention = 0;
@@ -351,7 +389,7 @@ static void plan_scratch(struct plan *p)
         attention = max_u64(attention, attention_scratch(p, n, &prefill));
     }
     p->scratch_y = plan_align(max_u64(decode, prefill), 64);
-    /* in different cache sets */
+    /* + 64: the scratch parts of different threads begin in different cache sets */
     p->scratch_stride = plan_align(p->scratch_y + max_u64(max_u64(2 * rows * 4 * p->chunk, attention), slices), 4096) + 64;
     plan_tables(p);
     p->parts_offset = p->arena_bytes;
@@ -367,7 +405,7 @@ static void choose(struct arena *a, struct plan *p)
     p->kernels = cpu_kernels(a, p);
 }
 
-/* Nothing is known of CPUs but their bandwidth. */
+/* Only the bandwidth of CPUs is known. */
 static struct cost_work work(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past)
 {
     return (struct cost_work){ .kind = PREDICT_PRODUCTS, .bytes = cost_kernel_bytes(p, k, tokens, n_past) };
@@ -378,7 +416,7 @@ const struct machine machine_cpu = { .name = "CPU", .layout = LAYOUT_CPU, .image
                                      .head_most = UINT32_MAX, .absorbs = { .product_heads = true, .joined_rows = 16 },
                                      .choose = choose, .work = work };
 
-/* ---- what the list of kernels and their text both ask ---- */
+/* ---- questions about the plan: see choose.h ---- */
 
 bool branch_sum(const struct branch *b)
 {

@@ -1,5 +1,5 @@
-/* emit.c -- plan for a CPU -> one C source: the banner, the templates it needs, one short function per distinct kernel,
- * the launch tables, the program.  kernels.c writes the functions. */
+/* emit.c -- plan for a CPU -> one C source: banner, required templates, a short function for each kernel, launch tables, program.
+ * kernels.c writes the functions. */
 #include "emit.h"
 #include "compiler/source/about.h"
 #include "compiler/source/buffers.h"
@@ -9,10 +9,11 @@
 #include "kernels.h"
 #include <ctype.h>
 
-/* Launches of decode, `each` of struct forge_launch. */
+/* A range of decode's launches: each and n_each of struct forge_launch. */
 struct each { uint32_t first, n; };
 
-/* Of a launch of prefill or columns: what it does depends on the sequence that tokens belong to, beyond the rows that they leave there. */
+/* The launches of decode that replace launch l of prefill or columns in a step of several sequences: those of the same group, if the result
+ * depends on the sequence of a token and not only on the place where its rows are stored. n 0: l is not replaced. */
 static struct each each_of(const struct kernel_list *list, const struct launch *l)
 {
     const enum kernel_template template = list->kernels[l->kernel].template;
@@ -62,16 +63,16 @@ static const char *matrix_macro(struct arena *a, enum matrix_unit unit)
     return name;
 }
 
-/* What templates depend on besides formats. */
+/* Begins the document with the macros on which templates depend; formats are not among them. */
 static void put_parameters(struct arena *a, struct document *d, const struct plan *p)
 {
-    const struct profile *profile = p->profile;
+    const struct target *target = p->target;
     struct text t = { .arena = a };
-    text_printf(&t, "#define %s\n", simd_macro(a, profile->simd));
-    if (profile->matrix_unit) text_printf(&t, "#define %s\n", matrix_macro(a, profile->matrix_unit));
-    text_printf(&t, "#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n", profile->tile.gemm_tokens, profile->tile.gemm_groups);
+    text_printf(&t, "#define %s\n", simd_macro(a, target->simd));
+    if (target->matrix_unit) text_printf(&t, "#define %s\n", matrix_macro(a, target->matrix_unit));
+    text_printf(&t, "#define GEMM_TOKENS %u\n#define GEMM_GROUPS %u\n", target->tile.gemm_tokens, target->tile.gemm_groups);
     if (streams_from_memory(p)) text_puts(&t, "#define FROM_MEMORY 1\n");
-    text_printf(&t, "#define ATTENTION_BLOCK %u\n#define KV %s\n", profile->tile.attention_block, kv_type_name[p->options.kv]);
+    text_printf(&t, "#define ATTENTION_BLOCK %u\n#define KV %s\n", target->tile.attention_block, kv_type_name[p->options.kv]);
     text_printf(&t, "#define SCRATCH_OFFSET %lluu\n", (unsigned long long)p->scratch_offset);
     text_printf(&t, "#define SCRATCH_STRIDE %lluu\n", (unsigned long long)p->scratch_stride);
     for (uint32_t i = 0; i < SIMD_COUNT; i++) document_known(d, simd_macro(a, &simd_table[i]), NULL);
@@ -79,7 +80,7 @@ static void put_parameters(struct arena *a, struct document *d, const struct pla
     document_begin(d, text_str(&t));
 }
 
-/* The formats of the matrices, and the products that read them. */
+/* Adds the formats of the matrices and the products that read them. */
 static void use_formats(struct arena *a, struct document *d, const struct plan *p)
 {
     bool used[QUANT_IDS] = { false };
@@ -91,11 +92,11 @@ static void use_formats(struct arena *a, struct document *d, const struct plan *
         document_use(d, arena_printf(a, "templates/cpu/formats/%s.h", format.value));
         document_instance(d, "templates/cpu/gemv_tmpl.c", &format, 1, NULL);
         document_instance(d, "templates/cpu/gemm_tmpl.c", &format, 1, NULL);
-        if (p->profile->matrix_unit && !p->options.exact) document_instance(d, "templates/cpu/gemm_pairs_tmpl.c", &format, 1, NULL);
+        if (p->target->matrix_unit && !p->options.exact) document_instance(d, "templates/cpu/gemm_pairs_tmpl.c", &format, 1, NULL);
     }
 }
 
-/* The arena beyond the values. */
+/* The parts of the arena after the values. */
 static void put_areas(struct arena *a, struct text *t, const struct plan *p)
 {
     for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
@@ -120,7 +121,7 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     put_parameters(a, d, p);
     document_use(d, "runtime/model/abi.h");
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/cpu/%s", always[i]));
-    if (attention_pairs(p)) document_use(d, "templates/cpu/attention_pairs_tmpl.c");
+    if (attention_parts(p)) document_use(d, "templates/cpu/attention_pairs_tmpl.c");
     use_formats(a, d, p);
     about_model(a, &model, p);
     emit_buffers(a, &model, p, "FLOAT_ROW(BUFFER(AT_##name), STRIDE_##name, t)");
@@ -131,10 +132,11 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     emit_launches(&model, k, STEPS_DECODE);
     emit_launches(&model, k, STEPS_PREFILL);
     if (k->n_columns) emit_launches(&model, k, STEPS_COLUMNS);
-    text_puts(&model, "/* ==== what the runtime is told ==== */\n");
+    text_puts(&model, "/* ==== data for the runtime ==== */\n");
     const char *columns = k->n_columns ? "columns" : "prefill";
     const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u, .n_columns = %u, .few = %u,", k->n_decode, k->n_prefill,
                                       !p->model->causal ? 0 : k->n_columns ? k->n_columns : k->n_prefill, few_tokens(p));
+    counts = arena_printf(a, "%s .arithmetic = \"%s\",", counts, cpu_arithmetic(a, p));
     emit_program(a, &model, p, o, arena_printf(a, "%s .decode = decode_launches, .prefill = prefill_launches, .columns = %s_launches,",
                                                counts, columns));
     return document_print(d, text_str(&head), text_str(&model));

@@ -1,4 +1,4 @@
-/* kernels.c -- the kernels of the plan as functions. */
+/* kernels.c -- see kernels.h. */
 #include "compiler/source/about.h"
 #include "kernels.h"
 #include "attention.h"
@@ -11,14 +11,17 @@ typedef unsigned long long ull;
 
 /* ---- kernels on rows of tokens, for decode and prefill ---- */
 
-/* The step's cosines and sines. */
-static void put_rotation(struct writer *w, const struct rotation_plan *r)
+/* Writes row t of the step's table of cosines and sines. */
+static void put_rotation(struct cpu_writer *w, const struct rotation_plan *r)
 {
-    const char *halves = arena_printf(w->arena, "VECTOR(%s), VECTOR(%s)", weight_at(w, r->hi), weight_at(w, r->lo));
+    const char *hi = weight_at(w, r->hi), *lo = weight_at(w, r->lo);
+    const char *halves = !r->lo_far ? arena_printf(w->arena, "VECTOR(%s), VECTOR(%s)", hi, lo)
+                       : arena_printf(w->arena, "VECTOR(%s) + FAR_OF(t) * %llu, VECTOR(%s) + FAR_OF(t) * %llu", hi,
+                                      (ull)(r->hi_far / 4), lo, (ull)(r->lo_far / 4));
     put(w, "rope_table(%s, %s, POSITION_OF(t), /* block */ %u, /* n_rot */ %u);", rotation_row(w, r), halves, r->block, r->n_rot);
 }
 
-static void put_embed(struct writer *w)
+static void put_embed(struct cpu_writer *w)
 {
     const struct plan *p = w->plan;
     const struct node *n = w->group->node;
@@ -30,7 +33,7 @@ static void put_embed(struct writer *w)
     put(w, "}");
 }
 
-static void put_norm(struct writer *w)
+static void put_norm(struct cpu_writer *w)
 {
     const struct node *n = w->group->node;
     const char *x = float_row(w, &w->plan->f32[w->group->input->index]);
@@ -41,8 +44,8 @@ static void put_norm(struct writer *w)
     put(w, "    %s", norm_call(w, n, y, x));
 }
 
-/* y, rows r .. r + n - 1 of the operation's first value, and where its second one is read. */
-static void put_operands(struct writer *w, const struct node *n, uint32_t unit, const char *count)
+/* Declares y with rows r .. r + count - 1 of the operation's first value, and up, a pointer to its second value. */
+static void put_operands(struct cpu_writer *w, const struct node *n, uint32_t unit, const char *count)
 {
     const char *x = float_row(w, &w->plan->f32[n->inputs[0]->index]);
     const char *up = op_info[n->op].n_values > 1 ? float_row(w, &w->plan->f32[n->inputs[1]->index]) : "";
@@ -56,8 +59,8 @@ static void put_operands(struct writer *w, const struct node *n, uint32_t unit, 
     if (*up && n->op != OP_join) put(w, "const float *const up = %s%s;", up, n->inputs[1]->cols == 1 && n->cols != 1 ? "" : " + r");
 }
 
-/* Operations on finished values: pieces of one unit of rows of one token. */
-static void put_map(struct writer *w)
+/* Operations on finished values: a piece of work is one unit of rows of one token. */
+static void put_map(struct cpu_writer *w)
 {
     const struct branch *b = &w->group->branches[0];
     const struct node *n = b->chain[0];
@@ -77,9 +80,9 @@ static void put_map(struct writer *w)
     put(w, "}");
 }
 
-/* ---- from position to position: units of columns are shared out, and each goes through all tokens ---- */
+/* ---- operations with a state from position to position: a thread takes units of columns through all tokens ---- */
 
-static void put_positions(struct writer *w, uint32_t cols, uint32_t unit, const char **count)
+static void put_positions(struct cpu_writer *w, uint32_t cols, uint32_t unit, const char **count)
 {
     put_work(w, arena_printf(w->arena, "%u", (cols + unit - 1) / unit));
     put(w, "for (uint32_t i = s.first; i < s.last; i++) {");
@@ -89,7 +92,7 @@ static void put_positions(struct writer *w, uint32_t cols, uint32_t unit, const 
     put(w, "_Alignas(64) float y[%u];", unit);
 }
 
-static void put_rest(struct writer *w, const struct branch *b, uint32_t unit, const char *count)
+static void put_rest(struct cpu_writer *w, const struct branch *b, uint32_t unit, const char *count)
 {
     for (uint32_t i = 1; i < b->n_chain; i++) put_operation(w, b, i, unit, count);
     put_sink(w, b, count);
@@ -98,7 +101,7 @@ static void put_rest(struct writer *w, const struct branch *b, uint32_t unit, co
     put(w, "}");
 }
 
-static void put_conv(struct writer *w)
+static void put_conv(struct cpu_writer *w)
 {
     const struct branch *b = &w->group->branches[0];
     const struct node *n = b->chain[0];
@@ -110,8 +113,8 @@ static void put_conv(struct writer *w)
     put_rest(w, b, unit, count);
 }
 
-/* A unit is columns of one head of v, or whole heads. */
-static void put_recur(struct writer *w)
+/* A unit consists of columns of one head of v, or of whole heads. */
+static void put_recur(struct cpu_writer *w)
 {
     const struct branch *b = &w->group->branches[0];
     const struct node *n = b->chain[0];
@@ -132,9 +135,9 @@ static void put_recur(struct writer *w)
     put_rest(w, b, unit, count);
 }
 
-/* ---- all of them ---- */
+/* ---- all kernels ---- */
 
-static void put_body(struct writer *w)
+static void put_body(struct cpu_writer *w)
 {
     switch (w->kernel->template) {
     case TEMPLATE_embed:           put_embed(w); break;
@@ -150,7 +153,7 @@ static void put_body(struct writer *w)
     case TEMPLATE_recur:           put_recur(w); break;
     case TEMPLATE_attention:       put_attention(w); break;
     case TEMPLATE_attention_merge: put_attention_merge(w); break;
-    default: die("%s is no kernel of a CPU; this is a mistake in forgec, please report it", template_info[w->kernel->template].name);
+    default: die("%s is not a CPU kernel; this is a mistake in forgec, please report it", template_info[w->kernel->template].name);
     }
 }
 
@@ -162,14 +165,14 @@ static void put_weights(struct text *out, const struct launch *l)
 }
 
 static bool is_attention(enum kernel_template t) { return t == TEMPLATE_attention || t == TEMPLATE_attention_merge; }
-/* Templates whose kernels decode and prefill share. */
+/* Do decode and prefill share the kernels of the template? */
 static bool is_shared(enum kernel_template t) { return t != TEMPLATE_products && t != TEMPLATE_slices && !is_attention(t); }
 
 const char *emit_cpu_body(struct arena *a, const struct plan *p, const struct launch *l)
 {
     const struct kernel *k = &p->kernels->kernels[l->kernel];
     const bool rows = !k->prefill && is_shared(k->template);
-    struct writer w = { .arena = a, .plan = p, .kernel = k, .launch = l, .body = { .arena = a }, .depth = 1 };
+    struct cpu_writer w = { .arena = a, .plan = p, .kernel = k, .launch = l, .body = { .arena = a }, .depth = 1 };
     w.many = k->prefill || rows;
     w.form = k->form;
     w.group = &p->fused->groups[l->group];
@@ -189,12 +192,12 @@ static const struct launch *launch_of(const struct kernel_list *k, uint32_t kern
     die("kernel %s has no launch; this is a mistake in forgec, please report it", k->kernels[kernel].name);
 }
 
-/* "attn_qkv_decode: layers 0-7, 8 launches, 139264 bytes of weights ..." and the lines of what it does. */
+/* "attn_qkv_decode: layers 0-7, 8 launches, 139264 bytes of weights ..." and the lines of the kernel's `does`. */
 static void put_comment(struct arena *a, struct text *out, const struct plan *p, uint32_t kernel)
 {
     const struct kernel *k = &p->kernels->kernels[kernel];
     text_printf(out, "/* %s: %s\n", k->name, about_kernel(a, p, kernel));
-    for (const char *line = k->does; *line; line += strcspn(line, "\n") + 1) text_printf(out, " * %.*s\n", (int)strcspn(line, "\n"), line);
+    emit_comment_lines(out, k->does);
     text_puts(out, " */\n");
 }
 

@@ -1,6 +1,6 @@
-/* list.c -- the kernels of a CPU program and their launches.  A group becomes a decode kernel (one token, rows shared among the threads)
- * and a prefill kernel (a chunk of tokens); where prefill needs its input normed or quantised first, one more does that.  What each does is
- * told to the last number that its text depends on. */
+/* list.c -- the kernels of a CPU program and their launches. A group becomes a decode kernel (one token, rows divided among the threads)
+ * and a prefill kernel (a chunk of tokens), with one more kernel if the input of prefill must be normed or packed first. The `does` text of
+ * each kernel contains every number on which the kernel's text depends. */
 #include "choose.h"
 #include "compiler/front/attr.h"
 
@@ -10,25 +10,25 @@ struct lister {
     struct arena            *arena;
     const struct plan       *plan;
     struct kernel_list      *list;
-    /* of the group at hand */
+    /* the current group */
     const struct group      *group;
     const struct group_plan *gp;
     enum kernel_steps        steps;
-    bool                     many, tail;         /* many: tokens, a chunk of a prompt or of several texts */
-    uint32_t                 form;               /* of packed rows: 0 decode's, 1 prefill's */
+    bool                     many, tail;         /* many: several tokens, of a prompt or of several sequences */
+    uint32_t                 form;               /* form of packed rows: 0 as in decode, 1 as in prefill */
     struct kernel_draft      d;
 };
 
 /* ---- pieces ---- */
 
-/* The name of a tensor that the kernel reads. */
+/* The symbol of a tensor that the kernel reads. */
 static const char *name_at(struct lister *l, uint64_t offset, const char *role)
 {
     const uint32_t slot = kernel_weight(&l->d, offset, role);
     return l->d.launch.symbols[slot];
 }
 
-/* Of one that it reads whole. */
+/* The symbol of a weight that the kernel reads completely; counts its bytes. */
 static const char *weight_name(struct lister *l, const struct weight *w)
 {
     l->d.kernel.weight_bytes += plan_weight_bytes(l->plan, w);
@@ -42,7 +42,7 @@ static const char *place(struct lister *l, const struct buffer *b, const char *f
 
 static const char *float_place(struct lister *l, const struct node *n) { return place(l, &l->plan->f32[n->index], "f32"); }
 
-/* Where the rows of a value go. */
+/* Lists the places where the rows of a value are stored. */
 static void result_does(struct lister *l, const struct node *n)
 {
     const struct buffer *f = &l->plan->f32[n->index], *packed = &l->plan->packed[n->index];
@@ -62,7 +62,7 @@ static const char *heads_text(const struct lister *l, const struct node *n)
     return arena_printf(l->arena, "%u head%s of %u", n->heads, n->heads == 1 ? "" : "s", n->attr.head_dim);
 }
 
-/* Where positions lie in a state. */
+/* The layout of positions in a state. */
 static const char *rows_text(const struct lister *l, const struct node *n)
 {
     const struct state *s = plan_state(l->plan, n);
@@ -73,7 +73,7 @@ static void store_does(struct lister *l, const struct node *n)
 {
     const struct plan_options *o = &l->plan->options;
     const uint64_t behind = n->op == OP_store_v ? plan_values_at(l->plan, n) : 0;
-    const char *at = behind ? arena_printf(l->arena, ", %llu behind the keys", (ull)behind) : "";
+    const char *at = behind ? arena_printf(l->arena, ", %llu after the keys", (ull)behind) : "";
     kernel_does(&l->d, "  %s of %s in %s, %s%s", op_info[n->op].name, heads_text(l, n), kv_type_name[o->kv], rows_text(l, n), at);
     l->d.launch.state = plan_state(l->plan, n)->offset;
 }
@@ -102,7 +102,7 @@ static void add_position_does(struct lister *l, const struct node *n)
     kernel_does(&l->d, "  add_position, weight %s, %llu floats a position", weight, (ull)plan_weight_stride(l->plan, n->weight));
 }
 
-/* An operation with its attributes: layers where they differ have kernels of their own. */
+/* An operation with its attributes: layers with different attributes have different kernels. */
 static const char *operation_text(const struct lister *l, const struct node *n)
 {
     struct text t = { .arena = l->arena };
@@ -111,7 +111,7 @@ static const char *operation_text(const struct lister *l, const struct node *n)
     return text_str(&t);
 }
 
-/* An operation of two values: one of them is at hand, the other is read; the beginning of a map has said what it reads. */
+/* An operation on two values: the branch makes one, the other is read. At the beginning of a map, map_does has listed both. */
 static void pair_does(struct lister *l, const struct branch *b, uint32_t i)
 {
     const struct node *n = b->chain[i];
@@ -124,13 +124,13 @@ static void pair_does(struct lister *l, const struct branch *b, uint32_t i)
     }
 }
 
-/* Factors of columns: one for each, one for each so many, or one. */
+/* Factors of columns: one for each column, one for each run of columns, or one for all. */
 static void times_does(struct lister *l, const struct node *n)
 {
     kernel_does(&l->d, "  times, weight %s, a factor for %llu columns", weight_name(l, n->weight), (ull)(n->cols / n->weight->cols));
 }
 
-/* A weight of which each expert has a row or a number. */
+/* A weight with a row or a number for each expert. */
 static void expert_rows_does(struct lister *l, const struct node *n)
 {
     const uint64_t stride = n->weight->is_vector ? 0 : plan_weight_stride(l->plan, n->weight);
@@ -139,7 +139,7 @@ static void expert_rows_does(struct lister *l, const struct node *n)
     kernel_does(&l->d, "  %s, weight %s, %llu floats an expert", op_info[n->op].name, weight, stride ? (ull)stride : 1ull);
 }
 
-/* What is done with the rows of a branch, behind its product. */
+/* Lists the operations on the rows of a branch after its product. */
 static void chain_does(struct lister *l, const struct branch *b)
 {
     for (uint32_t i = 0; i < b->n_chain; i++) {
@@ -199,7 +199,7 @@ static void product_does(struct lister *l, const struct branch *b, uint32_t unit
     kernel_does(&l->d, "product %s, weight %s, of %s%s", matrix_text(l, w), weight_name(l, w), form, units);
 }
 
-/* A branch with the one that its glu reads. */
+/* A branch, with the partner that its glu reads. */
 static void branch_does(struct lister *l, const struct branch *b, uint32_t unit)
 {
     const struct branch *up = b->partner >= 0 ? &l->group->branches[b->partner] : NULL;
@@ -219,7 +219,7 @@ static const char *order_text(struct lister *l)
     return order ? arena_printf(l->arena, "the order at %llu, ", (ull)order->offset) : "";
 }
 
-/* Forms that every thread of decode makes of the input for itself. */
+/* The input of decode's products: the forms that are read and those that every thread makes for itself. */
 static void decode_input_does(struct lister *l)
 {
     const struct node *x = l->group->input;
@@ -243,7 +243,7 @@ static void prefill_input_does(struct lister *l)
     kernel_does(&l->d, "  rows in scratch, from %llu on", (ull)l->plan->scratch_y);
 }
 
-/* The unit of all branches, 0 where they differ. */
+/* Rows of a unit, the same in all branches; 0: the branches differ. */
 static uint32_t common_unit(const struct lister *l)
 {
     const uint32_t unit = l->gp->unit_rows[0];
@@ -264,7 +264,7 @@ static void products_does(struct lister *l)
     }
 }
 
-/* Products with slices: of a token those it meets, of a chunk slice by slice. */
+/* Products with slices: decode computes the slices of its token, prefill goes slice by slice through a chunk. */
 static void slices_does(struct lister *l)
 {
     const struct group *g = l->group;
@@ -324,7 +324,7 @@ static void stage_does(struct lister *l)
 
 /* ---- the other kinds ---- */
 
-/* Of the table a row, of the rotations one of each half. */
+/* Reads a row of the embedding table and a row of both tables of each rotation. */
 static void embed_does(struct lister *l)
 {
     const struct plan *p = l->plan;
@@ -335,7 +335,8 @@ static void embed_does(struct lister *l)
     for (uint32_t i = 0; l->group == p->fused->groups && i < p->fused->graph->n_rotations; i++) {
         const struct rotation_plan *r = &p->rotations[i];
         const char *low = name_at(l, r->lo, "angles_low"), *high = name_at(l, r->hi, "angles_high");
-        kernel_does(&l->d, "rotations of n_rot %u, weights %s and %s in blocks of %u positions", r->n_rot, high, low, r->block);
+        kernel_does(&l->d, "rotations of n_rot %u, weights %s and %s in blocks of %u positions%s", r->n_rot, high, low, r->block,
+                    r->lo_far ? ", for long texts the weights after them" : "");
         kernel_does(&l->d, "  gives a table at %llu", (ull)r->table);
         l->d.kernel.weight_bytes += 2 * 4 * r->n_rot;
     }
@@ -362,7 +363,7 @@ static void map_does(struct lister *l)
     result_does(l, b->result);
 }
 
-/* ---- from position to position ---- */
+/* ---- operations with a state from position to position ---- */
 
 static void conv_does(struct lister *l)
 {
@@ -398,7 +399,7 @@ static void scores_does(struct lister *l, const struct node *n)
 {
     const uint32_t window = plan_window(l->plan, n);
     const uint64_t behind = plan_values_at(l->plan, n);
-    if (behind) kernel_does(&l->d, "  heads of V of %u, %llu behind the keys", n->inputs[2]->attr.head_dim, (ull)behind);
+    if (behind) kernel_does(&l->d, "  heads of V of %u, %llu after the keys", n->inputs[2]->attr.head_dim, (ull)behind);
     kernel_does(&l->d, "  scale %.9g", n->attr.scale);
     if (n->attr.cap > 0) kernel_does(&l->d, "  cap %.9g", n->attr.cap);
     if (window) kernel_does(&l->d, "  window of %u positions", window);
@@ -444,7 +445,7 @@ static void begin(struct lister *l, enum kernel_template template, const char *s
     l->d.kernel.form = l->form;
 }
 
-/* Templates that decode and prefill share. */
+/* A kernel of a template that decode and prefill share. */
 static void add_rows_kernel(struct lister *l, enum kernel_template template, void (*does)(struct lister *))
 {
     begin(l, template, "rows");

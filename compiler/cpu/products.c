@@ -1,11 +1,12 @@
-/* products.c -- the text of kernels of products: matrices of one input, and what is done with each unit of their rows. */
+/* products.c -- see products.h. A kernel multiplies matrices with one input and applies operations to each unit of their rows. */
 #include "products.h"
 #include "compiler/source/text.h"
 
-const char *product_call(const struct writer *w, const struct weight *m, enum row_form form)
+const char *product_call(const struct cpu_writer *w, const struct weight *m, enum row_form form)
 {
     const struct format *f = m->tensor->quant;
-    const char *how = form == ROW_BF16 ? "_pairs" : form == ROW_F32 && f->block_weights > 1 ? "_exact" : "";
+    const char *floats = f->block_weights > 1 ? "_exact" : "";
+    const char *how = form == ROW_BF16 ? "_pairs" : form == ROW_BF16_PARTS ? "_parts" : form == ROW_F32 ? floats : "";
     return arena_printf(w->arena, "%s%s_%s", w->many ? "gemm" : "gemv", how, f->file);
 }
 
@@ -13,8 +14,8 @@ static uint32_t n_units(uint32_t rows, uint32_t unit) { return (rows + unit - 1)
 
 /* ---- the input ---- */
 
-/* Norms and packs row `x` (float) into `xf` and `xq` as the group needs; `xf` may be the only place of the normed row. */
-static void put_forms(struct writer *w)
+/* Norms row x (f32) into xf and packs it into xq, as far as the group needs both. */
+static void put_forms(struct cpu_writer *w)
 {
     const struct node *norm = w->group->norm;
     const uint32_t cols = w->group->input->cols;
@@ -22,8 +23,8 @@ static void put_forms(struct writer *w)
     if (w->gp->packed[w->form]) put(w, "%s", pack_row(w, w->gp->packed[w->form], "xq", norm ? "xf" : "x", cols));
 }
 
-/* Decode: every thread prepares the row for itself; cheaper than a barrier. Declares xf and xq as far as the matmuls read them. */
-static void put_decode_input(struct writer *w)
+/* Decode: every thread prepares the row for itself, which is cheaper than a barrier. Declares xf and xq as far as the matmuls read them. */
+static void put_decode_input(struct cpu_writer *w)
 {
     const struct node *in = w->group->input;
     const struct buffer *f = &w->plan->f32[in->index], *q = &w->plan->packed[in->index];
@@ -39,15 +40,15 @@ static void put_decode_input(struct writer *w)
     put_forms(w);
 }
 
-static void put_prefill_input(struct writer *w)
+static void put_prefill_input(struct cpu_writer *w)
 {
     const struct buffer *f = prefill_f32(w->plan, w->group), *q = prefill_packed(w->plan, w->group);
     if (w->gp->needs_f32[w->form]) put(w, "const void *const xf = ROW(BUFFER(AT_%s), STRIDE_%s, t0);", f->symbol, f->symbol);
     if (w->gp->packed[w->form]) put(w, "const void *const xq = %s;", packed_row(w, q, "t0"));
 }
 
-/* Tokens shared out among the threads. */
-void put_stage(struct writer *w)
+/* Tokens are divided among the threads. */
+void put_stage(struct cpu_writer *w)
 {
     const struct buffer *f = stage_f32(w->gp, w->form), *q = stage_packed(w->gp, w->form);
     put(w, "const uint32_t t0 = first_token(a, l);");
@@ -57,14 +58,14 @@ void put_stage(struct writer *w)
     if (f) put(w, "float *const xf = %s;", float_row(w, f));
     else if (w->group->norm) put_scratch(w, "xf", "0");
     if (q) put(w, "uint8_t *const xq = %s;", byte_row(w, q));
-    if (f && !w->group->norm) put(w, "copy(xf, x, %u);", w->group->input->cols);        /* a view: its rows lie too far apart */
+    if (f && !w->group->norm) put(w, "copy(xf, x, %u);", w->group->input->cols);        /* a view: its rows are too far apart */
     put_forms(w);
     put(w, "}");
 }
 
 /* ---- units of rows ---- */
 
-static void put_matmul(struct writer *w, const struct branch *b, const char *y, uint32_t unit, const char *n)
+static void put_matmul(struct cpu_writer *w, const struct branch *b, const char *y, uint32_t unit, const char *n)
 {
     const struct weight *m = b->matmul->weight;
     const enum row_form form = product_form(w->plan, w->group, m, w->form);
@@ -75,15 +76,15 @@ static void put_matmul(struct writer *w, const struct branch *b, const char *y, 
     else put(w, "%s(%s, /* stride */ %u, WEIGHT(%s), %s, t1 - t0, %s, SCRATCH(0));", call, y, unit, weight_of(w, m), x, sizes);
 }
 
-/* y[unit], and up[unit] of a partner, for one token or for each of a chunk; what follows is done token by token. */
-static void put_decode_sums(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
+/* Declares y[unit] and up[unit] of a partner, for one token or for each token of a chunk. Later operations work token by token. */
+static void put_decode_sums(struct cpu_writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
 {
     put(w, "_Alignas(64) float y[%u]%s;", unit, up ? arena_printf(w->arena, ", up[%u]", unit) : "");
     put_matmul(w, b, "y", unit, n);
     if (up) put_matmul(w, up, "up", unit, n);
 }
 
-static void put_prefill_sums(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
+static void put_prefill_sums(struct cpu_writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
 {
     put_scratch(w, "ys", "SCRATCH_ROWS");
     if (up) put(w, "float *const ups = ys + (uint64_t)%u * (t1 - t0);", unit);
@@ -94,8 +95,8 @@ static void put_prefill_sums(struct writer *w, const struct branch *b, const str
     if (up) put(w, "float *const up = ups + (uint64_t)%u * (t - t0);", unit);
 }
 
-/* Unit u of one branch (with its glu partner): its matmul and what follows; u is declared. */
-static void put_unit(struct writer *w, const struct branch *b, uint32_t unit)
+/* Unit u of one branch (with its glu partner): matmul and later operations. The text around it declares u. */
+static void put_unit(struct cpu_writer *w, const struct branch *b, uint32_t unit)
 {
     const struct branch *up = b->partner >= 0 ? &w->group->branches[b->partner] : NULL;
     const char *n = put_rows(w, b->result->cols, unit, arena_printf(w->arena, "%u * u", unit));
@@ -107,9 +108,9 @@ static void put_unit(struct writer *w, const struct branch *b, uint32_t unit)
     if (w->many) put(w, "}");
 }
 
-/* Decode's query, key and value heads, in the order KV head by KV head: where the threads divide the KV heads, each thread makes
- * all that its share of the attention kernel reads, and no barrier is needed between the two. */
-static void put_joined(struct writer *w, const struct group *attention)
+/* Decode's query, key and value heads, KV head by KV head. If the number of threads divides the number of KV heads, each thread makes all
+ * values that its share of the attention kernel reads, and no barrier is needed between the two kernels. */
+static void put_joined(struct cpu_writer *w, const struct group *attention)
 {
     const struct node *n = attention->node;
     const struct branch *q = &w->group->branches[attention->heads[0].branch], *k = &w->group->branches[attention->heads[1].branch];
@@ -135,7 +136,7 @@ static void put_joined(struct writer *w, const struct group *attention)
     put(w, "}");
 }
 
-static uint32_t total_units(const struct writer *w)
+static uint32_t total_units(const struct cpu_writer *w)
 {
     const struct group *g = w->group;
     uint32_t total = 0;
@@ -144,7 +145,7 @@ static uint32_t total_units(const struct writer *w)
     return total;
 }
 
-static void put_decode_branches(struct writer *w)
+static void put_decode_branches(struct cpu_writer *w)
 {
     const struct group *g = w->group;
     put_work(w, arena_printf(w->arena, "%u", total_units(w)));
@@ -159,8 +160,8 @@ static void put_decode_branches(struct writer *w)
     put(w, "}");
 }
 
-/* A piece is a unit of rows and a block of tokens: all of them, unless there are more threads than units. */
-static void put_prefill_branches(struct writer *w)
+/* A piece of work is a unit of rows and a block of tokens. A block has all tokens unless there are more threads than units. */
+static void put_prefill_branches(struct cpu_writer *w)
 {
     const struct group *g = w->group;
     const uint32_t total = total_units(w);
@@ -181,7 +182,7 @@ static void put_prefill_branches(struct writer *w)
     put(w, "}");
 }
 
-void put_products(struct writer *w)
+void put_products(struct cpu_writer *w)
 {
     const struct group *joined = w->many ? NULL : joined_attention(w->plan, w->group);
     if (w->many) {

@@ -1,11 +1,11 @@
-/* report.c -- the tables of `--emit plan` for a CPU. */
+/* report.c -- see report.h. */
 #include "report.h"
 #include <stdio.h>
 #include <string.h>
 
 typedef unsigned long long ull;
 
-/* What a step of this list reads, weights and, where they are wanted, the whole context. */
+/* Bytes that a step with these launches reads: the weights, and if context is set also the states of a full context. */
 static uint64_t bytes_of_step(const struct kernel_list *k, const struct launch *list, uint32_t n, bool context)
 {
     uint64_t bytes = 0;
@@ -16,7 +16,7 @@ static uint64_t bytes_of_step(const struct kernel_list *k, const struct launch *
     return bytes;
 }
 
-/* "12 x 32": pieces of work of a product or map, and their rows; "-" where there are none or they differ. */
+/* "12 x 32": number of work units of a product or map and their rows; "-" if there are no units or they differ. */
 static void units_text(char text[32], const struct kernel *k)
 {
     const uint32_t unit = k->param[PARAM_UNIT];
@@ -45,7 +45,7 @@ static void print_list(struct text *out, const struct plan *p, const struct laun
     }
 }
 
-/* Kernels that some numbers of threads leave nothing to do. */
+/* Lists the kernels that have nothing to do for some numbers of threads. */
 static void print_idle(struct text *out, const struct kernel_list *k)
 {
     for (uint32_t i = 0; i < k->n_kernels; i++) {
@@ -59,7 +59,7 @@ static void print_idle(struct text *out, const struct kernel_list *k)
 static void print_head(struct text *out, const struct plan *p, uint64_t read)
 {
     const struct plan_options *o = &p->options;
-    text_printf(out, "# %s for %s: context %u, KV %s, ", p->model->name, p->profile->name, o->n_ctx, kv_type_name[o->kv]);
+    text_printf(out, "# %s for %s: context %u, KV %s, ", p->model->name, p->target->name, o->n_ctx, kv_type_name[o->kv]);
     text_printf(out, "up to %u threads, prefill in chunks of %u tokens", o->max_threads, p->chunk);
     text_puts(out, o->exact ? ", float activations\n" : "\n");
     text_printf(out, "# weights %.3f MB, read per token %.3f MB; ", (double)p->image_bytes / 1e6, (double)read / 1e6);
@@ -73,8 +73,8 @@ static void print_prediction(struct text *out, const struct plan *p, uint64_t re
     if (empty <= 0) return;
     text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
     text_printf(out, "%.0f us = %.1f tok/s with a full one,\n", full, 1e6 / full);
-    text_printf(out, "# when every byte comes from memory at %.0f GB/s; error not known: this was held against no measured kernel\n",
-                p->profile->bandwidth_gb_s);
+    text_printf(out, "# when every byte comes from memory at %.0f GB/s; error not known: no measured kernel was compared with it\n",
+                p->target->bandwidth_gb_s);
 }
 
 void report_cpu(struct text *out, const struct plan *p)

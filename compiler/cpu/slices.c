@@ -1,22 +1,22 @@
-/* slices.c -- products with slices of a tensor.  Decode: a token meets `slices` of them, the chosen experts or one for each head; the
- * units of rows of all of them are shared out among the threads.  Prefill: the rows of the input lie slice by slice (gather), so that a
- * slice is read once for all its tokens.  Where the rows of experts are summed, a unit is of the sum: its thread meets all experts, in the
- * order of the choice, so that the bits do not depend on the number of threads. */
+/* slices.c -- products with slices of a tensor. Decode: a token is multiplied with some slices, the chosen experts or one for each head;
+ * the threads divide the units of rows of all these slices. Prefill: gather orders the rows of the input slice by slice, so that a slice is
+ * read once for all its tokens. If the rows of experts are summed, a unit is a part of the sum: one thread adds all experts in the order of
+ * the choice, so that the bits do not depend on the number of threads. */
 #include "slices.h"
 #include "compiler/source/text.h"
 #include "products.h"
 
 typedef unsigned long long ull;
 
-/* What a group's kernels say again and again. */
+/* Properties of a group that its kernels need often. */
 struct slices {
     const struct group *group;
-    uint32_t n, total, cols, pieces;  /* met by a token; of all; of a row of the input; rows of the input that a token has */
-    bool     experts, sums;           /* sums: some branch ends in one, and so all pieces of the input are made first */
-    const char *number;               /* of the slice: "e", or "k" of heads */
+    uint32_t n, total, cols, pieces;  /* slices of a token; slices of the tensor; columns of an input row; input rows of a token */
+    bool     experts, sums;           /* sums: a branch has a sum over experts, so all pieces of the input are made first */
+    const char *number;               /* variable with the number of the slice: "e" for experts, "k" for heads */
 };
 
-static struct slices slices_of(const struct writer *w)
+static struct slices slices_of(const struct cpu_writer *w)
 {
     const struct group *g = w->group;
     const struct node *product = g->branches[0].matmul;
@@ -29,10 +29,10 @@ static struct slices slices_of(const struct writer *w)
 
 static uint32_t n_units(uint32_t rows, uint32_t unit) { return (rows + unit - 1) / unit; }
 
-static const struct buffer *f32_of(const struct writer *w, const struct node *n) { return &w->plan->f32[n->index]; }
+static const struct buffer *f32_of(const struct cpu_writer *w, const struct node *n) { return &w->plan->f32[n->index]; }
 
-/* "AT_ORDER" of the choice: where the rows of experts begin; and the two tables behind that. */
-static void put_tables(struct writer *w, const struct slices *s)
+/* Declares the tables of the choice's order: the first row of each expert, and the two tables that follow. */
+static void put_tables(struct cpu_writer *w, const struct slices *s)
 {
     const uint32_t most = w->plan->chunk * s->n;
     put(w, "const uint32_t *const first = (const uint32_t *)(const void *)BUFFER(AT_%s);", order_of(w->plan, s->group)->symbol);
@@ -42,33 +42,33 @@ static void put_tables(struct writer *w, const struct slices *s)
 
 /* ---- products ---- */
 
-static enum row_form form_of(const struct writer *w, const struct branch *b)
+static enum row_form form_of(const struct cpu_writer *w, const struct branch *b)
 {
     return product_form(w->plan, w->group, b->matmul->weight, w->form);
 }
 
-static const char *call_of(const struct writer *w, const struct branch *b) { return product_call(w, b->matmul->weight, form_of(w, b)); }
+static const char *call_of(const struct cpu_writer *w, const struct branch *b) { return product_call(w, b->matmul->weight, form_of(w, b)); }
 
-static const char *slice_text(const struct writer *w, const struct slices *s, const struct branch *b)
+static const char *slice_text(const struct cpu_writer *w, const struct slices *s, const struct branch *b)
 {
     const struct weight *m = b->matmul->weight;
     return arena_printf(w->arena, "WEIGHT(%s) + %lluull * %s", weight_of(w, m), (ull)plan_slice_bytes(w->plan, m), s->number);
 }
 
-static const char *rows_text(const struct writer *w, const struct branch *b, uint32_t unit, const char *n)
+static const char *rows_text(const struct cpu_writer *w, const struct branch *b, uint32_t unit, const char *n)
 {
     const char *rows = branch_cols(w->group, b) % unit ? arena_printf(w->arena, "round_up_16(%s)", n) : n;
     return arena_printf(w->arena, "r, /* rows */ %s, /* cols */ %u", rows, (uint32_t)b->matmul->weight->cols);
 }
 
-static void put_gemv(struct writer *w, const struct slices *s, const struct branch *b, const char *y, uint32_t unit, const char *n)
+static void put_gemv(struct cpu_writer *w, const struct slices *s, const struct branch *b, const char *y, uint32_t unit, const char *n)
 {
     const char *x = form_of(w, b) ? "xq_k" : "xf_k";
     put(w, "%s(%s, %s, %s, %s);", call_of(w, b), y, slice_text(w, s, b), x, rows_text(w, b, unit, n));
 }
 
-/* m rows of the slice, from j on. */
-static void put_gemm(struct writer *w, const struct slices *s, const struct branch *b, const char *y, uint32_t unit, const char *n)
+/* The product of the slice with m rows of the stage, from row j on. */
+static void put_gemm(struct cpu_writer *w, const struct slices *s, const struct branch *b, const char *y, uint32_t unit, const char *n)
 {
     const char *x = packed_row(w, form_of(w, b) ? &w->gp->stage_packed : &w->gp->stage_f32, "j");
     put(w, "%s(%s, /* stride */ %u, %s,", call_of(w, b), y, unit, slice_text(w, s, b));
@@ -77,8 +77,9 @@ static void put_gemm(struct writer *w, const struct slices *s, const struct bran
 
 /* ---- the input of decode ---- */
 
-/* xf and xq: the rows of all pieces; of those that nobody keeps packed, xq has room, and they are made where they are wanted. */
-static void put_input(struct writer *w, const struct slices *s)
+/* Declares xf and xq with all pieces of the input. If the input is not kept packed, xq is scratch memory: pieces are packed here if one row
+ * or a sum needs them all, otherwise one by one in put_piece. */
+static void put_input(struct cpu_writer *w, const struct slices *s)
 {
     const struct node *in = s->group->input, *norm = s->group->norm;
     const struct buffer *f = f32_of(w, in), *q = &w->plan->packed[in->index];
@@ -100,8 +101,8 @@ static void put_input(struct writer *w, const struct slices *s)
     }
 }
 
-/* xf_k and xq_k: of slice k. */
-static void put_piece(struct writer *w, const struct slices *s)
+/* Declares xf_k and xq_k, the piece of slice k. */
+static void put_piece(struct cpu_writer *w, const struct slices *s)
 {
     const struct node *in = s->group->input;
     const enum row_form form = w->gp->packed[0];
@@ -124,8 +125,8 @@ static uint32_t sum_at(const struct branch *b)
     return i;
 }
 
-/* Where rows r .. r + n - 1 of slice k of token t go. */
-static void put_slice_sink(struct writer *w, const struct branch *b, const char *n)
+/* Stores rows r .. r + n - 1 of slice k of token t. */
+static void put_slice_sink(struct cpu_writer *w, const struct branch *b, const char *n)
 {
     const struct node *result = b->result;
     const struct buffer *f = f32_of(w, result), *q = &w->plan->packed[result->index];
@@ -140,14 +141,14 @@ static void put_slice_sink(struct writer *w, const struct branch *b, const char 
     else put(w, "    %s", pack_block(w, form, piece, "y + i", "(r + i) / 32", rows));
 }
 
-static void put_slice_rows(struct writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
+static void put_slice_rows(struct cpu_writer *w, const struct branch *b, const struct branch *up, uint32_t unit, const char *n)
 {
     if (up) put_partner(w, up, n);
     put_chain(w, b, unit, n);
     put_slice_sink(w, b, n);
 }
 
-static void put_decode_branch(struct writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
+static void put_decode_branch(struct cpu_writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
 {
     const struct branch *up = b->partner >= 0 ? &s->group->branches[b->partner] : NULL;
     const uint32_t rows = branch_cols(s->group, b), units = n_units(rows, unit);
@@ -166,7 +167,7 @@ static void put_decode_branch(struct writer *w, const struct slices *s, const st
     put(w, "}");
 }
 
-static void put_prefill_branch(struct writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
+static void put_prefill_branch(struct cpu_writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
 {
     const struct branch *up = b->partner >= 0 ? &s->group->branches[b->partner] : NULL;
     const uint32_t rows = branch_cols(s->group, b), pieces = n_units(rows, unit) * s->total;
@@ -192,8 +193,8 @@ static void put_prefill_branch(struct writer *w, const struct slices *s, const s
 
 /* ---- sums of experts ---- */
 
-/* sum[unit] += share of expert k times its rows y; then what follows the sum. */
-static void put_sum(struct writer *w, const struct branch *b, uint32_t unit, const char *n)
+/* sum[unit] += share of expert k times its rows y; then the operations after the sum. */
+static void put_sum(struct cpu_writer *w, const struct branch *b, uint32_t unit, const char *n)
 {
     const uint32_t sum = sum_at(b);
     for (uint32_t i = 0; i < sum; i++) put_operation(w, b, i, unit, n);
@@ -204,7 +205,7 @@ static void put_sum(struct writer *w, const struct branch *b, uint32_t unit, con
     put_sink(w, b, n);
 }
 
-static void put_decode_sum(struct writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
+static void put_decode_sum(struct cpu_writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
 {
     const uint32_t rows = branch_cols(s->group, b), units = n_units(rows, unit);
     put(w, "for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {", before, before, units);
@@ -220,7 +221,7 @@ static void put_decode_sum(struct writer *w, const struct slices *s, const struc
     put(w, "}");
 }
 
-static void put_prefill_sum(struct writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
+static void put_prefill_sum(struct cpu_writer *w, const struct slices *s, const struct branch *b, uint32_t unit, uint32_t before)
 {
     const uint32_t rows = branch_cols(s->group, b), units = n_units(rows, unit);
     put(w, "for (uint32_t u = span_from(s, %u); u < span_to(s, %u, %u); u++) {", before, before, units);
@@ -246,15 +247,15 @@ static void put_prefill_sum(struct writer *w, const struct slices *s, const stru
 
 /* ---- kernels ---- */
 
-/* Pieces of work of a branch: units of rows, of the sum, of each slice that the token meets, or of all of them. */
-static uint32_t work_of(const struct writer *w, const struct slices *s, uint32_t i)
+/* Pieces of work of a branch: units of rows of the sum, of each slice of the token (decode), or of all slices (prefill). */
+static uint32_t work_of(const struct cpu_writer *w, const struct slices *s, uint32_t i)
 {
     const struct branch *b = &s->group->branches[i];
     const uint32_t units = n_units(branch_cols(s->group, b), w->gp->unit_rows[i]);
     return branch_sum(b) ? units : units * (w->many ? s->total : s->n);
 }
 
-static void put_branch(struct writer *w, const struct slices *s, uint32_t i, uint32_t before)
+static void put_branch(struct cpu_writer *w, const struct slices *s, uint32_t i, uint32_t before)
 {
     const struct branch *b = &s->group->branches[i];
     const uint32_t unit = w->gp->unit_rows[i];
@@ -262,7 +263,7 @@ static void put_branch(struct writer *w, const struct slices *s, uint32_t i, uin
     else (w->many ? put_prefill_branch : put_decode_branch)(w, s, b, unit, before);
 }
 
-void put_slices(struct writer *w)
+void put_slices(struct cpu_writer *w)
 {
     const struct slices s = slices_of(w);
     uint32_t total = 0, before = 0;
@@ -285,8 +286,8 @@ void put_slices(struct writer *w)
     put(w, "}");
 }
 
-/* The input's rows, slice by slice: row j of the stage is that of a pair, or of head j / n. */
-void put_gather(struct writer *w)
+/* Copies the input's rows slice by slice: row j of the stage belongs to pair j of token and expert, or to head j / m for m tokens. */
+void put_gather(struct cpu_writer *w)
 {
     const struct slices s = slices_of(w);
     const struct node *in = s.group->input, *norm = s.group->norm;
@@ -318,7 +319,7 @@ void put_gather(struct writer *w)
     put(w, "}");
 }
 
-void put_route(struct writer *w)
+void put_route(struct cpu_writer *w)
 {
     const struct node *n = w->group->node;
     const struct node_attrs *at = &n->attr;
@@ -334,7 +335,7 @@ void put_route(struct writer *w)
     put(w, "        /* norm, by */ %u, %s);", at->norm, emit_float(w->arena, at->by));
 }
 
-void put_order(struct writer *w)
+void put_order(struct cpu_writer *w)
 {
     const struct node *n = w->group->node;
     const struct buffer *b = f32_of(w, n);
@@ -344,7 +345,7 @@ void put_order(struct writer *w)
         n->inputs[0]->cols, n->attr.used, w->plan->chunk * n->attr.used);
 }
 
-void put_expert_map(struct writer *w)
+void put_expert_map(struct cpu_writer *w)
 {
     const struct branch *b = &w->group->branches[0];
     const struct node *n = b->chain[0], *choice = n->inputs[1];

@@ -2,7 +2,7 @@
 #include "writer.h"
 #include "compiler/source/text.h"
 
-void put(struct writer *w, const char *fmt, ...)
+void put(struct cpu_writer *w, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -10,67 +10,72 @@ void put(struct writer *w, const char *fmt, ...)
     va_end(args);
 }
 
-void put_work(struct writer *w, const char *total)
+void put_work(struct cpu_writer *w, const char *total)
 {
     put(w, "for (struct work todo = work_of(a, l, %s, thread, n_threads); work_next(&todo);) {", total);
     put(w, "const struct span s = todo.span;");
 }
 
-const char *weight_at(const struct writer *w, uint64_t offset)
+const char *weight_at(const struct cpu_writer *w, uint64_t offset)
 {
     for (uint32_t i = 0; i < w->launch->n_weights; i++) if (w->launch->weights[i] == offset) return w->launch->symbols[i];
     die("kernel %s reads a tensor that its launch lacks; this is a mistake in forgec, please report it", w->kernel->name);
 }
 
-const char *weight_of(const struct writer *w, const struct weight *weight) { return weight_at(w, w->plan->weight_offset[weight->index]); }
+const char *weight_of(const struct cpu_writer *w, const struct weight *weight)
+{
+    return weight_at(w, w->plan->weight_offset[weight->index]);
+}
 
-const char *float_row(const struct writer *w, const struct buffer *b)
+const char *float_row(const struct cpu_writer *w, const struct buffer *b)
 {
     return arena_printf(w->arena, "VALUE(%s, %s)", b->symbol, w->t);
 }
 
-const char *packed_row(const struct writer *w, const struct buffer *b, const char *t)
+const char *packed_row(const struct cpu_writer *w, const struct buffer *b, const char *t)
 {
     const uint64_t stride = packed_row_stride(b, w->form);
     if (stride == b->stride) return arena_printf(w->arena, "ROW(BUFFER(AT_%s), STRIDE_%s, %s)", b->symbol, b->symbol, t);
     return arena_printf(w->arena, "ROW(BUFFER(AT_%s), /* stride */ %lluu, %s)", b->symbol, (unsigned long long)stride, t);
 }
 
-const char *byte_row(const struct writer *w, const struct buffer *b) { return packed_row(w, b, w->t); }
+const char *byte_row(const struct cpu_writer *w, const struct buffer *b) { return packed_row(w, b, w->t); }
 
-const char *rotation_row(const struct writer *w, const struct rotation_plan *r)
+const char *rotation_row(const struct cpu_writer *w, const struct rotation_plan *r)
 {
     const uint32_t i = (uint32_t)(r - w->plan->rotations) + 1;
     return arena_printf(w->arena, "FLOAT_ROW(BUFFER(ARENA_ROTATION_%u), %u, %s)", i, r->n_rot * 4, w->t);
 }
 
-const char *pack_row(const struct writer *w, enum row_form form, const char *xq, const char *x, uint32_t cols)
+const char *pack_row(const struct cpu_writer *w, enum row_form form, const char *xq, const char *x, uint32_t cols)
 {
-    return arena_printf(w->arena, "%s_row(%s, %s, %u);", form == ROW_Q8 ? "quantize" : "bf16", xq, x, cols);
+    const char *how = form == ROW_Q8 ? "quantize" : form == ROW_BF16 ? "bf16" : "bf16_parts";
+    return arena_printf(w->arena, "%s_row(%s, %s, %u);", how, xq, x, cols);
 }
 
-const char *pack_block(const struct writer *w, enum row_form form, const char *row, const char *y, const char *block, uint32_t cols)
+const char *pack_block(const struct cpu_writer *w, enum row_form form, const char *row, const char *y, const char *block, uint32_t cols)
 {
     if (form == ROW_Q8) return arena_printf(w->arena, "quantize_block(%s, %s, %s, %u);", row, y, block, cols);
+    if (form == ROW_BF16_PARTS) return arena_printf(w->arena, "bf16_parts_block(%s, %s, %s, %u);", row, y, block, cols);
     return arena_printf(w->arena, "bf16_block(%s, %s, %s);", row, y, block);
 }
 
-const char *packed_bytes(const struct writer *w, enum row_form form, uint32_t cols)
+const char *packed_bytes(const struct cpu_writer *w, enum row_form form, uint32_t cols)
 {
-    return arena_printf(w->arena, "%s_STRIDE(%uu)", form == ROW_Q8 ? "XQ" : "XB", cols);
+    return arena_printf(w->arena, "%s_STRIDE(%uu)", form == ROW_Q8 ? "XQ" : form == ROW_BF16 ? "XB" : "XB_PARTS", cols);
 }
 
-void put_scratch(struct writer *w, const char *name, const char *offset)
+void put_scratch(struct cpu_writer *w, const char *name, const char *offset)
 {
     put(w, "float *const %s = (float *)(void *)SCRATCH(%s);", name, offset);
 }
 
-const char *vector_of(const struct writer *w, const struct node *n)
+const char *vector_of(const struct cpu_writer *w, const struct node *n)
 {
     return n->weight ? arena_printf(w->arena, "VECTOR(%s)", weight_of(w, n->weight)) : "0";
 }
 
-const char *norm_call(const struct writer *w, const struct node *n, const char *y, const char *x)
+const char *norm_call(const struct cpu_writer *w, const struct node *n, const char *y, const char *x)
 {
     const char *eps = emit_float(w->arena, n->attr.eps);
     if (n->op == OP_layernorm)
@@ -78,7 +83,7 @@ const char *norm_call(const struct writer *w, const struct node *n, const char *
     return arena_printf(w->arena, "rmsnorm(%s, %s, %s, %u, %s);", y, x, vector_of(w, n), n->cols, eps);
 }
 
-const char *put_rows(struct writer *w, uint32_t rows, uint32_t unit, const char *r)
+const char *put_rows(struct cpu_writer *w, uint32_t rows, uint32_t unit, const char *r)
 {
     put(w, "const uint32_t r = %s;", r);
     if (rows % unit == 0) return arena_printf(w->arena, "%u", unit);
@@ -86,10 +91,11 @@ const char *put_rows(struct writer *w, uint32_t rows, uint32_t unit, const char 
     return "n";
 }
 
-/* ---- what is done with a row segment ---- */
+/* ---- operations on a segment of a row ---- */
 
-/* A call per head of the segment; in the call, $y is the head's first row and $r its number. */
-static void put_heads(struct writer *w, uint32_t head_dim, uint32_t unit, const char *n, const char *call)
+/* A call for each head of the segment. In the text of the call, $y stands for a pointer to the head's rows and $r for the number of its
+ * first row. */
+static void put_heads(struct cpu_writer *w, uint32_t head_dim, uint32_t unit, const char *n, const char *call)
 {
     const bool one = unit == head_dim;
     struct text t = { .arena = w->arena };
@@ -101,7 +107,7 @@ static void put_heads(struct writer *w, uint32_t head_dim, uint32_t unit, const 
     put(w, "%s%s", one ? "" : "    ", text_str(&t));
 }
 
-static const char *headnorm_call(const struct writer *w, const struct node *n)
+static const char *headnorm_call(const struct cpu_writer *w, const struct node *n)
 {
     const char *each = n->weight && n->weight->cols != n->attr.head_dim ? " + $r" : "";
     const char *eps = emit_float(w->arena, n->attr.eps);
@@ -110,12 +116,12 @@ static const char *headnorm_call(const struct writer *w, const struct node *n)
                         rms ? "" : "/* bias */ 0, ", n->attr.head_dim, eps);
 }
 
-static const char *l2norm_call(const struct writer *w, const struct node *n)
+static const char *l2norm_call(const struct cpu_writer *w, const struct node *n)
 {
     return arena_printf(w->arena, "l2norm($y, %u, %s);", n->attr.head_dim, emit_float(w->arena, n->attr.eps));
 }
 
-static const char *rope_call(const struct writer *w, const struct node *n)
+static const char *rope_call(const struct cpu_writer *w, const struct node *n)
 {
     const struct node_attrs *at = &n->attr;
     const char *sizes = arena_printf(w->arena, "/* n_rot */ %u, /* head_dim */ %u, /* neox */ %u", at->n_rot,
@@ -124,11 +130,11 @@ static const char *rope_call(const struct writer *w, const struct node *n)
     return arena_printf(w->arena, "rope_apply($y%s, %s, %s);", from, rotation_row(w, &w->plan->rotations[n->rotation]), sizes);
 }
 
-/* Of token t; the one token of decode stands alone. */
-static const char *position_of(const struct writer *w) { return w->many ? "POSITION_OF(t)" : "a->n_past"; }
+/* The position of token t, or of decode's only token. */
+static const char *position_of(const struct cpu_writer *w) { return w->many ? "POSITION_OF(t)" : "a->n_past"; }
 
-/* Rows of K lie in blocks of 16 positions, those of V one by one: kv_v_f16 counts the heads. */
-static const char *store_call(const struct writer *w, const struct node *n)
+/* K is stored in blocks of 16 positions, V row by row after K of all heads: the functions for V need the number of heads. */
+static const char *store_call(const struct cpu_writer *w, const struct node *n)
 {
     struct arena *a = w->arena;
     const struct state *state = plan_state(w->plan, n);
@@ -137,7 +143,7 @@ static const char *store_call(const struct writer *w, const struct node *n)
     if (state_ring(state)) position = arena_printf(a, "%s %% %u", position, rows);
     const uint64_t behind = n->op == OP_store_v ? plan_values_at(w->plan, n) : 0;
     const bool k = n->op == OP_store_k;
-    if (behind) {                                    /* V alone: its heads lie as those of K would */
+    if (behind) {                                    /* a separate state of V: its heads begin where those of K would */
         const char *at = arena_printf(a, "%s + %lluu", layer, (unsigned long long)behind);
         const char *v_head = arena_printf(a, "kv_k_%s(%s, $r / %u, %u, %u)", kv, at, head_dim, head_dim, rows);
         return arena_printf(a, "kv_append_v_%s(%s, $y, %s, %u);", kv, v_head, position, head_dim);
@@ -147,14 +153,14 @@ static const char *store_call(const struct writer *w, const struct node *n)
     return arena_printf(a, "kv_append_%c_%s(%s, $y, %s, %u);", k ? 'k' : 'v', kv, head, position, head_dim);
 }
 
-/* The other value of operation i of the branch's chain: rows of the partner, or from r on those of a value that is ready. */
-static const char *other_rows(const struct writer *w, const struct branch *b, uint32_t i)
+/* The second value of operation i of the branch's chain: the partner's rows, or the rows from r on of a finished value. */
+static const char *other_rows(const struct cpu_writer *w, const struct branch *b, uint32_t i)
 {
     if ((!b->matmul && i == 0) || fuse_reads_partner(w->group, b, b->chain[i])) return "up";
     return arena_printf(w->arena, "%s + r", float_row(w, &w->plan->f32[chain_operand(b, i)->index]));
 }
 
-static void put_glu(struct writer *w, const struct branch *b, uint32_t i, const char *n)
+static void put_glu(struct cpu_writer *w, const struct branch *b, uint32_t i, const char *n)
 {
     const struct node *c = b->chain[i];
     const char *other = other_rows(w, b, i), *sizes = n;
@@ -165,7 +171,7 @@ static void put_glu(struct writer *w, const struct branch *b, uint32_t i, const 
     else put(w, "%s(y, y, %s, %s);", op_info[c->op].name, other, sizes);
 }
 
-static void put_mul(struct writer *w, const struct branch *b, uint32_t i, const char *n)
+static void put_mul(struct cpu_writer *w, const struct branch *b, uint32_t i, const char *n)
 {
     const struct node *c = b->chain[i];
     const bool begins = !b->matmul && i == 0, one = c->inputs[1]->cols == 1 && c->cols != 1;
@@ -173,8 +179,8 @@ static void put_mul(struct writer *w, const struct branch *b, uint32_t i, const 
     else put(w, "scale(y, y, *%s, %s);", begins ? "up" : float_row(w, &w->plan->f32[c->inputs[1]->index]), n);
 }
 
-/* A factor for each column, one for each run of columns, or one. */
-static void put_times(struct writer *w, const struct node *c, const char *y, const char *n)
+/* A factor for each column, for each run of columns, or for all columns. */
+static void put_times(struct cpu_writer *w, const struct node *c, const char *y, const char *n)
 {
     const uint32_t each = (uint32_t)(c->cols / c->weight->cols);
     if (each == 1) put(w, "multiply(%s, %s, %s + r, %s);", y, y, vector_of(w, c), n);
@@ -182,18 +188,18 @@ static void put_times(struct writer *w, const struct node *c, const char *y, con
     else put(w, "multiply_runs(%s, %s, r, /* columns each */ %u, %s);", y, vector_of(w, c), each, n);
 }
 
-const char *expert_row(const struct writer *w, const struct node *n)
+const char *expert_row(const struct cpu_writer *w, const struct node *n)
 {
     return arena_printf(w->arena, "%s + (uint64_t)%llu * e", vector_of(w, n), (unsigned long long)plan_weight_stride(w->plan, n->weight));
 }
 
-void put_expert_row(struct writer *w, const struct node *c, const char *y, const char *n)
+void put_expert_row(struct cpu_writer *w, const struct node *c, const char *y, const char *n)
 {
     if (c->weight->is_vector) put(w, "scale(%s, %s, %s[e], %s);", y, y, vector_of(w, c), n);
     else put(w, "%s(%s, %s, %s + r, %s);", c->op == OP_expert_bias ? "add" : "multiply", y, y, expert_row(w, c), n);
 }
 
-void put_partner(struct writer *w, const struct branch *up, const char *n)
+void put_partner(struct cpu_writer *w, const struct branch *up, const char *n)
 {
     for (uint32_t i = 0; i < up->n_chain; i++) {
         const struct node *c = up->chain[i];
@@ -202,13 +208,13 @@ void put_partner(struct writer *w, const struct branch *up, const char *n)
         case OP_times:        put_times(w, c, "up", n); break;
         case OP_expert_bias:
         case OP_expert_times: put_expert_row(w, c, "up", n); break;
-        default:              /* rule_gate in fuse.c leaves others out */
+        default:              /* rule_gate of fuse.c accepts no others */
             die("%%%s beside a gate: forgec has no kernel for it; this is a mistake in forgec, please report it", c->name);
         }
     }
 }
 
-void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_t unit, const char *n)
+void put_operation(struct cpu_writer *w, const struct branch *b, uint32_t i, uint32_t unit, const char *n)
 {
     const struct node *c = b->chain[i];
     const uint32_t head_dim = c->attr.head_dim;
@@ -248,17 +254,17 @@ void put_operation(struct writer *w, const struct branch *b, uint32_t i, uint32_
     }
 }
 
-void put_chain(struct writer *w, const struct branch *b, uint32_t unit, const char *n)
+void put_chain(struct cpu_writer *w, const struct branch *b, uint32_t unit, const char *n)
 {
     for (uint32_t i = 0; i < b->n_chain; i++) put_operation(w, b, i, unit, n);
 }
 
-const char *logits_row(const struct writer *w, uint32_t cols)
+const char *logits_row(const struct cpu_writer *w, uint32_t cols)
 {
     return w->many ? arena_printf(w->arena, "logits_of(a, t, %u)", cols) : "a->logits";
 }
 
-void put_sink(struct writer *w, const struct branch *b, const char *n)
+void put_sink(struct cpu_writer *w, const struct branch *b, const char *n)
 {
     const struct node *result = b->result;
     const struct buffer *f = &w->plan->f32[result->index], *q = &w->plan->packed[result->index];

@@ -1,4 +1,4 @@
-/* blocks.c -- what the codings of several formats are made of.  Block layouts: ggml-common.h, unpacking: ggml-quants.c (ggml-org/ggml). */
+/* blocks.c -- shared parts of the codings of several formats. Block layouts: ggml-common.h, unpacking: ggml-quants.c (ggml-org/ggml). */
 #include "blocks.h"
 #include "grids.h"
 #include <math.h>
@@ -40,7 +40,7 @@ void codes_nibbles(uint32_t c[8], const uint8_t *qs)
         c[s + 4] = q >> 4 & nibbles;
     }
 }
-/* The product copies a nibble's 4 bits 7 apart, so that each lands on bit 0 of its byte. */
+/* The multiplication makes copies of a nibble's 4 bits, 7 apart, so that each bit lands on bit 0 of its byte. */
 void codes_fifth_bits(uint32_t c[8], const uint8_t *qh)
 {
     const uint32_t bits = u32_at(qh);

@@ -1,4 +1,4 @@
-/* format.c -- the table of weight formats, and what no weight may be. */
+/* format.c -- the table of weight formats, and checks for weights that are not finite. */
 #include "blocks.h"
 #include <stddef.h>
 #include <string.h>
@@ -26,9 +26,9 @@ const struct format *quant_find(uint32_t id) { return id < QUANT_IDS && places[i
 const struct format *format_of(enum quant q) { return quant_find((uint32_t)q); }
 uint64_t format_row_bytes(const struct format *f, uint64_t cols) { return cols / f->block_weights * f->block_bytes; }
 
-/* ---- what no weight may be ---- */
+/* ---- weights that are not finite ---- */
 
-/* exponent: the bits that are all 1 in NaN, and in an infinity, which has no bit of mantissa; E8M0 has NaN alone. */
+/* exponent: the bits that are all 1 in NaN and in infinities; an infinity has no bit of the mantissa set. E8M0 has NaN only. */
 static const struct { uint32_t exponent, mantissa; bool infinite; } numbers[] = {
     [NUMBER_F32]  = { 0x7f800000, 0x007fffff, true },
     [NUMBER_F16]  = { 0x7c00, 0x03ff, true },
@@ -44,7 +44,7 @@ static uint32_t number_bits(const struct format *f, const uint8_t *block, int i)
     for (uint32_t k = 0; k < bytes; k++) v |= (uint32_t)block[(uint32_t)f->number_at[i] + k] << 8 * k;
     return v;
 }
-/* The first of a block's numbers that is not finite; -1: none. */
+/* The first of a block's numbers that is not finite; -1: all are finite. */
 static int first_bad(const struct format *f, const uint8_t *block)
 {
     const uint32_t exponent = numbers[f->number].exponent;
@@ -53,8 +53,8 @@ static int first_bad(const struct format *f, const uint8_t *block)
     return -1;
 }
 
-/* Added to the bits without the sign, one in the exponent's place reaches the sign's when all bits of the exponent are 1.
- * Loops that vectorise. */
+/* Adding a one at the exponent's lowest bit, without the sign, carries into the sign bit if all bits of the exponent are 1. The loops
+ * vectorise. */
 static bool any_bad_32(const uint8_t *p, uint64_t n)
 {
     uint32_t bad = 0;
@@ -77,7 +77,7 @@ static bool any_bad_16(const uint8_t *p, uint64_t n, uint16_t one)
 }
 static bool may_be_bad(const struct format *f, const uint8_t *blocks, uint64_t n)
 {
-    if (f->coding) return true;        /* one number or two in a block: asked one by one */
+    if (f->coding) return true;        /* one or two numbers per block, which are checked one by one */
     if (f->number == NUMBER_F32) return any_bad_32(blocks, n);
     return any_bad_16(blocks, n, f->number == NUMBER_F16 ? 0x0400 : 0x0080);
 }
@@ -88,6 +88,25 @@ uint64_t blocks_not_finite(const struct format *f, const uint8_t *blocks, uint64
         const uint64_t run = n - from < RUN ? n - from : RUN;
         if (!may_be_bad(f, blocks + from * f->block_bytes, run)) continue;
         for (uint64_t i = from; i < from + run; i++) if (first_bad(f, blocks + i * f->block_bytes) >= 0) return i;
+    }
+    return n;
+}
+uint64_t floats_beyond(const struct format *f, const uint8_t *floats, uint64_t n, float limit)
+{
+    enum { RUN = 4096 };
+    if (f->coding || f->number != NUMBER_F32) return n;
+    for (uint64_t from = 0; from < n; from += RUN) {
+        const uint64_t end = n - from < RUN ? n : from + RUN;
+        float most = 0, x;
+        for (uint64_t i = from; i < end; i++) {
+            memcpy(&x, floats + 4 * i, 4);
+            x = x < 0 ? -x : x;
+            most = x > most ? x : most;
+        }
+        for (uint64_t i = from; i < end && most >= limit; i++) {
+            memcpy(&x, floats + 4 * i, 4);
+            if (x >= limit || -x >= limit) return i;
+        }
     }
     return n;
 }

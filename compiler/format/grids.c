@@ -1,7 +1,7 @@
 /* grids.c -- the grids of the IQ formats: iq1s_grid, iq2xxs_grid, iq2xs_grid, iq2s_grid, iq3xxs_grid, iq3s_grid in ggml-common.h
- * (ggml-org/ggml).  Each is a set of numbers in ascending order: the places of a group's magnitudes among the levels of the format, as
- * digits to base 3 (IQ1, IQ2) or 8 (IQ3), column 0 the lowest.  So its differences say all: a character is one of them, ']' is 1, '^' is 2
- * and so on, and '~' is 33 more of the next. */
+ * (ggml-org/ggml). Each is a set of numbers in ascending order: the levels of a group's magnitudes, as digits to base 3 (IQ1, IQ2) or 8
+ * (IQ3), with column 0 the lowest digit. The text has their differences, one character for each: ']' is 1, '^' is 2 and so on, and '~' adds
+ * 33 to the next difference. */
 #include "grids.h"
 
 uint16_t grid_iq1[2048], grid_iq2_xxs[256], grid_iq2_xs[512], grid_iq2_s[1024], grid_iq3_xxs[256], grid_iq3_s[512];
@@ -65,7 +65,7 @@ static void expand(uint16_t *entry, const char *differences, uint32_t base, uint
         *entry++ = (uint16_t)packed;
     }
 }
-/* Before main(), since threads pack at the same time. */
+/* Before main(), because threads pack in parallel. */
 __attribute__((constructor)) static void expand_all(void)
 {
     expand(grid_iq1, iq1, 3, 8);

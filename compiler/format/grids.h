@@ -1,5 +1,6 @@
-/* grids.h -- what the IQ formats choose from: magnitudes of four (IQ3) or eight weights at a time.  An entry has a digit for each column,
- * column 0 in the lowest bits: of two bits (IQ1, IQ2) or of four (IQ3), the magnitude's place among the format's levels. */
+/* grids.h -- the grids of the IQ formats: magnitudes of four (IQ3) or eight weights at a time. An entry has a digit of two bits (IQ1, IQ2)
+ * or four bits (IQ3) for each column, with column 0 in the lowest bits; the digit is the index of the magnitude among the format's
+ * levels. */
 #ifndef FORGEC_GRIDS_H
 #define FORGEC_GRIDS_H
 #include <stdint.h>
@@ -9,7 +10,7 @@ extern uint16_t grid_iq2_xxs[256], grid_iq2_xs[512], grid_iq2_s[1024];       /* 
 extern uint16_t grid_iq3_xxs[256];               /* 4, 12, 20, 28, 36, 44, 52, 62 */
 extern uint16_t grid_iq3_s[512];                 /* 1, 3, 5 .. 15 */
 
-/* IQ2_XXS, IQ2_XS, IQ3_XXS: the signs of eight columns, of which seven are kept: an even number of them is minus. */
+/* IQ2_XXS, IQ2_XS, IQ3_XXS: the signs of eight columns, of which seven are stored; the number of minus signs is even. */
 static inline uint32_t signs_of_seven(uint32_t s)
 {
     s &= 127;

@@ -1,7 +1,7 @@
-/* iq1_m.c -- 256 weights: 32 bytes of indices into a grid of eight of -1, 0, 1, 16 bytes of nibbles: three upper bits of an index and a
- * sign of what is added; 8 bytes: four words with four scales of three bits each, of 16 columns, and in the four bits above them d, an
- * f16 in four parts.  w = d (2 scale + 1) (grid +- 1/8), the sign of eight columns each.
- * Kernels read codes of two bits and, of 16 columns, a byte: the scale, and for each eight whether 1/8 is added or taken. */
+/* iq1_m.c -- 256 weights: 32 bytes of indices into a grid of eight values of -1, 0, 1; 16 bytes of nibbles: three upper bits of an index
+ * and the sign of the offset; 8 bytes: four words, each with four scales of three bits for 16 columns each and, in the four bits above
+ * them, a part of d, an f16 in four parts. w = d (2 scale + 1) (grid +- 1/8); the sign is for eight columns. Kernels read codes of two bits
+ * and, for 16 columns, a byte: the scale, and for each eight columns whether 1/8 is added or subtracted. */
 #include "blocks.h"
 #include "grids.h"
 

@@ -1,6 +1,6 @@
-/* iq1_s.c -- 256 weights: f16 d, 32 bytes of indices into a grid of eight of -1, 0, 1, per 32 columns a word of 16 bits: four times three
- * upper bits of an index, three bits of a scale, a sign of what is added.  w = d (2 scale + 1) (grid +- 1/8).
- * Kernels read codes of two bits and, of 32 columns, four: the scale, and above it whether 1/8 is added or taken. */
+/* iq1_s.c -- 256 weights: f16 d, 32 bytes of indices into a grid of eight values of -1, 0, 1; per 32 columns a 16-bit word: four times
+ * three upper bits of an index, three bits of a scale, the sign of the offset. w = d (2 scale + 1) (grid +- 1/8). Kernels read codes of two
+ * bits and, for 32 columns, four bits: the scale, and above it whether 1/8 is added or subtracted. */
 #include "blocks.h"
 #include "grids.h"
 

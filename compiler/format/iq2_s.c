@@ -1,5 +1,5 @@
-/* iq2_s.c -- 256 weights: f16 d, 32 bytes of indices into a grid of eight magnitudes each, 32 bytes of signs, 8 bytes of the indices' upper
- * two bits, 8 bytes of scale nibbles.  w = d (2 scale + 1) magnitude / 8, of 16 columns each. */
+/* iq2_s.c -- 256 weights: f16 d, 32 bytes of indices into a grid of eight magnitudes each, 32 bytes of signs, 8 bytes with the indices'
+ * upper two bits, 8 bytes of scale nibbles. w = d (2 scale + 1) magnitude / 8, a scale for 16 columns. */
 #include "blocks.h"
 #include "grids.h"
 #include <string.h>
@@ -9,7 +9,7 @@ static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)
     const uint8_t *index = b + 2 + 4 * i, *signs = b + 34 + 4 * i;
     for (uint32_t k = 0; k < 4; k++) codes_iq2(c + 2 * k, grid_iq2_s[index[k] | (b[66 + i] >> 2 * k & 3) << 8], signs[k]);
 }
-/* Two nibbles a byte, as in the file. */
+/* Two nibbles per byte, as in the file. */
 static void scales(uint8_t v[16], const uint8_t *b) { memcpy(v, b + 74, 8); }
 static float weight(const struct block_parts *p, uint32_t i)
 {

@@ -1,5 +1,5 @@
-/* iq2_xs.c -- 256 weights: f16 d, 32 words of 16 bits: nine of an index into a grid of eight magnitudes, seven signs; 8 bytes of scale
- * nibbles.  w = d (2 scale + 1) magnitude / 8, of 16 columns each. */
+/* iq2_xs.c -- 256 weights: f16 d, 32 words of 16 bits: nine bits of an index into a grid of eight magnitudes, seven signs; 8 bytes of scale
+ * nibbles. w = d (2 scale + 1) magnitude / 8, a scale for 16 columns. */
 #include "blocks.h"
 #include "grids.h"
 #include <string.h>
@@ -12,7 +12,7 @@ static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)
         codes_iq2(c + 2 * k, grid_iq2_xs[word & 511], signs_of_seven(word >> 9));
     }
 }
-/* Two nibbles a byte, as in the file. */
+/* Two nibbles per byte, as in the file. */
 static void scales(uint8_t v[16], const uint8_t *b) { memcpy(v, b + 66, 8); }
 static float weight(const struct block_parts *p, uint32_t i)
 {

@@ -1,7 +1,6 @@
-/* iq3_s.c -- 256 weights: f16 d, 64 bytes of indices into a grid of four magnitudes each, 8 bytes of their ninth bits, 32 bytes of signs,
- * 4 bytes of scale nibbles.  w = d (2 scale + 1) magnitude, of 32 columns each.
- * The magnitudes are 1, 3, ... 15: with the sign 16 values in even steps, so codes of 4 bits hold them, w = d (2 scale + 1) (2 code - 15),
- * and no kernel needs the grid. */
+/* iq3_s.c -- 256 weights: f16 d, 64 bytes of indices into a grid of four magnitudes each, 8 bytes of their ninth bits, 32 bytes of signs, 4
+ * bytes of scale nibbles. w = d (2 scale + 1) magnitude, a scale for 32 columns. The magnitudes are 1, 3, ... 15. With the sign these are
+ * 16 values in even steps, so codes of 4 bits represent them, w = d (2 scale + 1) (2 code - 15), and no kernel needs the grid. */
 #include "blocks.h"
 #include "grids.h"
 
@@ -15,7 +14,7 @@ static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)
         c[s] = (digits | 0x08080808u) ^ bits_spread(signs >> 4 * s) * 15;
     }
 }
-/* Odd numbers below 32, as the kernels multiply with them. */
+/* Odd numbers below 32, the factors that the kernels use. */
 static void scales(uint8_t v[16], const uint8_t *b)
 {
     for (uint32_t j = 0; j < 8; j++) v[j] = (uint8_t)(2 * (b[106 + j / 2] >> 4 * (j % 2) & 15) + 1);

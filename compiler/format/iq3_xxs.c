@@ -1,6 +1,6 @@
-/* iq3_xxs.c -- 256 weights: f16 d, 64 bytes of indices into a grid of four magnitudes each, per 32 columns a word: four times seven signs
- * and a scale of four bits.  w = d (2 scale + 1) magnitude / 4.
- * Eight magnitudes with a sign are a code of 4 bits, an index into 16 values: kernels look up half of a magnitude in registers. */
+/* iq3_xxs.c -- 256 weights: f16 d, 64 bytes of indices into a grid of four magnitudes each; per 32 columns a word: four times seven signs
+ * and a scale of four bits. w = d (2 scale + 1) magnitude / 4. Eight magnitudes with a sign are a code of 4 bits, an index into 16 values:
+ * kernels look up half of a magnitude in registers. */
 #include "blocks.h"
 #include "grids.h"
 

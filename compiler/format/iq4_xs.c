@@ -1,5 +1,5 @@
-/* iq4_xs.c -- 256 weights: f16 d, 8 six-bit scales (2 bytes of upper pairs, 4 of lower nibbles), 128 bytes of nibbles, indices into
- * 16 values.  w = d (scale - 32) value, of 32 columns each. */
+/* iq4_xs.c -- 256 weights: f16 d, 8 six-bit scales (2 bytes of upper pairs, 4 of lower nibbles), 128 bytes of nibbles, indices into 16
+ * values. w = d (scale - 32) value, a scale for 32 columns. */
 #include "blocks.h"
 
 static void codes(uint32_t c[8], const uint8_t *b, uint32_t i) { codes_nibbles(c, b + 8 + 16 * i); }

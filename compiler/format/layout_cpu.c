@@ -69,7 +69,7 @@ static uint8_t *plane_write(uint8_t *out, struct cpu_plane plane, words c)
     if (plane.bits == 1) return plane_1(out, c, plane.at);
     return out;
 }
-/* Where a plane has step s, columns 4s .. 4s+3: its vector and the bit of each byte. */
+/* The place of step s (columns 4s .. 4s+3) in a plane: its vector, and the bit within each byte. */
 struct step_place { uint32_t vector, shift; };
 static struct step_place step_place(uint32_t bits, uint32_t s)
 {
@@ -89,7 +89,8 @@ static uint8_t *numbers_write(uint8_t *out, const struct format *f, const uint8_
             if (rows[r]) number_copy(out, f, rows[r], (int)i);
     return out;
 }
-/* Six bits: values below 3n/4 are the low bits of a byte each; the last quarter lies in pairs in the top bits of three bytes each. */
+/* Six bits: of the values below 3n/4, each has its six bits at the bottom of a byte; each value of the last quarter is split into pairs of
+ * bits, at the top of three of these bytes. */
 static uint8_t *scales_write(uint8_t *out, const struct coding *c, const uint8_t *const rows[ROWS])
 {
     const uint32_t n = c->n_scales, whole = c->scale_bits == 6 ? n / 4 * 3 : n;

@@ -1,5 +1,6 @@
-/* layout_gpu.c -- the layout that GPU kernels read (docs/gpu.md): a row is a few planes, each an array over units of 64 columns or over
- * superblocks of 256.  Codes and scales keep their bits; codes that kernels want signed lose their offset: the top bit flips. */
+/* layout_gpu.c -- the layout that GPU kernels read (docs/gpu_internals.md): a row is a few planes, each an array over units of 64
+ * columns or over superblocks of 256.  Codes and scales keep their bits; codes that kernels want signed lose their offset: the top
+ * bit flips. */
 #include "blocks.h"
 #include "layout.h"
 #include <string.h>
@@ -8,7 +9,7 @@ static uint64_t plane_bytes(uint64_t n) { return (n + 15) / 16 * 16; }
 static uint64_t units_of(uint64_t cols) { return (cols + 63) / 64; }
 static bool is_super(const struct format *f) { return f->block_weights > 32; }
 
-/* A plane's 16-byte pieces of a unit; single bits have 8 bytes. */
+/* Number of 16-byte pieces of a unit in a plane; single bits have 8 bytes. */
 static uint32_t pieces(enum gpu_plane_kind kind)
 {
     static const uint8_t n[] = { [GPU_NONE] = 0, [GPU_BYTES] = 4, [GPU_NIBBLES] = 2, [GPU_ORDERED] = 2, [GPU_PAIRS] = 1, [GPU_BITS] = 0 };
@@ -21,8 +22,8 @@ static uint64_t codes_bytes(const struct coding *c, uint64_t units)
         bytes += c->gpu[p].kind == GPU_BITS ? plane_bytes(units * 8) : units * 16 * pieces(c->gpu[p].kind);
     return bytes;
 }
-/* Scales of a unit: the numbers of its two blocks, or a superblock's bytes.  And of a superblock, a block of one unit or more: its numbers,
- * or a head of numbers and six-bit scales: 16 bytes with 16 of them, 8 with 8. */
+/* Bytes of a unit's scales: the numbers of its two blocks, or a superblock's bytes. Then bytes of a superblock, a block of one unit or
+ * more: its numbers, or a head of numbers and six-bit scales: 16 bytes for 16 scales, 8 bytes for 8. */
 static uint32_t unit_scales(const struct format *f)
 {
     if (!is_super(f)) return 2 * numbers_bytes(f);
@@ -51,12 +52,12 @@ static void bytes_write(uint8_t *out, const uint32_t c[4])
 {
     for (uint32_t s = 0; s < 4; s++) word_write(out, s, c[s]);
 }
-/* Byte j of the block's 16: column j low, 16 + j high. */
+/* Byte j of the block's 16 bytes: column j in the low nibble, 16 + j in the high one. */
 static void nibbles_write(uint8_t *out, const uint32_t c[8], uint32_t at)
 {
     for (uint32_t s = 0; s < 4; s++) word_write(out, s, (c[s] >> at & low_4) | (c[4 + s] >> at & low_4) << 4);
 }
-/* Word s: columns 4s .. 4s+3 in its lower half, 16 + 4s .. in its upper. */
+/* Word s: columns 4s .. 4s+3 in its lower half, 16 + 4s .. in its upper half. */
 static uint32_t nibbles_joined(uint32_t c) { return (c & 15) | (c >> 4 & 15 << 4) | (c >> 8 & 15 << 8) | (c >> 12 & 15 << 12); }
 static void ordered_write(uint8_t *out, const uint32_t c[8])
 {
@@ -93,7 +94,7 @@ static void codes_write(uint8_t *row, const struct coding *coding, uint64_t unit
         if (plane.kind == GPU_BITS) bits_write(row + unit * 8, c, plane.at);
     }
 }
-/* The bits of column c of a unit, in a plane that begins at p. */
+/* The bits of column c of a unit, from a plane that begins at p. */
 static uint32_t code_read(struct gpu_plane plane, const uint8_t *p, uint64_t units, uint64_t unit, uint32_t c)
 {
     const uint8_t *at = p + unit * 16, *block = at + c / 32 * units * 16;
@@ -116,7 +117,7 @@ static void numbers_write(uint8_t *out, const struct format *f, const uint8_t *b
     for (uint32_t i = 0; i < 2 && f->number_at[i] >= 0; i++)
         number_copy(out + i * bytes, f, block, (int)i);
 }
-/* Six-bit value j of the four of a unit: with minimums, scale and minimum of both blocks in turn. */
+/* Six-bit value j of the four values of a unit; with minimums, scale and minimum of both blocks alternate. */
 static uint32_t six_bits_at(const struct format *f, uint32_t unit, uint32_t j)
 {
     return f->number_at[1] >= 0 ? j % 2 * 8 + 2 * unit + j / 2 : 4 * unit + j;

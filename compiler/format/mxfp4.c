@@ -1,5 +1,5 @@
-/* mxfp4.c -- 32 weights: a power of two (E8M0), 16 bytes of nibbles, E2M1 floats: OCP Microscaling Formats 1.0.
- * Values are doubled, so d is halved. */
+/* mxfp4.c -- 32 weights: a power of two (E8M0), 16 bytes of nibbles, which are E2M1 floats: OCP Microscaling Formats 1.0. Values are stored
+ * doubled, so d is halved. */
 #include "blocks.h"
 
 static const int8_t values[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };

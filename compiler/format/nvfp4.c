@@ -1,6 +1,6 @@
-/* nvfp4.c -- 64 weights: 4 bytes of scales, unsigned floats of four bits of exponent and three of mantissa (E4M3), 32 bytes of nibbles,
- * E2M1 floats, low nibbles first within 16 columns.  w = scale / 2 value, of 16 columns each; values are doubled.  A scale of 0x7f, NaN
- * elsewhere, is 0.  A tensor beside it may scale the whole matrix: that is no part of the format. */
+/* nvfp4.c -- 64 weights: 4 bytes of scales, which are unsigned floats of four exponent bits and three mantissa bits (E4M3); 32 bytes of
+ * nibbles, which are E2M1 floats, low nibbles first within 16 columns. w = scale / 2 value, a scale for 16 columns; values are stored
+ * doubled. A scale of 0x7f, NaN elsewhere, is 0. A tensor beside it may scale the whole matrix; that is not part of the format. */
 #include "blocks.h"
 #include <math.h>
 

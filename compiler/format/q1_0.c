@@ -1,4 +1,4 @@
-/* q1_0.c -- 128 weights: f16 d, 16 bytes of bits.  w = d where the bit is set, else -d. */
+/* q1_0.c -- 128 weights: f16 d, 16 bytes of bits. w = d if the bit is set, else -d. */
 #include "blocks.h"
 
 static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)

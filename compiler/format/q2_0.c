@@ -1,4 +1,4 @@
-/* q2_0.c -- 64 weights: f16 d, 16 bytes of two-bit codes, four columns a byte.  w = d (code - 1). */
+/* q2_0.c -- 64 weights: f16 d, 16 bytes of two-bit codes, four columns per byte. w = d (code - 1). */
 #include "blocks.h"
 
 static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)

@@ -1,5 +1,5 @@
-/* q2_K.c -- 256 weights: 16 bytes, a scale in the low and a minimum in the high nibble; 64 bytes of two-bit codes; f16 d, f16 dmin.
- * w = d scale code - dmin min, of 16 columns each. */
+/* q2_K.c -- 256 weights: 16 bytes, each with a scale in the low and a minimum in the high nibble; 64 bytes of two-bit codes; f16 d, f16
+ * dmin. w = d scale code - dmin min, a scale and a minimum for 16 columns. */
 #include "blocks.h"
 #include <string.h>
 

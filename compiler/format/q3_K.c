@@ -1,5 +1,5 @@
-/* q3_K.c -- 256 weights: 32 bytes of top bits, 64 of the lower two, 16 six-bit scales in 12, f16 d.
- * w = d (scale - 32) (code - 4), of 16 columns each. */
+/* q3_K.c -- 256 weights: 32 bytes of top bits, 64 bytes of the lower two bits, 16 six-bit scales in 12 bytes, f16 d. w = d (scale - 32)
+ * (code - 4), a scale for 16 columns. */
 #include "blocks.h"
 
 static void codes(uint32_t c[8], const uint8_t *b, uint32_t i)

@@ -1,5 +1,5 @@
-/* q4_K.c -- 256 weights: f16 d, f16 dmin, 8 six-bit scales and minimums in 12 bytes, 128 bytes of nibbles.
- * w = d scale code - dmin min, of 32 columns each. */
+/* q4_K.c -- 256 weights: f16 d, f16 dmin, 8 six-bit scales and minimums in 12 bytes, 128 bytes of nibbles. w = d scale code - dmin min, a
+ * scale and a minimum for 32 columns. */
 #include "blocks.h"
 
 static void codes(uint32_t c[8], const uint8_t *b, uint32_t i) { codes_half_chunk(c, b + 16, i); }

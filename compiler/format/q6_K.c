@@ -1,6 +1,5 @@
-/* q6_K.c -- 256 weights: 128 bytes of low nibbles, 64 of top bit pairs, 16 signed bytes of scales, f16 d.
- * w = d scale (code - 32), of 16 columns each.
- * 128 columns share 64 bytes of nibbles and 32 bytes of pairs. */
+/* q6_K.c -- 256 weights: 128 bytes of low nibbles, 64 bytes of top bit pairs, 16 signed bytes of scales, f16 d. w = d scale (code - 32), a
+ * scale for 16 columns. 128 columns share 64 bytes of nibbles and 32 bytes of pairs. */
 #include "blocks.h"
 #include <string.h>
 

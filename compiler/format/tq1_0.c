@@ -1,7 +1,7 @@
-/* tq1_0.c -- 256 weights: 48 bytes of five digits to base 3 each, 4 bytes of four, f16 d.  w = d (digit - 1).
- * A byte is a fraction: digit k is the whole part of 3 times what is left of byte / 256 behind k digits.  32 bytes have columns 0 .. 159, a
- * digit of each for 32 columns in turn; 16 the next 80, 16 at a time; 4 the last 16, 4 at a time.
- * Kernels read codes of two bits: 25 % more bytes, but no multiplication for each weight. */
+/* tq1_0.c -- 256 weights: 48 bytes of five digits to base 3 each, 4 bytes of four digits, f16 d. w = d (digit - 1). A byte is a fraction:
+ * digit k is the integer part of 3 times the rest of byte / 256 after k digits. 32 bytes have columns 0 .. 159, a digit of each for 32
+ * columns in turn; 16 bytes have the next 80 columns, 16 at a time; 4 bytes have the last 16, 4 at a time. Kernels read codes of two bits:
+ * 25 % more bytes, but no multiplication for each weight. */
 #include "blocks.h"
 
 static uint32_t digit(uint32_t byte, uint32_t k)

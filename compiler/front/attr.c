@@ -1,4 +1,4 @@
-/* attr.c -- attributes: literals and parameters of the graph's text to typed fields of a node, and back. */
+/* attr.c -- converts attributes between the graph's text (literals and parameters) and the typed fields of a node. */
 #include "attr.h"
 #include <ctype.h>
 #include <math.h>
@@ -19,7 +19,7 @@ static const char *const needed[] = { [VALUE_U32] = "a whole number", [VALUE_F64
 static void set(struct node_attrs *attrs, enum attr attr, double value)
 {
     char *field = (char *)attrs + info[attr].offset;
-    const uint32_t whole = info[attr].type == VALUE_U32 ? (uint32_t)value : 0;      /* others may be beyond its range */
+    const uint32_t whole = info[attr].type == VALUE_U32 ? (uint32_t)value : 0;      /* other types may exceed its range */
     const bool truth = value != 0;
     switch (info[attr].type) {
     case VALUE_U32:  memcpy(field, &whole, sizeof whole); break;
@@ -50,7 +50,7 @@ static double literal(struct place at, enum attr attr, const char *text)
     char *end;
     const bool is_true = strcmp(text, "true") == 0, is_word = is_true || strcmp(text, "false") == 0;
     const double value = is_word ? is_true : strtod(text, &end);
-    /* strtod alone also takes "inf", "nan" and hexadecimal. */
+    /* strtod also accepts "inf", "nan" and hexadecimal. */
     const bool is_number = !is_word && !text[strspn(text, "0123456789+-.eE")] && !*end && isfinite(value);
     const bool fits = type == VALUE_BOOL ? is_word : is_number && (type == VALUE_F64 || !text[strspn(text, "0123456789")]);
     if (!fits) die_at(at, "%s=%.60s: %s is needed, or a parameter", info[attr].name, text, needed[type]);
@@ -73,15 +73,22 @@ static bool is_parameter(const char *text)
     return (isalpha((unsigned char)*text) || *text == '_') && strcmp(text, "true") && strcmp(text, "false");
 }
 
-static void assign(const struct model *m, struct node *n, enum attr attr, struct place at, const char *text)
+static void assign(struct arena *a, const struct model *m, struct node *n, enum attr attr, struct place at, const char *text)
 {
     const bool named = is_parameter(text);
     const double value = named ? parameter(m, at, attr, text, n->layer) : literal(at, attr, text);
     const double least = info[attr].least, most = info[attr].most;
     const bool fits = value >= least && value <= most;
-    if (!fits && named && n->layer != NO_LAYER)
-        die_at(at, "%s=%s is %.10g in layer %u; it takes %.10g to %.10g", info[attr].name, text, value, n->layer, least, most);
-    if (!fits) die_at(at, "%s=%s is %.10g; it takes %.10g to %.10g", info[attr].name, text, value, least, most);
+    const struct param *p = named ? model_param(m, text) : NULL;
+    if (!fits && p && p->key && gguf_find(m->gguf, p->key))
+        die("%s: %s is %.10g; it must be from %.10g to %.10g here (%s of %s)", m->gguf->path, p->key, value, least, most, info[attr].name,
+            op_info[n->op].name);
+    if (!fits && named && n->layer == NO_LAYER)
+        die_of_keys(a, m, at, text, "%s=%s is %.10g; it must be from %.10g to %.10g", info[attr].name, text, value, least, most);
+    if (!fits && named)
+        die_of_keys(a, m, at, text, "%s=%s is %.10g in layer %u; it must be from %.10g to %.10g", info[attr].name, text, value, n->layer,
+                    least, most);
+    if (!fits) die_at(at, "%s=%s is %.10g; it must be from %.10g to %.10g", info[attr].name, text, value, least, most);
     set(&n->attr, attr, value);
 }
 
@@ -94,12 +101,12 @@ _Noreturn static void unknown_attribute(struct place at, const struct op_info *o
         const size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", info[op->attrs[i].attr].name);
     }
-    if (!*known) die_at(at, "%s has no attribute %s; it has none", op->name, name);
+    if (!*known) die_at(at, "%s has no attribute %s; it has no attributes", op->name, name);
     die_at(at, "%s has no attribute %s; it has %s", op->name, name, known);
 }
 
-void attr_read(const struct model *m, struct node *n, uint32_t *given, struct place at, const char *name, struct place value_at,
-               const char *value)
+void attr_read(struct arena *a, const struct model *m, struct node *n, uint32_t *given, struct place at, const char *name,
+               struct place value_at, const char *value)
 {
     const struct op_info *op = &op_info[n->op];
     uint32_t i = 0;
@@ -107,14 +114,14 @@ void attr_read(const struct model *m, struct node *n, uint32_t *given, struct pl
     if (!op->attrs[i].value) unknown_attribute(at, op, name);
     if (*given & 1u << i) die_at(at, "%s is given twice", name);
     *given |= 1u << i;
-    assign(m, n, op->attrs[i].attr, value_at, value);
+    assign(a, m, n, op->attrs[i].attr, value_at, value);
 }
 
-void attr_default(const struct model *m, struct node *n, uint32_t given, struct place at)
+void attr_default(struct arena *a, const struct model *m, struct node *n, uint32_t given, struct place at)
 {
     const struct op_info *op = &op_info[n->op];
     for (uint32_t i = 0; op->attrs[i].value; i++)
-        if (!(given & 1u << i)) assign(m, n, op->attrs[i].attr, at, op->attrs[i].value);
+        if (!(given & 1u << i)) assign(a, m, n, op->attrs[i].attr, at, op->attrs[i].value);
 }
 
 /* The shortest decimal that reads back as x. */

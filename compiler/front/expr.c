@@ -1,4 +1,4 @@
-/* expr.c -- recursive descent over the text; every function reads what its name says and leaves p behind it. */
+/* expr.c -- recursive descent over the text; each function parses what its name says and moves p past it. */
 #include "expr.h"
 #include <ctype.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 
 enum { DEEPEST = 64, LONGEST_NAME = 64 };
 
-struct reader {
+struct expr_parser {
     const char  *p, *text;
     struct place at;
     expr_find   *find;
@@ -15,19 +15,19 @@ struct reader {
     uint32_t     depth;
 };
 
-static double read_or(struct reader *r);
+static double read_or(struct expr_parser *r);
 
-_Noreturn static void wrong(const struct reader *r, const char *what)
+_Noreturn static void wrong(const struct expr_parser *r, const char *what)
 {
     die_at(r->at, "\"%.80s\": %s at \"%.20s\"", r->text, what, *r->p ? r->p : "its end");
 }
 
-static void skip_blanks(struct reader *r) { while (*r->p == ' ' || *r->p == '\t' || *r->p == '\n') r->p++; }
+static void skip_blanks(struct expr_parser *r) { while (*r->p == ' ' || *r->p == '\t' || *r->p == '\n') r->p++; }
 
 static bool is_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-/* Takes a word or a sign, and the blanks behind it. */
-static bool take(struct reader *r, const char *what)
+/* Accepts a word or an operator, and the blanks after it. */
+static bool take(struct expr_parser *r, const char *what)
 {
     const size_t n = strlen(what);
     if (strncmp(r->p, what, n) || (is_name(*what) && is_name(r->p[n]))) return false;
@@ -36,7 +36,7 @@ static bool take(struct reader *r, const char *what)
     return true;
 }
 
-static double read_number(struct reader *r)
+static double read_number(struct expr_parser *r)
 {
     char digits[64];
     size_t n = strspn(r->p, "0123456789.");
@@ -55,7 +55,7 @@ static double read_number(struct reader *r)
     return x;
 }
 
-static double read_arguments(struct reader *r, double *second)
+static double read_arguments(struct expr_parser *r, double *second)
 {
     if (!take(r, "(")) wrong(r, "expected (");
     const double x = read_or(r);
@@ -67,7 +67,7 @@ static double read_arguments(struct reader *r, double *second)
     return x;
 }
 
-static double read_name(struct reader *r)
+static double read_name(struct expr_parser *r)
 {
     char name[LONGEST_NAME];
     size_t n = 0;
@@ -82,7 +82,7 @@ static double read_name(struct reader *r)
     return x;
 }
 
-static double read_atom(struct reader *r)
+static double read_atom(struct expr_parser *r)
 {
     double x, y;
     if (take(r, "(")) {
@@ -93,6 +93,7 @@ static double read_atom(struct reader *r)
     if (take(r, "sqrt"))  return sqrt(read_arguments(r, NULL));
     if (take(r, "ln"))    return log(read_arguments(r, NULL));
     if (take(r, "floor")) return floor(read_arguments(r, NULL));
+    if (take(r, "pow"))   { x = read_arguments(r, &y); return pow(x, y); }
     if (take(r, "min"))   { x = read_arguments(r, &y); return fmin(x, y); }
     if (take(r, "max"))   { x = read_arguments(r, &y); return fmax(x, y); }
     if (take(r, "true"))  return 1;
@@ -102,7 +103,7 @@ static double read_atom(struct reader *r)
     wrong(r, "expected a number or a name");
 }
 
-static double read_unary(struct reader *r)
+static double read_unary(struct expr_parser *r)
 {
     if (++r->depth > DEEPEST) wrong(r, "nested too deep");
     const double x = take(r, "-") ? -read_unary(r) : read_atom(r);
@@ -110,7 +111,7 @@ static double read_unary(struct reader *r)
     return x;
 }
 
-static double read_product(struct reader *r)
+static double read_product(struct expr_parser *r)
 {
     double x = read_unary(r);
     for (;;) {
@@ -124,7 +125,7 @@ static double read_product(struct reader *r)
     }
 }
 
-static double read_sum(struct reader *r)
+static double read_sum(struct expr_parser *r)
 {
     double x = read_product(r);
     for (;;) {
@@ -134,7 +135,7 @@ static double read_sum(struct reader *r)
     }
 }
 
-static double read_comparison(struct reader *r)
+static double read_comparison(struct expr_parser *r)
 {
     const double x = read_sum(r);
     if (take(r, "==")) return x == read_sum(r);
@@ -146,7 +147,7 @@ static double read_comparison(struct reader *r)
     return x;
 }
 
-static double read_not(struct reader *r)
+static double read_not(struct expr_parser *r)
 {
     uint32_t n = 0;
     while (take(r, "not")) n++;
@@ -154,7 +155,7 @@ static double read_not(struct reader *r)
     return n == 0 ? x : (x == 0) == (n % 2 == 1);
 }
 
-static double read_and(struct reader *r)
+static double read_and(struct expr_parser *r)
 {
     double x = read_not(r);
     while (take(r, "and")) {
@@ -164,7 +165,7 @@ static double read_and(struct reader *r)
     return x;
 }
 
-static double read_or(struct reader *r)
+static double read_or(struct expr_parser *r)
 {
     if (++r->depth > DEEPEST) wrong(r, "nested too deep");
     double x = read_and(r);
@@ -186,12 +187,26 @@ bool expr_is_compound(const char *text)
     return *rest && *end;
 }
 
-double expr_value(struct place at, const char *text, expr_find *find, void *context)
+bool expr_names(const char *text, const char *name)
 {
-    struct reader r = { .p = text, .text = text, .at = at, .find = find, .context = context };
+    const size_t n = strlen(name);
+    for (const char *p = text; (p = strstr(p, name)); p += n)
+        if ((p == text || !is_name(p[-1])) && !is_name(p[n])) return true;
+    return false;
+}
+
+double expr_any_value(struct place at, const char *text, expr_find *find, void *context)
+{
+    struct expr_parser r = { .p = text, .text = text, .at = at, .find = find, .context = context };
     skip_blanks(&r);
     const double x = read_or(&r);
     if (*r.p) wrong(&r, "expected an operator");
-    if (!isfinite(x)) die_at(at, "\"%.80s\" is no finite number", text);
+    return x;
+}
+
+double expr_value(struct place at, const char *text, expr_find *find, void *context)
+{
+    const double x = expr_any_value(at, text, find, context);
+    if (!isfinite(x)) die_at(at, "\"%.80s\" is not a finite number", text);
     return x;
 }

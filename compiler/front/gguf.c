@@ -1,5 +1,5 @@
-/* gguf.c -- reads a GGUF file and trusts nothing in it: every count, length and offset is checked before it is used.
- * Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; shards: tools/gguf-split in ggml-org/llama.cpp. */
+/* gguf.c -- reads a GGUF file and trusts nothing in it: every count, length and offset is checked before it is used. Format:
+ * https://github.com/ggml-org/ggml/blob/master/docs/gguf.md; shards: tools/gguf-split in ggml-org/llama.cpp. */
 #include "gguf.h"
 
 #include <assert.h>
@@ -34,7 +34,7 @@ enum {
 
 const char *quant_name_any(uint32_t id)
 {
-    static const char *const names[] = {               /* enum ggml_type in ggml.h, ids never reused */
+    static const char *const names[] = {               /* enum ggml_type in ggml.h; ids are never reused */
         [0] = "F32", [1] = "F16", [2] = "Q4_0", [3] = "Q4_1", [4] = "Q4_2 (removed)", [5] = "Q4_3 (removed)",
         [6] = "Q5_0", [7] = "Q5_1", [8] = "Q8_0", [9] = "Q8_1", [10] = "Q2_K", [11] = "Q3_K", [12] = "Q4_K",
         [13] = "Q5_K", [14] = "Q6_K", [15] = "Q8_K", [16] = "IQ2_XXS", [17] = "IQ2_XS", [18] = "IQ3_XXS",
@@ -57,22 +57,22 @@ _Static_assert(COUNT_OF(value_types) == 13, "docs/gguf.md, gguf_metadata_value_t
 
 const char *gguf_type_name(enum gguf_type type) { return (size_t)type < COUNT_OF(value_types) ? value_types[type].name : "unknown"; }
 
-/* ---- one file: bytes, a position, and what is being read there (for messages) ---- */
+/* ---- one file: bytes, a position, and the item being read there (for messages) ---- */
 
 struct shard { const char *path; const uint8_t *data; size_t size; bool mapped; };
 
-struct reader {
+struct gguf_reader {
     struct arena  *arena;
     struct shard   file;
     uint64_t       at;                /* <= file.size */
     const char    *kind;              /* "key", "tensor" or "header" */
     uint64_t       number;            /* of the key or tensor, from 0 */
-    const char    *name;              /* once known */
+    const char    *name;              /* once it is known */
     size_t         name_size;
 };
 
-static _Noreturn void fail(struct reader *r, uint64_t offset, const char *fmt, ...) PRINTF_LIKE(3, 4);
-static _Noreturn void fail(struct reader *r, uint64_t offset, const char *fmt, ...)
+static _Noreturn void fail(struct gguf_reader *r, uint64_t offset, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static _Noreturn void fail(struct gguf_reader *r, uint64_t offset, const char *fmt, ...)
 {
     char what[300] = "header", message[1024];
     if (r->name) snprintf(what, sizeof what, "%s \"%s\"", r->kind, printable(r->arena, r->name, r->name_size));
@@ -84,10 +84,10 @@ static _Noreturn void fail(struct reader *r, uint64_t offset, const char *fmt, .
     die("%s: %s: byte %" PRIu64 ": %s", r->file.path, what, offset, message);
 }
 
-static uint64_t rest(const struct reader *r) { return r->file.size - r->at; }
+static uint64_t rest(const struct gguf_reader *r) { return r->file.size - r->at; }
 
-/* n bytes at the position, which moves on; dies past the end. */
-static const uint8_t *take(struct reader *r, uint64_t n, const char *what)
+/* Reads n bytes and advances the position; dies past the end. */
+static const uint8_t *take(struct gguf_reader *r, uint64_t n, const char *what)
 {
     if (n > rest(r)) fail(r, r->at, "%s needs %" PRIu64 " bytes, only %" PRIu64 " are left; " DAMAGED, what, n, rest(r));
     const uint8_t *p = r->file.data + r->at;
@@ -95,21 +95,21 @@ static const uint8_t *take(struct reader *r, uint64_t n, const char *what)
     return p;
 }
 
-static uint32_t take_u32(struct reader *r, const char *what)
+static uint32_t take_u32(struct gguf_reader *r, const char *what)
 {
     uint32_t value;
     memcpy(&value, take(r, sizeof value, what), sizeof value);
     return value;
 }
 
-static uint64_t take_u64(struct reader *r, const char *what)
+static uint64_t take_u64(struct gguf_reader *r, const char *what)
 {
     uint64_t value;
     memcpy(&value, take(r, sizeof value, what), sizeof value);
     return value;
 }
 
-static struct gguf_string take_string(struct reader *r, const char *what)
+static struct gguf_string take_string(struct gguf_reader *r, const char *what)
 {
     const uint64_t at = r->at, size = take_u64(r, what);
     if (size > rest(r))
@@ -117,8 +117,8 @@ static struct gguf_string take_string(struct reader *r, const char *what)
     return (struct gguf_string){ .data = (const char *)take(r, size, what), .size = size };
 }
 
-/* A key or a tensor name: printable ASCII, as docs/gguf.md asks of keys; a NUL inside would let two names look alike. */
-static const char *take_name(struct reader *r, uint64_t size_max)
+/* A key or a tensor name: printable ASCII, as docs/gguf.md requires for keys. A NUL inside could make two names look alike. */
+static const char *take_name(struct gguf_reader *r, uint64_t size_max)
 {
     const uint64_t at = r->at;
     const struct gguf_string s = take_string(r, "name");
@@ -133,7 +133,7 @@ static const char *take_name(struct reader *r, uint64_t size_max)
     return arena_strndup(r->arena, s.data, s.size);
 }
 
-/* ---- names, sorted: whoever chose them, a look-up takes log n steps ---- */
+/* ---- names, sorted: a look-up takes log n steps, whatever names the file has ---- */
 
 struct name { const char *text; uint32_t index; };        /* of a pair or a tensor */
 struct names { struct name *sorted; uint64_t count; };
@@ -157,7 +157,7 @@ static int compare_names(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorts; returns where in it the first repetition in the file stands, behind the name that it repeats, or NULL. */
+/* Sorts. Returns the first name in file order that repeats an earlier name, as a place in `sorted`, or NULL. */
 static const struct name *names_sort(struct names *names)
 {
     const struct name *again = NULL;
@@ -179,7 +179,7 @@ static uint32_t names_find(const struct names *names, const char *text)
 
 /* ---- values ---- */
 
-static enum gguf_type take_type(struct reader *r, const char *what)
+static enum gguf_type take_type(struct gguf_reader *r, const char *what)
 {
     const uint64_t at = r->at;
     const uint32_t type = take_u32(r, what);
@@ -187,7 +187,7 @@ static enum gguf_type take_type(struct reader *r, const char *what)
     return (enum gguf_type)type;
 }
 
-/* The scalar of that type at p, widened. */
+/* Reads the scalar of that type at p, widened. */
 static void widen(struct gguf_value *v, enum gguf_type type, const uint8_t *p)
 {
 #define WIDEN(T, member) do { T x_; memcpy(&x_, p, sizeof x_); v->member = x_; } while (0)
@@ -208,14 +208,14 @@ static void widen(struct gguf_value *v, enum gguf_type type, const uint8_t *p)
 #undef WIDEN
 }
 
-static void check_bools(struct reader *r, uint64_t at, const uint8_t *items, uint64_t count)
+static void check_bools(struct gguf_reader *r, uint64_t at, const uint8_t *items, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         if (items[i] > 1) fail(r, at + i, "a bool has the value %u, only 0 and 1 exist; " DAMAGED, (unsigned)items[i]);
 }
 
-/* v NULL: an array inside an array, checked and skipped. */
-static void take_array(struct reader *r, struct gguf_value *v, uint32_t depth)
+/* v NULL: an array inside an array, which is checked and skipped. */
+static void take_array(struct gguf_reader *r, struct gguf_value *v, uint32_t depth)
 {
     const uint64_t at = r->at;
     if (depth > ARRAY_DEPTH_MAX) fail(r, at, "arrays are nested more than %d deep; " DAMAGED, ARRAY_DEPTH_MAX);
@@ -247,7 +247,7 @@ static void take_array(struct reader *r, struct gguf_value *v, uint32_t depth)
     }
 }
 
-static void take_value(struct reader *r, struct gguf_value *v)
+static void take_value(struct gguf_reader *r, struct gguf_value *v)
 {
     v->type = take_type(r, "value type");
     if (v->type == GGUF_ARRAY) {
@@ -264,10 +264,35 @@ static void take_value(struct reader *r, struct gguf_value *v)
 
 /* ---- header ---- */
 
-static void check_magic(struct reader *r)
+#define CONVERT "convert the model's folder with convert_hf_to_gguf.py of llama.cpp, or download a .gguf file of the model"
+
+/* What a file is that is not GGUF, and what to do; NULL: unknown. */
+static const char *foreign_format(const uint8_t *data, size_t size)
+{
+    static const char lfs[] = "version https://git-lfs";
+    uint64_t header = 0;
+    for (size_t i = 0; i < 8 && i < size; i++) header |= (uint64_t)data[i] << 8 * i;
+    size_t blanks = 0;
+    while (blanks < size && blanks < 256 && strchr(" \t\r\n", data[blanks]) && data[blanks]) blanks++;
+    const char *text = (const char *)data + blanks;
+    const size_t n = size - blanks;
+    if (size > 8 && header > 0 && header < 1u << 30 && data[8] == '{') return "this is a Safetensors file; " CONVERT;
+    if (size >= sizeof lfs - 1 && !memcmp(data, lfs, sizeof lfs - 1))
+        return "this is a Git LFS pointer, which stands for the model: run git lfs pull in its repository";
+    if ((n >= 5 && !strncasecmp(text, "<html", 5)) || (n >= 9 && !strncasecmp(text, "<!doctype", 9)))
+        return "this is a web page: the download got a page in place of the model; take the link that downloads the file";
+    if (n >= 1 && (*text == '{' || *text == '['))
+        return "this is JSON text, such as a model's config.json or the answer of a failed download; " CONVERT;
+    if (size >= 4 && !memcmp(data, "PK\3\4", 4)) return "this is a ZIP file, such as PyTorch writes; " CONVERT;
+    return NULL;
+}
+
+static void check_magic(struct gguf_reader *r)
 {
     const uint8_t *data = r->file.data;
     if (r->file.size == 0) fail(r, 0, "the file is empty; download or convert it again");
+    const char *foreign = foreign_format(data, r->file.size);
+    if (foreign) die("%s: %s", r->file.path, foreign);
     if (r->file.size < 4) fail(r, 0, "the file has only %zu bytes; " DAMAGED, r->file.size);
     take(r, 4, "magic");
     if (memcmp(data, "GGUF", 4) == 0) return;
@@ -280,7 +305,7 @@ static void check_magic(struct reader *r)
     fail(r, 0, "the file starts with \"%s\", a GGUF file with \"GGUF\"; give a .gguf file", printable(r->arena, (const char *)data, 4));
 }
 
-static uint32_t take_version(struct reader *r)
+static uint32_t take_version(struct gguf_reader *r)
 {
     const uint64_t at = r->at;
     const uint32_t version = take_u32(r, "version"), swapped = __builtin_bswap32(version);
@@ -294,7 +319,7 @@ static uint32_t take_version(struct reader *r)
     return version;
 }
 
-static uint64_t alignment_of(struct reader *r, const struct gguf *g)
+static uint64_t alignment_of(struct gguf_reader *r, const struct gguf *g)
 {
     const struct gguf_value *v = gguf_find(g, "general.alignment");
     if (!v) return ALIGNMENT_DEFAULT;
@@ -308,7 +333,7 @@ static uint64_t alignment_of(struct reader *r, const struct gguf *g)
     return v->u;
 }
 
-static void take_pairs(struct reader *r, struct gguf *g)
+static void take_pairs(struct gguf_reader *r, struct gguf *g)
 {
     r->kind = "key";
     g->pairs = arena_array(r->arena, struct gguf_pair, g->n_pairs);
@@ -336,7 +361,7 @@ static void take_pairs(struct reader *r, struct gguf *g)
 
 /* ---- tensors ---- */
 
-static _Noreturn void fail_quant(struct reader *r, uint64_t at, uint32_t id)
+static _Noreturn void fail_quant(struct gguf_reader *r, uint64_t at, uint32_t id)
 {
     char list[256] = "";
     for (size_t i = 0; i < COUNT_OF(format_table); i++) {
@@ -349,7 +374,7 @@ static _Noreturn void fail_quant(struct reader *r, uint64_t at, uint32_t id)
 }
 
 /* *data_offset: in the data section, aligned, not yet checked against the end of the file. */
-static void take_tensor(struct reader *r, struct gguf_tensor *t, uint64_t alignment, uint64_t *data_offset)
+static void take_tensor(struct gguf_reader *r, struct gguf_tensor *t, uint64_t alignment, uint64_t *data_offset)
 {
     t->offset = r->at;
     t->name = take_name(r, TENSOR_NAME_MAX);
@@ -358,7 +383,7 @@ static void take_tensor(struct reader *r, struct gguf_tensor *t, uint64_t alignm
 
     uint64_t at = r->at;
     t->n_dims = take_u32(r, "number of dimensions");
-    if (t->n_dims < 1 || t->n_dims > 4) fail(r, at, "%" PRIu32 " dimensions, 1 to 4 are possible; " DAMAGED, t->n_dims);
+    if (t->n_dims > 4) fail(r, at, "%" PRIu32 " dimensions, 0 to 4 are possible; " DAMAGED, t->n_dims);
     uint64_t weights = 1;
     for (uint32_t i = 0; i < 4; i++) t->ne[i] = 1;
     for (uint32_t i = 0; i < t->n_dims; i++) {
@@ -368,6 +393,7 @@ static void take_tensor(struct reader *r, struct gguf_tensor *t, uint64_t alignm
         if (__builtin_mul_overflow(weights, t->ne[i], &weights) || weights > INT64_MAX)
             fail(r, at, "dimension %" PRIu32 " is %" PRIu64 ": the tensor would have more than 2^63 weights; " DAMAGED, i, t->ne[i]);
     }
+    if (!t->n_dims) t->n_dims = 1;                       /* a scalar is a vector of one item */
 
     at = r->at;
     const uint32_t id = take_u32(r, "type");
@@ -397,7 +423,7 @@ static int compare_spans(const void *a, const void *b)
     return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
 
-static void refuse_overlaps(struct reader *r, const struct gguf *g, struct span *spans)
+static void refuse_overlaps(struct gguf_reader *r, const struct gguf *g, struct span *spans)
 {
     qsort(spans, g->n_tensors, sizeof *spans, compare_spans);
     for (uint64_t i = 1; i < g->n_tensors; i++) {
@@ -411,7 +437,7 @@ static void refuse_overlaps(struct reader *r, const struct gguf *g, struct span 
     }
 }
 
-static void take_tensors(struct reader *r, struct gguf *g, uint64_t alignment, bool header_only)
+static void take_tensors(struct gguf_reader *r, struct gguf *g, uint64_t alignment, bool header_only)
 {
     r->kind = "tensor";
     g->tensors = arena_array(r->arena, struct gguf_tensor, g->n_tensors);
@@ -423,7 +449,7 @@ static void take_tensors(struct reader *r, struct gguf *g, uint64_t alignment, b
         spans[i].bytes = g->tensors[i].bytes;
         spans[i].tensor = i;
     }
-    /* alignment < 2^32 and at is a file position: no overflow. */
+    /* alignment < 2^32 and at is a position in the file, so this cannot overflow. */
     const uint64_t start = (r->at + alignment - 1) / alignment * alignment;
     const uint64_t room = r->file.size > start ? r->file.size - start : 0;
     for (uint64_t i = 0; i < g->n_tensors; i++) {
@@ -435,9 +461,9 @@ static void take_tensors(struct reader *r, struct gguf *g, uint64_t alignment, b
             r->name = t->name;
             r->name_size = strlen(t->name);
             if (!room)
-                fail(r, t->offset, "%" PRIu64 " bytes of data do not fit in the 0 bytes behind the header; " DAMAGED
+                fail(r, t->offset, "%" PRIu64 " bytes of data do not fit in the 0 bytes after the header; " DAMAGED
                      ", or only a header: --weights none builds without the weights", t->bytes);
-            fail(r, t->offset, "%" PRIu64 " bytes of data at offset %" PRIu64 " do not fit in the %" PRIu64 " bytes behind the"
+            fail(r, t->offset, "%" PRIu64 " bytes of data at offset %" PRIu64 " do not fit in the %" PRIu64 " bytes after the"
                  " header; " DAMAGED,
                  t->bytes, begin, room);
         }
@@ -446,10 +472,10 @@ static void take_tensors(struct reader *r, struct gguf *g, uint64_t alignment, b
     r->name = NULL;
 }
 
-/* One file, without its siblings; tensors are not indexed yet. */
+/* Parses one file without its siblings; tensors are not indexed yet. */
 static struct gguf *parse_shard(struct arena *a, struct shard file, bool header_only)
 {
-    struct reader r = { .arena = a, .file = file };
+    struct gguf_reader r = { .arena = a, .file = file };
     struct gguf *g = arena_new(a, struct gguf);
     g->path = file.path;
     g->n_shards = 1;
@@ -481,7 +507,7 @@ static void index_tensors(struct arena *a, struct gguf *g)
         g->index->shards[t->shard].path, t->name, t->offset, first->offset, g->index->shards[first->shard].path);
 }
 
-/* ---- shards: NAME-00001-of-00003.gguf holds the metadata, the others only tensors ---- */
+/* ---- shards: NAME-00001-of-00003.gguf has the metadata, the others only tensors ---- */
 
 static struct shard map_file(struct arena *a, const char *path)
 {
@@ -525,7 +551,7 @@ static bool ends_with(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-/* A file that says it stands alone must not say that it is a later part, or that others hold tensors of it. */
+/* A file that claims to be complete must not also say that it is a later shard, or that other shards have some of its tensors. */
 static void refuse_lost_shard(const struct gguf *g, uint64_t count)
 {
     uint64_t number, tensors;
@@ -538,7 +564,7 @@ static void refuse_lost_shard(const struct gguf *g, uint64_t count)
             g->path, tensors, g->n_tensors);
 }
 
-/* split.count, 0 when the file is not a shard; *number is its split.no. */
+/* split.count, or 0 if the file is not a shard; *number is its split.no. */
 static uint64_t shard_count(const struct gguf *g, uint64_t *number)
 {
     uint64_t count = 0;
@@ -624,8 +650,18 @@ static struct gguf *open_shards(struct arena *a, struct shard file, bool on_disk
     return g;
 }
 
+/* A folder is no model; one from Hugging Face holds a config.json and Safetensors files. */
+static void refuse_folder(struct arena *a, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return;
+    if (access(arena_printf(a, "%s/config.json", path), F_OK) == 0) die("%s: this is a folder of Hugging Face's form; " CONVERT, path);
+    die("%s: is a directory, not a regular file; give a .gguf file", path);
+}
+
 struct gguf *gguf_open(struct arena *a, const char *path, bool header_only)
 {
+    refuse_folder(a, path);
     return open_shards(a, map_file(a, path), true, header_only);
 }
 
@@ -646,6 +682,13 @@ const struct gguf_value *gguf_find(const struct gguf *g, const char *key)
 {
     const struct gguf_pair *pair = find_pair(g, key);
     return pair ? &pair->value : NULL;
+}
+
+const char *gguf_shape(struct arena *a, const struct gguf_tensor *t)
+{
+    struct text s = { .arena = a };
+    for (uint32_t i = t->n_dims; i-- > 0; ) text_printf(&s, "%llu%s", (unsigned long long)t->ne[i], i ? " x " : "");
+    return text_str(&s);
 }
 
 const struct gguf_tensor *gguf_tensor_find(const struct gguf *g, const char *name)
@@ -684,10 +727,13 @@ bool gguf_get_f64(const struct gguf *g, const char *key, double *out)
 {
     const struct gguf_pair *pair = find_pair(g, key);
     if (!pair) return false;
-    if (pair->value.type != GGUF_F32 && pair->value.type != GGUF_F64) die_type(g, pair, "f32 or f64");
-    if (isnan(pair->value.f)) die_pair(g, pair, "the value is not a number (NaN)");
-    if (isinf(pair->value.f)) die_pair(g, pair, "the value is infinite");
-    *out = pair->value.f;
+    const struct gguf_value *v = &pair->value;
+    if (gguf_type_is_signed(v->type)) { *out = (double)v->i; return true; }
+    if (is_unsigned(v->type)) { *out = (double)v->u; return true; }
+    if (v->type != GGUF_F32 && v->type != GGUF_F64) die_type(g, pair, "a number");
+    if (isnan(v->f)) die_pair(g, pair, "the value is not a number (NaN)");
+    if (isinf(v->f)) die_pair(g, pair, "the value is infinite");
+    *out = v->f;
     return true;
 }
 
@@ -739,7 +785,7 @@ double gguf_item_f64(const struct gguf_value *v, uint64_t i)
     return gguf_type_is_signed(x.type) ? (double)x.i : x.f;
 }
 
-/* A fault maps pages around its own, those before it again: so more than the bytes is given back. */
+/* A page fault also maps the pages around it, including earlier ones; so more than the given bytes is released. */
 void gguf_release(const struct gguf *g, const uint8_t *data, uint64_t bytes)
 {
     enum { AROUND = 1 << 21 };

@@ -1,6 +1,7 @@
-/* graph.c -- wiring text -> nodes; shapes are inferred and checked; print and parse. */
+/* graph.c -- wiring text to nodes; infers and checks shapes; prints and parses graphs. */
 #include "graph.h"
 #include "attr.h"
+#include "expr.h"
 #include "shape.h"
 #include <ctype.h>
 #include <string.h>
@@ -18,20 +19,25 @@ const struct op_info op_info[OP_COUNT] = {
 };
 
 struct name { const char *text; uint32_t layer; struct node *node; };
+struct skipped { const struct block *block; const char *param; };
 
 struct builder {
     struct arena       *arena;
     const struct model *model;
     struct graph       *graph;
     uint32_t            capacity;
-    struct name        *names;        /* values by their text; the last one of a name counts */
+    struct name        *names;        /* values by their text; the last entry of a name counts */
     uint32_t            n_names, names_capacity;
-    uint32_t            scope;        /* names from here on are defined once in a layer */
+    uint32_t            scope;        /* names from this index on are defined in the current layer, once each */
     uint32_t            layer;
-    uint32_t            depth;        /* of blocks that use blocks */
+    uint32_t            depth;        /* nesting depth of blocks */
     uint32_t            n_lines;      /* read so far */
+    struct skipped     *skipped;      /* blocks that a parameter left out in some layer */
+    uint32_t            n_skipped, skipped_capacity;
+    uint32_t            n_conditions; /* of the blocks being read: number of conditions that hold only in some layers */
+    const char         *absent;       /* keys that the file lacks and that decide the last of these conditions; or NULL */
     bool                unrolled;     /* reading graph_print's text: names and layers are explicit */
-    const struct section *layer_lines;        /* reading the section draft: that of a layer */
+    const struct section *layer_lines;        /* while reading section draft: the section of a layer */
 };
 
 /* ---- names ---- */
@@ -43,7 +49,7 @@ static struct node *name_find(const struct builder *b, const char *text)
     return NULL;
 }
 
-/* A layer may use a name of another one again, not its own: the printed graph would be ambiguous. */
+/* A layer may reuse a name of another layer but not its own: else the printed graph would be ambiguous. */
 static void name_set(struct builder *b, struct place at, const char *text, uint32_t layer, struct node *node)
 {
     for (uint32_t i = b->n_names; i-- > b->scope && (layer == NO_LAYER || b->names[i].layer == layer); )
@@ -67,18 +73,18 @@ static struct node *node_new(struct builder *b)
 
 /* ---- one line: %name = op attribute=value ... operand, operand ... # comment ---- */
 
-struct reader { const char *p; struct place at; const char *line; };
+struct wiring_parser { const char *p; struct place at; const char *line; };
 
-static void skip_blanks(struct reader *r) { while (*r->p == ' ' || *r->p == '\t') r->p++; }
+static void skip_blanks(struct wiring_parser *r) { while (*r->p == ' ' || *r->p == '\t') r->p++; }
 
-static struct place here(const struct reader *r)
+static struct place here(const struct wiring_parser *r)
 {
     struct place at = r->at;
     at.column += (uint32_t)(r->p - r->line);
     return at;
 }
 
-static const char *read_word(struct builder *b, struct reader *r, const char *what)
+static const char *read_word(struct builder *b, struct wiring_parser *r, const char *what)
 {
     const char *start = r->p;
     while (isalnum((unsigned char)*r->p) || *r->p == '_') r->p++;
@@ -89,8 +95,8 @@ static const char *read_word(struct builder *b, struct reader *r, const char *wh
     return arena_strndup(b->arena, start, (size_t)(r->p - start));
 }
 
-/* A word that may become part of a C name, in the layer being built; in unrolled text it stands behind "LAYER." where it has one. */
-static const char *read_name(struct builder *b, struct reader *r, const char *what, uint32_t *layer)
+/* A word that may become part of a C name, in the layer being built; in unrolled text "LAYER." comes before it, if it has a layer. */
+static const char *read_name(struct builder *b, struct wiring_parser *r, const char *what, uint32_t *layer)
 {
     *layer = b->layer;
     if (b->unrolled && isdigit((unsigned char)*r->p)) {
@@ -106,13 +112,13 @@ static const char *read_name(struct builder *b, struct reader *r, const char *wh
 }
 
 /* The text by which lines refer to a value. */
-static const char *read_value(struct builder *b, struct reader *r, uint32_t *layer)
+static const char *read_value(struct builder *b, struct wiring_parser *r, uint32_t *layer)
 {
     const char *name = read_name(b, r, "a value's name", layer);
     return b->unrolled && *layer != NO_LAYER ? arena_printf(b->arena, "%u.%s", *layer, name) : name;
 }
 
-static bool take(struct reader *r, char c)
+static bool take(struct wiring_parser *r, char c)
 {
     skip_blanks(r);
     if (*r->p != c) return false;
@@ -121,24 +127,24 @@ static bool take(struct reader *r, char c)
     return true;
 }
 
-static enum op read_op(struct builder *b, struct reader *r)
+static enum op read_op(struct builder *b, struct wiring_parser *r)
 {
     struct place at = here(r);
     const char *word = read_word(b, r, "an operation");
-    for (uint32_t i = 0; i < OP_give; i++)                   /* those from there on are no wiring's */
+    for (uint32_t i = 0; i < OP_push; i++)                   /* the operations from OP_push on are not allowed in wirings */
         if (strcmp(op_info[i].name, word) == 0) return (enum op)i;
     die_at(at, "unknown operation %s", word);
 }
 
-static bool at_attribute(const struct reader *r)
+static bool at_attribute(const struct wiring_parser *r)
 {
     const char *p = r->p;
     while (isalnum((unsigned char)*p) || *p == '_') p++;
     return p > r->p && *p == '=';
 }
 
-/* Returns the attributes that the line gives, a bit each (attr.h). */
-static uint32_t read_attributes(struct builder *b, struct reader *r, struct node *n)
+/* Returns the attributes that the line sets, one bit each (attr.h). */
+static uint32_t read_attributes(struct builder *b, struct wiring_parser *r, struct node *n)
 {
     uint32_t given = 0;
     for (skip_blanks(r); at_attribute(r); skip_blanks(r)) {
@@ -150,26 +156,54 @@ static uint32_t read_attributes(struct builder *b, struct reader *r, struct node
         if (!length) die_at(value_at, "expected the value of %s: a number, true, false or a parameter", name);
         const char *value = arena_strndup(b->arena, r->p, length);
         r->p += length;
-        attr_read(b->model, n, &given, at, name, value_at, value);
+        attr_read(b->arena, b->model, n, &given, at, name, value_at, value);
     }
     return given;
 }
 
+static const struct weight *ask(const struct builder *b, struct place at, const char *role, uint32_t layer, bool may_be_absent)
+{
+    const bool everywhere = !b->n_conditions && !b->layer_lines && !b->unrolled;
+    const char *absent = b->absent;
+    if (!absent && layer != NO_LAYER && layer + 1 == b->model->n_layer) absent = model_untold_draft(b->arena, b->model);
+    const char *in = absent ? arena_printf(b->arena, " in this layer (with the default of %s)", absent)
+                   : everywhere ? EVERYWHERE : " in this layer";
+    const struct ask q = { at, role, layer, may_be_absent, in };
+    return model_ask(b->arena, b->model, &q);
+}
+
 /* "attn_q" in the layer being built, or in unrolled text "3.attn_q". */
-static const struct weight *read_weight(struct builder *b, struct reader *r)
+static const struct weight *read_weight(struct builder *b, struct wiring_parser *r)
 {
     const struct place at = here(r);
     uint32_t layer;
     const char *role = read_name(b, r, "a tensor role", &layer);
-    const bool may_be_absent = take(r, '?');
-    const struct weight *w = model_weight(b->model, at, role, layer);
-    if (!w && !may_be_absent) die_at(at, "%s has no tensor %s here, which this line needs; where it may be absent, write %s?",
-                                     b->model->gguf->path, role, role);
-    return w;
+    return ask(b, at, role, layer, take(r, '?'));
 }
 
-/* Fills inputs and weight of n; returns whether the weight is absent from this model. */
-static bool read_operands(struct builder *b, struct reader *r, struct place at, struct node *n)
+/* True if a line of the block defines the value. */
+static bool defines(const struct block *block, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *p = block->text; p; p = strchr(p, '\n')) {
+        p += strspn(p, " \t\n");
+        if (*p == '%' && strncmp(p + 1, name, n) == 0 && (p[n + 1] == ' ' || p[n + 1] == '=')) return true;
+    }
+    return false;
+}
+
+/* Dies on an undefined value. Keys of the file may have left out all lines that would define it. */
+_Noreturn static void undefined(const struct builder *b, struct place at, const char *name)
+{
+    for (uint32_t i = 0; i < b->n_skipped; i++)
+        if (defines(b->skipped[i].block, name))
+            die_of_keys(b->arena, b->model, at, b->skipped[i].param,
+                        "layer %u reads %s of an earlier layer, and no layer before it has one", b->layer, name);
+    die_at(at, "%%%s is not defined before", name);
+}
+
+/* Sets inputs and weight of n; returns true if the weight is absent from this model. */
+static bool read_operands(struct builder *b, struct wiring_parser *r, struct place at, struct node *n)
 {
     const struct op_info *info = &op_info[n->op];
     uint32_t n_values = 0, n_weights = 0;
@@ -180,22 +214,24 @@ static bool read_operands(struct builder *b, struct reader *r, struct place at, 
             uint32_t layer;
             const char *text = read_value(b, r, &layer);
             struct node *value = name_find(b, text);
-            if (!value) die_at(operand, "%%%s is not defined before", text);
+            if (!value) undefined(b, operand, text);
             if (n_values == COUNT_OF(n->inputs)) die_at(operand, "too many values");
             n->inputs[n_values++] = value;
         } else {
-            n->weight = read_weight(b, r);
-            n_weights++;
+            *(n_weights++ > 0 ? &n->far : &n->weight) = read_weight(b, r);
         }
     } while (take(r, ','));
     skip_blanks(r);
     if (*r->p && *r->p != '#') die_at(here(r), "expected the end of the line");
     if (n_values != info->n_values || n_weights > info->n_weights || (n_weights < info->n_weights && info->needs_weight))
         die_at(at, "%s takes %u values and %u weights", info->name, info->n_values, info->n_weights);
+    if (n_weights > 1 && !n->weight != !n->far)
+        die("%s: tensor %s is there without its counterpart: texts within the original context and longer ones rotate with factors of their"
+            " own; convert the model again with a current converter", b->model->gguf->path, n->weight ? n->weight->name : n->far->name);
     return n_weights && !n->weight;
 }
 
-/* Attributes of some models make an operation none: where layers differ, one line serves all. */
+/* With some models' attributes an operation changes nothing: thus one line serves layers that differ. */
 static bool changes_nothing(const struct node *n)
 {
     switch (n->op) {
@@ -207,7 +243,7 @@ static bool changes_nothing(const struct node *n)
     }
 }
 
-/* The node of that name in the layer being built. */
+/* Adds the node of that name in the layer being built. */
 static struct node *add_node(struct builder *b, struct place at, const struct node *made, const char *name)
 {
     struct node *n = node_new(b);
@@ -219,7 +255,7 @@ static struct node *add_node(struct builder *b, struct place at, const struct no
     return n;
 }
 
-/* What a tensor with a scale beside it (NVFP4) gives is multiplied with that right away: of every wiring, and before its biases. */
+/* If a tensor has a scale beside it (NVFP4), its result is multiplied with the scale at once: in every wiring, and before biases. */
 static struct node *add_scale(struct builder *b, struct place at, struct node *n, const char *name)
 {
     struct node scale = { .op = OP_times, .inputs = { n }, .weight = n->weight->scale, .layer = n->layer };
@@ -229,13 +265,13 @@ static struct node *add_scale(struct builder *b, struct place at, struct node *n
         scale.op = OP_expert_times;
         scale.inputs[1] = n->inputs[1];
         break;
-    default: die_at(at, "%s: tensor %s scales %s, of which %s makes no product", b->model->gguf->path, n->weight->scale->name,
-                    n->weight->name, op_info[n->op].name);
+    default: die_at(at, "%s: tensor %s scales the products of %s, but the operation %s makes no product with it", b->model->gguf->path,
+                    n->weight->scale->name, n->weight->name, op_info[n->op].name);
     }
     return add_node(b, at, &scale, name);
 }
 
-static void read_line(struct builder *b, struct reader *r)
+static void read_line(struct builder *b, struct wiring_parser *r)
 {
     const struct place at = here(r);
     uint32_t layer;
@@ -247,11 +283,11 @@ static void read_line(struct builder *b, struct reader *r)
     const bool absent = read_operands(b, r, at, &made);
     const struct op_info *info = &op_info[made.op];
     if (absent && info->vanishes) {
-        if (!info->n_values) die_at(at, "the tensor of %s is absent, and there is no value to take its place", info->name);
+        if (!info->n_values) die_at(at, "the tensor of %s is absent, and %s has no operand to use instead", info->name, info->name);
         name_set(b, at, name, layer, made.inputs[0]);
         return;
     }
-    attr_default(b->model, &made, given, at);
+    attr_default(b->arena, b->model, &made, given, at);
     if (changes_nothing(&made)) {
         name_set(b, at, name, layer, made.inputs[0]);
         return;
@@ -263,17 +299,20 @@ static void read_line(struct builder *b, struct reader *r)
     if (scaled) name_set(b, at, name, layer, add_scale(b, at, n, name));
 }
 
-/* ---- blocks: "use experts if ffn_gate_inp" stands for the lines of a block ---- */
+/* ---- blocks: "use experts if ffn_gate_inp" inserts the lines of a block ---- */
 
 enum { DEEPEST_BLOCK = 8, MOST_LINES = 1 << 20 };
 struct section { const char *text, *end; struct place at; };       /* whole lines; text NULL: absent */
 
 static void read_lines(struct builder *b, const char *text, const char *end, struct place at);
 
-/* A parameter holds where it is not 0, a tensor role where the file has it. */
-static bool read_condition(struct builder *b, struct reader *r)
+/* A condition. A parameter holds if it is not 0, a tensor role if the file has it. *param: its name, or NULL; *some: there is a
+ * condition. */
+static bool read_condition(struct builder *b, struct wiring_parser *r, bool *some, const char **param)
 {
-    if (!isalpha((unsigned char)*r->p)) return true;
+    *some = isalpha((unsigned char)*r->p);
+    *param = NULL;
+    if (!*some) return true;
     const struct place at = here(r);
     const char *when = read_word(b, r, "if or unless");
     const bool negated = strcmp(when, "unless") == 0;
@@ -283,12 +322,21 @@ static bool read_condition(struct builder *b, struct reader *r)
     const char *name = read_word(b, r, "a parameter or a tensor role");
     const struct param *p = model_param(b->model, name);
     skip_blanks(r);
-    if (!p) return (model_weight(b->model, name_at, name, b->layer) != NULL) != negated;
+    if (!p) return (ask(b, name_at, name, b->layer, true) != NULL) != negated;
+    if (p->absent) b->absent = p->absent;
     b->model->params[p - b->model->params].used = true;
+    *param = p->name;
     return (param_value(b->model, p, name_at, b->layer) != 0) != negated;
 }
 
-static bool read_use(struct builder *b, struct reader *r)
+static void note_skipped(struct builder *b, const struct block *block, const char *param)
+{
+    for (uint32_t i = 0; i < b->n_skipped; i++) if (b->skipped[i].block == block) return;
+    arena_room(b->arena, b->skipped, b->n_skipped, b->skipped_capacity);
+    b->skipped[b->n_skipped++] = (struct skipped){ block, param };
+}
+
+static bool read_use(struct builder *b, struct wiring_parser *r)
 {
     if (b->unrolled || strncmp(r->p, "use", 3) || !strchr(" \t", r->p[3])) return false;
     r->p += 3;
@@ -299,19 +347,26 @@ static bool read_use(struct builder *b, struct reader *r)
     const bool layer = b->layer_lines && strcmp(name, "layer") == 0;
     if (!block && !layer) die_at(at, "there is no block %s", name);
     skip_blanks(r);
-    const bool wanted = read_condition(b, r);
+    const char *absent = b->absent;
+    const char *param;
+    bool conditional;
+    const bool wanted = read_condition(b, r, &conditional, &param);
     if (*r->p && *r->p != '#') die_at(here(r), "expected the end of the line");
-    if (!wanted) return true;
+    if (!wanted && param && block) note_skipped(b, block, param);
+    if (!wanted) { b->absent = absent; return true; }
     if (b->depth == DEEPEST_BLOCK) die_at(at, "blocks use each other more than %d deep", DEEPEST_BLOCK);
     b->depth++;
-    if (layer) b->scope = b->n_names;                      /* its %x stands for another one behind it */
+    b->n_conditions += conditional;
+    if (layer) b->scope = b->n_names;                      /* its names may be defined again after it */
     if (layer) read_lines(b, b->layer_lines->text, b->layer_lines->end, b->layer_lines->at);
     else read_lines(b, block->text, block->text + strlen(block->text), block->at);
+    b->n_conditions -= conditional;
+    b->absent = absent;
     b->depth--;
     return true;
 }
 
-/* The line at p, and where the next one begins. */
+/* Returns the line at p; *next: where the next line begins. */
 static const char *line_at(struct arena *a, const char *p, const char *end, const char **next)
 {
     const char *newline = memchr(p, '\n', (size_t)(end - p));
@@ -323,7 +378,7 @@ static void read_lines(struct builder *b, const char *text, const char *end, str
 {
     for (const char *p = text, *next; p < end; p = next, at.line++) {
         const char *line = line_at(b->arena, p, end, &next);
-        struct reader r = { .p = line, .at = at, .line = line };
+        struct wiring_parser r = { .p = line, .at = at, .line = line };
         skip_blanks(&r);
         if (++b->n_lines > MOST_LINES) die_at(here(&r), "with all its blocks and layers the wiring has more than %d lines", MOST_LINES);
         if (*r.p && *r.p != '#' && !read_use(b, &r)) read_line(b, &r);
@@ -335,14 +390,14 @@ static void read_lines(struct builder *b, const char *text, const char *end, str
 enum { INPUT, LAYER, OUTPUT, DRAFT, N_SECTIONS };
 static const char *const section_name[N_SECTIONS] = { "input", "layer", "output", "draft" };
 
-/* Cuts the wiring at its lines "input:", "layer:", "output:" and "draft:", which may be absent. */
+/* Splits the wiring at its lines "input:", "layer:", "output:" and "draft:"; sections may be absent. */
 static void split_sections(struct builder *b, const char *text, struct place at, struct section sections[N_SECTIONS])
 {
     struct section *open = NULL;
     const char *end = text + strlen(text);
     for (const char *p = text, *next; p < end; p = next, at.line++) {
         const char *line = line_at(b->arena, p, end, &next);
-        struct reader r = { .p = line, .at = at, .line = line };
+        struct wiring_parser r = { .p = line, .at = at, .line = line };
         skip_blanks(&r);
         const struct place start = here(&r);
         const bool is_use = strncmp(r.p, "use", 3) == 0 && strchr(" \t", r.p[3]);
@@ -361,9 +416,10 @@ static void split_sections(struct builder *b, const char *text, struct place at,
     for (uint32_t i = 0; i < DRAFT; i++) if (!sections[i].text) die_at(at, "the graph has no section %s:", section_name[i]);
 }
 
-/* ---- the block that drafts ---- */
+/* ---- the draft block ---- */
 
-/* Does the state of the node's layer, or attention to it, need it?  Those nodes of the block run behind every row of the trunk. */
+/* Marks n and the nodes of the block that it needs. Called for states and attention: the block runs their nodes for every row of the
+ * trunk. */
 static void need(const struct graph *g, const struct node *n, bool *needed)
 {
     if (!graph_drafts(g, n) || needed[n->index]) return;
@@ -371,7 +427,8 @@ static void need(const struct graph *g, const struct node *n, bool *needed)
     for (uint32_t k = 0; k < op_info[n->op].n_values; k++) need(g, n->inputs[k], needed);
 }
 
-/* What the block's state needs moves to where the trunk's rows are ready for it, before what only tokens with logits matter for. */
+/* Moves the nodes that the block's state needs to where the trunk's rows are ready for them, before nodes that only matter for tokens with
+ * logits. */
 static void move_needed(struct builder *b)
 {
     struct graph *g = b->graph;
@@ -399,14 +456,14 @@ static const char *bare_name(const struct node *n)
     return dot ? dot + 1 : n->name;
 }
 
-/* The value of the block that has the name of the trunk's rows, which its `previous` reads, stands for them in the draft behind. */
+/* The value of the block with the name of the trunk's rows, which its `previous` node reads, replaces them for the next draft. */
 static void find_draft(struct graph *g, struct place at)
 {
     g->draft = g->nodes[g->n_nodes - 1];
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         if (!graph_drafts(g, g->nodes[i])) continue;
         if (g->nodes[i]->op == OP_conv || g->nodes[i]->op == OP_recur)
-            die_at(at, "%%%s: what a draft adds to the state of a %s cannot be taken back; the block that drafts has attention alone",
+            die_at(at, "%%%s: the section draft cannot use %s, since what a draft adds to its state cannot be taken back; use attention",
                    g->nodes[i]->name, op_info[g->nodes[i]->op].name);
         if (g->nodes[i]->op != OP_previous) continue;
         if (g->draft_from) die_at(at, "the section draft has a second operation previous, %%%s", g->nodes[i]->name);
@@ -417,9 +474,22 @@ static void find_draft(struct graph *g, struct place at)
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (graph_drafts(g, g->nodes[i]) && strcmp(bare_name(g->nodes[i]), name) == 0) g->draft_state = g->nodes[i];
     if (!g->draft_state || g->draft_state->cols != g->draft_from->cols)
-        die_at(at, "the section draft does not define %%%s, which stands for the trunk's in the draft behind", name);
+        die_at(at, "the section draft does not define %%%s with as many columns as the trunk's, whose rows it replaces for the next draft",
+               name);
     if (!graph_drafts(g, g->draft) || g->draft->cols != g->model->n_out)
-        die_at(at, "the last value, %%%s, is none of the block that drafts, or no logits", g->draft->name);
+        die_at(at, "the last value, %%%s, must be logits that the section draft computes", g->draft->name);
+}
+
+bool graph_in_blocks(const struct graph *g)
+{
+    uint64_t in_blocks = 0, others = 0;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        const struct node *n = g->nodes[i];
+        const struct weight *w = n->weight;
+        if ((n->op != OP_matmul && n->op != OP_matmul_heads && n->op != OP_expert_matmul) || w->layer == NO_LAYER) continue;
+        *(w->tensor->quant->block_weights > 1 ? &in_blocks : &others) += w->rows * w->cols;
+    }
+    return in_blocks > others;
 }
 
 const struct graph *graph_of_drafts(struct arena *a, const struct graph *g)
@@ -430,7 +500,7 @@ const struct graph *graph_of_drafts(struct arena *a, const struct graph *g)
     return of;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole graph ---- */
 
 static void find_outputs(struct builder *b, struct place at)
 {
@@ -481,18 +551,7 @@ static struct graph *finish(struct builder *b, struct place at)
     return g;
 }
 
-/* Is the parameter a word of the text? */
-static bool mentions(const char *text, const char *name)
-{
-    const size_t n = strlen(name);
-    for (const char *p = text; (p = strstr(p, name)); p += n) {
-        const bool starts = p == text || !(isalnum((unsigned char)p[-1]) || p[-1] == '_');
-        if (starts && !isalnum((unsigned char)p[n]) && p[n] != '_') return true;
-    }
-    return false;
-}
-
-/* Does a line of the text begin with "use" and the name? */
+/* True if a line of the text begins with "use" and the name. */
 static bool uses(const char *text, const char *name)
 {
     const size_t n = strlen(name);
@@ -505,11 +564,11 @@ static bool uses(const char *text, const char *name)
     return false;
 }
 
-/* Is it a word of the text, or of a block that the text may use, if not in this model?  A file of an architecture whose layers may have
- * experts can have their keys without having any. */
+/* True if name is a word of the text, or of a block that the text may use, even if this model does not use it. In an architecture with
+ * optional experts, a file may have their keys without having experts. */
 static bool is_mentioned(const struct model *m, const char *text, const char *name, bool *seen)
 {
-    bool found = mentions(text, name);
+    bool found = expr_names(text, name);
     for (uint32_t i = 0; i < m->n_blocks && !found; i++) {
         if (seen[i] || !uses(text, m->blocks[i].name)) continue;
         seen[i] = true;
@@ -518,34 +577,56 @@ static bool is_mentioned(const struct model *m, const char *text, const char *na
     return found;
 }
 
-/* What nothing uses has the value that the YAML allows then; with another one the file lacks tensors. */
-static bool is_idle(const struct model *m, const struct param *p)
+/* If p is used, marks it and the parameters that it names as used. Use in blocks that only other models use counts too. */
+static void spread_use(struct arena *a, const struct model *m, struct param *p)
 {
-    for (uint32_t l = 0; l < m->n_layer; l++)
-        if (p->values[l] != *p->unused)
-            die("%s: %s is %.10g, but the file has no tensor that goes with it; convert the model again with a current converter",
-                m->gguf->path, p->key, p->values[l]);
-    return true;
-}
-
-/* A key that looks read and is not: the model would be computed wrongly. */
-static void check_parameters(struct arena *a, const struct model *m)
-{
+    if (p->is_own && !p->used && (model_shapes(m, p->name) || !is_mentioned(m, m->graph_text, p->name, arena_array(a, bool, m->n_blocks))))
+        return;
+    p->used = true;
     for (uint32_t i = 0; i < m->n_params; i++) {
-        const struct param *p = &m->params[i];
-        if (!p->is_own || p->used || !p->key || !gguf_find(m->gguf, p->key) || (p->unused && is_idle(m, p))) continue;
-        if (!is_mentioned(m, m->graph_text, p->name, arena_array(a, bool, m->n_blocks)))
-            die_at(m->graph_at, "%s has the key %s, parameter %s, which neither the graph nor a shape uses", m->gguf->path, p->key,
-                   p->name);
+        struct param *other = &m->params[i];
+        const bool was = other->used;
+        if (!p->names[i]) continue;
+        other->used = true;
+        if (!was) spread_use(a, m, other);
     }
 }
 
-/* A tensor that looks bound and is not read, or that no role names. */
+/* True if one of the architecture's own parameters names it. */
+static bool is_named(const struct model *m, const struct param *p)
+{
+    for (uint32_t i = 0; i < m->n_params; i++) if (m->params[i].names[p - m->params]) return true;
+    return false;
+}
+
+/* Reports keys that look read but are not, with a value that requires something: the file lacks the tensors for it, or the wiring lacks a
+ * line. */
+static void check_parameters(struct arena *a, const struct model *m)
+{
+    for (uint32_t i = 0; i < m->n_params; i++) spread_use(a, m, &m->params[i]);
+    for (uint32_t i = 0; i < m->n_params; i++) {
+        const struct param *p = &m->params[i];
+        if (!p->is_own || p->used || !p->asks) continue;
+        if (!model_shapes(m, p->name) && !is_named(m, p))
+            die_at(m->graph_at, "%s has the key %s, parameter %s, which neither the graph nor a shape uses", m->gguf->path, p->key,
+                   p->name);
+        double value = 0;
+        for (uint32_t l = 0; l < m->n_layer && value == 0; l++) value = p->values[l];
+        die("%s: %s is %.10g, but the file lacks the tensors for it; convert the model again with a current converter",
+            m->gguf->path, p->key, value);
+    }
+}
+
+/* Reports tensors that look bound but are not read, and tensors that no role names. */
 static void check_tensors(struct arena *a, const struct graph *g)
 {
     bool *read = arena_array(a, bool, g->model->gguf->n_tensors);
     for (uint32_t i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i]->weight) read[g->nodes[i]->weight->tensor - g->model->gguf->tensors] = true;
+    {
+        const struct node *n = g->nodes[i];
+        if (n->weight) read[gguf_tensor_index(g->model->gguf, n->weight->tensor)] = true;
+        if (n->far) read[gguf_tensor_index(g->model->gguf, n->far->tensor)] = true;
+    }
     model_check_read(a, g->model, read);
 }
 
@@ -553,8 +634,8 @@ static void read_draft(struct builder *b, const struct section sections[N_SECTIO
 {
     const struct model *m = b->model;
     if (!sections[DRAFT].text)
-        die("%s: models/%s.yaml does not say how its draft (nextn) block is wired, so there is no --spec mtp; --spec ngram drafts without "
-            "one", m->gguf->path, m->architecture);
+        die("%s: models/%s.yaml does not say how its draft (nextn) block is wired, so --spec mtp is not available; --spec ngram needs "
+            "no draft block", m->gguf->path, m->architecture);
     b->layer = m->n_layer;
     b->layer_lines = &sections[LAYER];
     read_lines(b, sections[DRAFT].text, sections[DRAFT].end, sections[DRAFT].at);
@@ -572,6 +653,7 @@ struct graph *graph_build(struct arena *a, const struct model *m)
     b.layer = NO_LAYER;
     read_lines(&b, sections[OUTPUT].text, sections[OUTPUT].end, sections[OUTPUT].at);
     if (m->n_described > m->n_layer) read_draft(&b, sections);
+    model_check_layers(a, m);
     check_parameters(a, m);
     check_tensors(a, b.graph);
     return finish(&b, m->graph_at);
@@ -594,9 +676,10 @@ void graph_print(struct text *out, const struct graph *g)
         text_printf(&line, "%%%s = %s", n->name, op_info[n->op].name);
         attr_print(&line, n);
         const char *comma = " ";
-        if (n->weight) {
-            if (n->weight->layer == NO_LAYER) text_printf(&line, "%s%s", comma, n->weight->role);
-            else text_printf(&line, "%s%u.%s", comma, n->weight->layer, n->weight->role);
+        const struct weight *const weights[] = { n->weight, n->far };
+        for (uint32_t k = 0; k < COUNT_OF(weights) && weights[k]; k++) {
+            if (weights[k]->layer == NO_LAYER) text_printf(&line, "%s%s", comma, weights[k]->role);
+            else text_printf(&line, "%s%u.%s", comma, weights[k]->layer, weights[k]->role);
             comma = ", ";
         }
         for (uint32_t k = 0; k < op_info[n->op].n_values; k++) { text_printf(&line, "%s%%%s", comma, n->inputs[k]->name); comma = ", "; }

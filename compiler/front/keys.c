@@ -1,8 +1,10 @@
-/* keys.c -- a hyperparameter that nobody reads gives wrong results that no later check sees, as the reference reads the same YAML. */
+/* keys.c -- checks hyperparameters. If a hyperparameter is not read, results are wrong and no later check finds it, because the reference
+ * reads the same YAML. */
 #include "keys.h"
+#include "file_keys.h"
 #include <string.h>
 
-/* One value of the file: the scalar itself or an array's item. */
+/* One value of the file: a scalar, or an item of an array. */
 enum kind { KIND_NUMBER, KIND_BOOL, KIND_TEXT, KIND_OTHER };
 struct scalar { enum kind kind; bool single; double number; bool truth; struct gguf_string text; };
 static const char *const kind_name[] = { "a number", "true or false", "a text", "one value" };
@@ -36,7 +38,7 @@ static const char *scalar_text(struct arena *a, struct scalar s)
     return s.kind == KIND_NUMBER ? arena_printf(a, s.single ? "%.8g" : "%.10g", s.number) : "an array of arrays";
 }
 
-static const char *value_text(struct arena *a, const struct gguf_value *v)
+const char *keys_value(struct arena *a, const struct gguf_value *v)
 {
     enum { SHOWN = 8 };
     if (v->type != GGUF_ARRAY) return scalar_text(a, scalar_of(v, 0));
@@ -60,6 +62,12 @@ static enum kind neutral_kind(const struct yaml *y)
     return strcmp(s, context_word) == 0 || strchr("0123456789-.", *s) ? KIND_NUMBER : KIND_TEXT;
 }
 
+/* Converters write 0 or an empty text for "none"; false is listed explicitly. */
+static bool says_none(struct scalar s)
+{
+    return (s.kind == KIND_NUMBER && s.number == 0) || (s.kind == KIND_TEXT && !s.text.size);
+}
+
 static bool neutral_matches(const struct yaml *y, struct scalar s, uint32_t n_ctx)
 {
     if (neutral_kind(y) != s.kind) return false;
@@ -73,12 +81,16 @@ static bool neutral_matches(const struct yaml *y, struct scalar s, uint32_t n_ct
     return s.single ? (float)yaml_f64(y) == (float)s.number : yaml_f64(y) == s.number;
 }
 
-static const char *neutral_text(struct arena *a, const struct yaml *list, uint32_t n_ctx)
+static const char *neutral_text(const struct model *m, struct arena *a, const struct yaml *list, uint32_t n_ctx)
 {
     struct text t = { .arena = a };
-    for (uint32_t i = 0; i < list->count; i++) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < list->count; i++) n += list->items[i]->quoted || !model_param(m, yaml_string(list->items[i]));
+    for (uint32_t i = 0, k = 0; i < list->count; i++) {
         const char *word = yaml_string(list->items[i]);
-        text_puts(&t, i == 0 ? "" : i + 1 < list->count ? ", " : " or ");
+        if (!list->items[i]->quoted && model_param(m, word)) continue;
+        text_puts(&t, k == 0 ? "" : k + 1 < n ? ", " : " or ");
+        k++;
         if (strcmp(word, context_word) == 0) text_printf(&t, "at least the context, %u", n_ctx);
         else text_puts(&t, printable(a, word, strlen(word)));
     }
@@ -96,24 +108,36 @@ struct check {
 
 static bool is_key(const struct check *c, const char *pattern, const char *key)
 {
-    return strcmp(described_name(c->d, pattern, 0), key) == 0;
+    return described_matches(described_name(c->d, pattern, 0), key);
 }
 
-/* The parameter whose key this is, NULL: none.  An entry that a derived file has replaced does not count. */
+/* A parameter's name among the neutral values: if the parameter holds in all layers, any value is neutral. */
+static bool is_held(const struct check *c, const struct yaml *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct param *p = list->items[i]->quoted ? NULL : model_param(c->m, yaml_string(list->items[i]));
+        bool holds = p != NULL;
+        for (uint32_t l = 0; holds && l < c->m->n_layer; l++) holds = p->values[l] != 0;
+        if (holds) return true;
+    }
+    return false;
+}
+
+/* The parameter that reads this key; NULL: there is no such parameter. An entry that a derived file has replaced does not count. */
 static const char *reader_of(const struct check *c, const char *key)
 {
     for (uint32_t i = 0; i < c->d->n_files; i++) {
         const struct yaml *all = yaml_get(c->d->files[i], "parameters");
         for (uint32_t k = 0; all && k < all->count; k++) {
-            const struct yaml *its = yaml_get(all->items[k], "key");
+            const struct yaml *its = yaml_get(all->items[k], "key"), *other = yaml_get(all->items[k], "or_key");
             const bool counts = its && described_entry(c->d, "parameters", all->keys[k]) == all->items[k];
-            if (counts && is_key(c, yaml_string(its), key)) return all->keys[k];
+            if (counts && (is_key(c, yaml_string(its), key) || (other && is_key(c, yaml_string(other), key)))) return all->keys[k];
         }
     }
     return NULL;
 }
 
-/* What a section of one file says of the key. */
+/* The entry for the key in a section of one file. */
 static const struct yaml *listed_in(const struct check *c, uint32_t file, const char *section, const char *key)
 {
     const struct yaml *all = yaml_get(c->d->files[file], section);
@@ -124,8 +148,8 @@ static const struct yaml *listed_in(const struct check *c, uint32_t file, const 
 static bool is_ignored(const struct check *c, const struct gguf_pair *pair)
 {
     for (uint32_t i = 0; i < c->o->n_ignored; i++) {
-        if (strcmp(c->o->ignored[i], pair->key)) continue;
-        const char *key = printable(c->d->arena, pair->key, strlen(pair->key)), *value = value_text(c->d->arena, &pair->value);
+        if (!described_matches(c->o->ignored[i], pair->key)) continue;
+        const char *key = printable(c->d->arena, pair->key, strlen(pair->key)), *value = keys_value(c->d->arena, &pair->value);
         c->m->ignored[c->m->n_ignored++] = (struct ignored){ "--ignore-key", key, value };
         warn("%s: %s is %s, which the program ignores, as --ignore-key says: its results can be wrong", c->d->gguf->path, key, value);
         return true;
@@ -137,29 +161,52 @@ static void refuse(const struct check *c, const struct gguf_pair *pair, const ch
 {
     if (is_ignored(c, pair)) return;
     const char *key = printable(c->d->arena, pair->key, strlen(pair->key));
-    die("%s: %s is %s; %s; --ignore-key %s insists", c->d->gguf->path, key, value_text(c->d->arena, &pair->value), why, key);
+    die("%s: %s is %s; %s; to build all the same, give --ignore-key %s", c->d->gguf->path, key, keys_value(c->d->arena, &pair->value), why,
+        key);
 }
 
 static void check_neutral(const struct check *c, const struct gguf_pair *pair, const struct yaml *list)
 {
     struct arena *a = c->d->arena;
     const uint64_t n = value_count(&pair->value);
-    bool all = n > 0 && pair->value.item_type != GGUF_ARRAY, typed = all;
+    bool all = pair->value.type != GGUF_ARRAY || pair->value.item_type != GGUF_ARRAY || !n, typed = all;
+    if (is_held(c, list)) return;
     for (uint64_t i = 0; i < n && all; i++) {
         const struct scalar s = scalar_of(&pair->value, i);
-        all = typed = false;
+        all = typed = says_none(s);
         for (uint32_t k = 0; k < list->count; k++) {
             typed = typed || neutral_kind(list->items[k]) == s.kind;
             all = all || neutral_matches(list->items[k], s, c->n_ctx);
         }
     }
     if (all) return;
-    const char *wanted = neutral_text(a, list, c->n_ctx);
+    const char *wanted = neutral_text(c->m, a, list, c->n_ctx);
     if (!typed) refuse(c, pair, arena_printf(a, "%s is needed: %s", kind_name[neutral_kind(list->items[0])], wanted));
-    else refuse(c, pair, arena_printf(a, "forgec does not compute what it asks for, only models where it is %s", wanted));
+    else refuse(c, pair, arena_printf(a, "forgec does not support this value, only %s", wanted));
 }
 
-/* A key of the file's own architecture. */
+/* True for keys of a part for images or sound, which the program does not use. */
+static bool is_of_tower(const struct check *c, const char *key)
+{
+    for (uint32_t i = 0; i < c->d->n_files; i++) {
+        const struct yaml *all = yaml_get(yaml_get(c->d->files[i], "towers"), "keys");
+        for (uint32_t k = 0; all && k < all->count; k++) if (is_key(c, yaml_string(all->items[k]), key)) return true;
+    }
+    return false;
+}
+
+/* An unknown key requires nothing if its value is 0, false or empty. */
+static bool asks_nothing(const struct gguf_value *v)
+{
+    if (v->type == GGUF_ARRAY && v->item_type == GGUF_ARRAY && v->count) return false;
+    for (uint64_t i = 0; i < value_count(v); i++) {
+        const struct scalar s = scalar_of(v, i);
+        if (!says_none(s) && !(s.kind == KIND_BOOL && !s.truth)) return false;
+    }
+    return true;
+}
+
+/* Checks a key of the file's own architecture. */
 static void check_own(const struct check *c, const struct gguf_pair *pair)
 {
     if (reader_of(c, pair->key)) return;
@@ -168,11 +215,13 @@ static void check_own(const struct check *c, const struct gguf_pair *pair)
         if (reason) return;
         if (neutral) { check_neutral(c, pair, neutral); return; }
     }
+    if (is_of_tower(c, pair->key)) { c->m->n_tower_keys++; return; }
+    if (asks_nothing(&pair->value)) return;
     refuse(c, pair, arena_printf(c->d->arena, "models/%s.yaml neither reads this hyperparameter nor knows it as harmless",
                                  c->d->architecture));
 }
 
-/* ---- keys of no architecture, or of another one ---- */
+/* ---- keys of no architecture, or of another architecture ---- */
 
 static const char *prefix_of(const struct described *d, const char *key)
 {
@@ -190,11 +239,10 @@ const char *keys_other_prefix(const struct described *d, const char *key)
     return NULL;
 }
 
-/* Other tools may add keys of their own, but not those of an architecture: one that forgec knows, or that brings its blocks. */
-static bool is_architecture(const struct described *d, const char *prefix, const char **known)
+/* Other tools may add keys of their own, but keys of an architecture are not accepted: one that forgec knows, or one with a block count. */
+static bool is_architecture(const struct described *d, const char *prefix)
 {
-    for (; *known; known++) if (strcmp(*known, prefix) == 0) return true;
-    return gguf_find(d->gguf, arena_printf(d->arena, "%s.block_count", prefix)) != NULL;
+    return gguf_find(d->gguf, arena_printf(d->arena, "%s.block_count", prefix)) || model_is_known(d->arena, d->directory, prefix);
 }
 
 static void check_general(const struct check *c, const struct gguf_pair *pair)
@@ -202,7 +250,7 @@ static void check_general(const struct check *c, const struct gguf_pair *pair)
     const struct scalar s = pair->value.type == GGUF_ARRAY ? (struct scalar){ .kind = KIND_OTHER } : scalar_of(&pair->value, 0);
     if (strcmp(pair->key, "general.type") == 0) {
         const bool is_model = s.kind == KIND_TEXT && s.text.size == 5 && memcmp(s.text.data, "model", 5) == 0;
-        if (!is_model) refuse(c, pair, "forgec compiles models; an adapter is merged into its model first");
+        if (!is_model) refuse(c, pair, "forgec compiles only models; merge an adapter into its model first");
     }
     else if (strcmp(pair->key, "general.quantization_version") == 0) {
         if (s.kind != KIND_NUMBER || s.number != 2) refuse(c, pair, "forgec reads blocks of version 2; quantize the model again");
@@ -211,9 +259,34 @@ static void check_general(const struct check *c, const struct gguf_pair *pair)
         refuse(c, pair, "the file is an adapter, not a model; merge it into its model first");
 }
 
-/* ---- all of them ---- */
+/* True if the value turns the key off. A token may have the number 0. */
+static bool is_idle(const struct gguf_pair *pair)
+{
+    const char *end = strrchr(pair->key, '_');
+    const bool is_token = end && (strcmp(end, "_id") == 0 || strcmp(end, "_ids") == 0);
+    return asks_nothing(&pair->value) && !(is_token && kind_of(pair->value.type) == KIND_NUMBER);
+}
 
-/* The sections hold what they should, so that a mistake shows even where no file has the key. */
+/* One warning for all keys of a kind that forgec does not know or does not implement: they may matter, but do not stop the build. */
+static void warn_of(const struct check *c, enum file_key kind, const char *what)
+{
+    enum { SHOWN = 16 };
+    struct arena *a = c->d->arena;
+    struct text t = { .arena = a };
+    uint32_t n = 0;
+    for (uint64_t i = 0; i < c->d->gguf->n_pairs; i++) {
+        const struct gguf_pair *pair = &c->d->gguf->pairs[i];
+        if (strncmp(pair->key, "general.", 8) && strncmp(pair->key, "tokenizer.", 10)) continue;
+        if (file_key_of(pair) != kind || is_idle(pair) || is_ignored(c, pair) || n++ >= SHOWN) continue;
+        text_printf(&t, "%s%s is %s", n > 1 ? ", " : "", printable(a, pair->key, strlen(pair->key)), keys_value(a, &pair->value));
+    }
+    if (n > SHOWN) text_printf(&t, " and %u more", n - SHOWN);
+    if (n) warn("%s: %s: %s", c->d->gguf->path, what, text_str(&t));
+}
+
+/* ---- all keys ---- */
+
+/* Checks the form of the sections, so that a mistake is found even if no file has the key. */
 static void check_sections(const struct described *d)
 {
     for (uint32_t i = 0; i < d->n_files; i++) {
@@ -239,8 +312,10 @@ static void check_ignored(const struct check *c)
 {
     for (uint32_t i = 0; i < c->o->n_ignored; i++) {
         const char *key = c->o->ignored[i], *shown = printable(c->d->arena, key, strlen(key));
-        if (!gguf_find(c->d->gguf, key)) die("--ignore-key %s: %s has no such key", shown, c->d->gguf->path);
-        const char *reader = reader_of(c, key);
+        bool found = false;
+        for (uint64_t k = 0; k < c->d->gguf->n_pairs; k++) found |= described_matches(key, c->d->gguf->pairs[k].key);
+        if (!found) die("--ignore-key %s: %s has no such key", shown, c->d->gguf->path);
+        const char *reader = strchr(key, '*') ? NULL : reader_of(c, key);      /* with "*", only keys without a reader are meant */
         if (reader) die("--ignore-key %s: architecture %s reads this key (%s); it cannot be ignored", shown, c->d->architecture, reader);
     }
 }
@@ -252,14 +327,15 @@ static void warn_of_idle(const struct check *c)
         const char *shown = printable(c->d->arena, c->o->ignored[i], strlen(c->o->ignored[i]));
         bool used = false;
         for (uint32_t k = 0; k < c->m->n_ignored; k++) used |= strcmp(c->m->ignored[k].name, shown) == 0;
-        if (!used) warn("--ignore-key %s: %s has nothing there that forgec would refuse; leave the option out", shown, c->d->gguf->path);
+        for (uint32_t k = 0; k < c->m->n_ignored && strchr(c->o->ignored[i], '*'); k++)
+            used |= described_matches(c->o->ignored[i], c->m->ignored[k].name);
+        if (!used) warn("--ignore-key %s: forgec would not refuse this key of %s; leave the option out", shown, c->d->gguf->path);
     }
 }
 
 void keys_check(const struct described *d, struct model *m, const struct model_options *o, uint32_t n_ctx)
 {
     const struct check c = { d, m, o, n_ctx };
-    const char **known = model_names(d->arena, d->directory);
     check_sections(d);
     check_ignored(&c);
     m->ignored = arena_array(d->arena, struct ignored, d->gguf->n_pairs + o->n_ignored_tensors);
@@ -269,9 +345,12 @@ void keys_check(const struct described *d, struct model *m, const struct model_o
         if (!prefix) continue;
         if (strcmp(prefix, d->architecture) == 0) check_own(&c, pair);
         else if (strcmp(prefix, "general") == 0 || strcmp(prefix, "adapter") == 0) check_general(&c, pair);
-        else if (is_architecture(d, prefix, known))
+        else if (is_architecture(d, prefix))
             refuse(&c, pair, arena_printf(d->arena, "it belongs to architecture %s, but general.architecture is %s",
                                           printable(d->arena, prefix, strlen(prefix)), d->architecture));
     }
+    warn_of(&c, FILE_KEY_UNKNOWN, "keys that forgec does not know and the program does without");
+    warn_of(&c, FILE_KEY_UNDONE, "tokens are drawn by penalties, top-k, top-p, min-p and temperature, in that order, without what the file"
+                                 " asks for");
     warn_of_idle(&c);
 }

@@ -1,4 +1,4 @@
-/* reference.c -- one function per kind of operation, over [n_tokens][cols] floats. */
+/* reference.c -- the reference: one function per kind of operation, over [n_tokens][cols] floats. */
 #include "reference.h"
 #include "templates/ref/dequant.h"
 #include "templates/ref/ops.h"
@@ -8,20 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Tokens behind `first` are drafts.  rows: [n][cols] of the block that drafts, those before the last token known. */
+/* Tokens after `first` are drafts. rows: [n][cols] of the draft block; the rows before the last known token count. */
 struct chain { uint32_t first; float *rows; };
 
 struct interpreter {
     const int32_t      *tokens;
     struct rounding     rounding;
     uint32_t            n;
-    float             **values;       /* [n_nodes]: [n][cols], NULL once nobody reads them any more */
+    float             **values;       /* [n_nodes]: [n][cols]; NULL after the last reader */
     uint32_t           *unread;       /* [n_nodes] readers still to come */
-    const struct router *given;       /* of the node that runs, where it is a router; or NULL */
+    const struct router *given;       /* for the node that runs, if it is a router; or NULL */
     struct router      *found;
     uint64_t           *noise;        /* state of the dither; NULL: none */
-    struct chain       *chain;        /* of drafts, or NULL */
-    reference_seen     *seen;         /* is told of every value, or NULL */
+    struct chain       *chain;        /* for drafts, or NULL */
+    reference_seen     *seen;         /* called for every value, or NULL */
     void               *context;
 };
 
@@ -32,7 +32,7 @@ static void *take(size_t count, size_t size)
     return p;
 }
 
-/* ---- rows shared out among threads ---- */
+/* ---- work split among threads ---- */
 
 typedef void part_work(const void *context, uint64_t first, uint64_t end);
 struct part { pthread_t thread; part_work *work; const void *context; uint64_t first, end; bool started; };
@@ -54,14 +54,15 @@ static void in_parts(uint64_t n_items, part_work *work, const void *context)
     for (uint64_t i = 0; i < n; i++) {
         parts[i] = (struct part){ .work = work, .context = context, .first = n_items * i / n, .end = n_items * (i + 1) / n };
         parts[i].started = i + 1 < n && pthread_create(&parts[i].thread, NULL, part_main, &parts[i]) == 0;
-        if (!parts[i].started) part_main(&parts[i]);          /* the last part, or no thread to be had */
+        if (!parts[i].started) part_main(&parts[i]);          /* the last part, or if no thread could be started */
     }
     for (uint64_t i = 0; i < n; i++) if (parts[i].started) pthread_join(parts[i].thread, NULL);
 }
 
-/* ---- what programs round on purpose ---- */
+/* ---- rounding that programs do on purpose ---- */
 
-/* x to the nearest float of `bits` significant bits, ties to even; numbers below 2^least are multiples of 2^(least + 1 - bits). */
+/* x rounded to the nearest float with `bits` significant bits, ties to even; numbers below 2^least become multiples of 2^(least + 1 -
+ * bits). */
 static float round_bits(float x, int bits, int least)
 {
     int exponent;
@@ -71,7 +72,7 @@ static float round_bits(float x, int bits, int least)
     return (float)ldexp(nearbyint(ldexp((double)x, -step)), step);
 }
 static float round_f16(float x)  { return round_bits(x, 11, -14); }
-static float round_bf16(float x)            /* as round_bits(x, 8, -126), for matrices of it */
+static float round_bf16(float x)            /* as round_bits(x, 8, -126), but fast enough for matrices */
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -81,7 +82,7 @@ static float round_bf16(float x)            /* as round_bits(x, 8, -126), for ma
     return x;
 }
 
-/* Between -0.5 and 0.5; without dither 0. */
+/* Noise between -0.5 and 0.5; 0 without dither. */
 static float noise_next(uint64_t *noise)
 {
     if (!noise) return 0;
@@ -89,9 +90,9 @@ static float noise_next(uint64_t *noise)
     return (float)(*noise >> 40) * 0x1p-24f - 0.5f;
 }
 
-/* 32 activations, or those left in the row: float arithmetic, as in templates/cpu/quantize.h and templates/gpu/acts.h.  fused: the
- * product is not rounded before it becomes a whole number, as a CPU multiplies and adds in one; it tells where values have so few bits that
- * one is often half of the largest, between two whole numbers: those of attention in pairs. */
+/* Rounds 32 activations, or the rest of the row, in float arithmetic as in templates/cpu/quantize.h and templates/gpu/acts.h. fused: the
+ * product is not rounded before it becomes an integer, like a CPU's fused multiply-add. This matters for values with so few bits that a
+ * value is often exactly between two integers (half of the largest): results of attention in pairs. */
 static void round_block(float *x, uint32_t n, uint32_t steps, bool fused, uint64_t *noise)
 {
     float top = 0;
@@ -104,7 +105,7 @@ static void round_block(float *x, uint32_t n, uint32_t steps, bool fused, uint64
     }
 }
 
-/* Are x and the weights of w bf16? */
+/* True if matmuls read x and the weights of w as bf16. */
 static bool takes_bf16(const struct weight *w, const struct rounding *r)
 {
     const struct format *f = w->tensor->quant;
@@ -120,7 +121,7 @@ static void matrix_row(float *out, const struct weight *w, uint64_t row, const s
     if (takes_bf16(w, r)) for (uint64_t c = 0; c < w->cols; c++) out[c] = round_bf16(out[c]);
 }
 
-/* A row of x as matmuls with w read it.  f16 rows of a prompt are kept times 2^-6 (stage.h), so that f16's least exponent lies higher. */
+/* A row of x as matmuls with w read it. f16 rows of a prompt are stored times 2^-6 (stage.h), so f16's least exponent is higher. */
 static void round_row(float *x, uint32_t cols, const struct weight *w, const struct rounding *r, uint64_t *noise)
 {
     if (takes_bf16(w, r) || (r->halves && w->tensor->quant->id == QUANT_BF16))
@@ -131,7 +132,7 @@ static void round_row(float *x, uint32_t cols, const struct weight *w, const str
     for (uint32_t c = 0; c < cols; c += 32) round_block(x + c, cols - c < 32 ? cols - c : 32, r->steps, r->pairs > 0, noise);
 }
 
-/* Q as attention of a prompt multiplies it with what is no float cache: f16 of its product with the scale, in units of log 2. */
+/* Q as attention of a prompt reads it if the cache is not f32: the product with the scale, in units of log 2, rounded to f16. */
 static void round_q(float *y, const float *q, uint64_t n, double scale, uint64_t *noise)
 {
     const float by = (float)scale * (float)1.44269504088896340736;
@@ -192,7 +193,7 @@ static void matmul(const struct interpreter *in, float *y, const float *x, const
     free(turned);
 }
 
-/* One operation: y [n][node->cols] of x, its values; vector: its weight where that is one, or NULL. */
+/* One operation: y [n][node->cols] from its operands x; vector: its weight if that is a vector, or NULL. */
 typedef void operation(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector);
 #define OPERATION(name) \
     static void reference_##name(const struct interpreter *in, const struct node *node, float *y, const float *const *x, \
@@ -213,7 +214,7 @@ OPERATION(rmsnorm)
 OPERATION(headnorm)
 {
     const uint32_t dim = node->attr.head_dim;
-    const bool whole = node->weight && node->weight->cols == node->cols;      /* each head has weights of its own */
+    const bool whole = node->weight && node->weight->cols == node->cols;      /* each head has its own weights */
     for (uint64_t h = 0; h < (uint64_t)in->n * node->heads; h++)
         rmsnorm_ref(y + h * dim, x[0] + h * dim, whole ? vector + h % node->heads * dim : vector, dim, node->attr.eps);
 }
@@ -236,6 +237,7 @@ OPERATION(rope)
     const struct rope_ref r = {
         .n_rot = a->n_rot, .neox = a->neox, .freq_base = a->base, .freq_scale = 1 / a->factor, .ext_factor = a->ext_factor,
         .attn_factor = a->attn_factor, .beta_fast = a->beta_fast, .beta_slow = a->beta_slow, .n_ctx_orig = a->n_ctx_orig,
+        .unrounded = a->unrounded,
         .freq_factors = vector,
     };
     memcpy(y, x[0], (size_t)in->n * node->cols * sizeof *y);
@@ -263,7 +265,7 @@ OPERATION(store)
     if (in->rounding.cache) round_cache(y, (uint64_t)in->n * node->cols, in->rounding.kv, in->noise);
 }
 
-/* width: of every head in q, k, v and y; n: tokens; sinks: one logit a head, or NULL; pairs: weights are bf16 */
+/* width: columns of every head in q, k, v and y; n: tokens; sinks: one logit per head, or NULL; pairs: weights are bf16 */
 struct attention { const struct node *node; float *y; const float *q, *k, *v, *sinks; uint32_t width, n; bool pairs; };
 
 static void attention_items(const void *context, uint64_t first, uint64_t end)
@@ -282,7 +284,7 @@ static void attention_items(const void *context, uint64_t first, uint64_t end)
     }
 }
 
-/* n heads of `from` items as heads of `to`: cut, or with zeros behind, which change no product. */
+/* Copies n heads of `from` items to heads of `to` items: cut, or padded with zeros, which change no product. */
 static void resize_heads(float *y, uint32_t to, const float *x, uint32_t from, uint64_t n)
 {
     for (uint64_t h = 0; h < n; h++) {
@@ -298,7 +300,7 @@ static float *resized_heads(uint32_t to, const float *x, uint32_t from, uint64_t
     return y;
 }
 
-/* Heads of V may have another size than those of Q and K: the oracle then sees all of them as wide as the widest. */
+/* Heads of V may have another size than heads of Q and K: all heads are then padded to the widest for the oracle. */
 static void attention(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector,
                       bool pairs)
 {
@@ -322,7 +324,7 @@ static void attention(const struct interpreter *in, const struct node *node, flo
     free(q);
 }
 
-/* n values that attention multiplies as bf16. */
+/* n values as bf16, as attention multiplies them. */
 static float *bf16_of(const float *x, uint64_t n, uint64_t *noise)
 {
     float *y = take((size_t)n, sizeof *y);
@@ -340,8 +342,8 @@ static void attention_in_pairs(const struct interpreter *in, const struct node *
 
 OPERATION(attention)
 {
-    const uint64_t n = (uint64_t)in->n * node->inputs[0]->cols, group = node->heads / node->inputs[1]->heads;
-    if (in->rounding.pairs * group >= BF16_QUERIES) {
+    const uint64_t n = (uint64_t)in->n * node->inputs[0]->cols;
+    if (in->rounding.pairs) {
         attention_in_pairs(in, node, y, x, vector);
         return;
     }
@@ -376,7 +378,7 @@ OPERATION(add)
     for (uint32_t t = 0; t < in->n; t++) add_ref(y + t * cols, x[0] + t * cols, x[1] + t * cols, node->cols);
 }
 
-/* ---- norms, and one item at a time ---- */
+/* ---- norms, and operations item by item ---- */
 
 OPERATION(layernorm)
 {
@@ -418,7 +420,7 @@ OPERATION(softcap)
     for (uint32_t t = 0; t < in->n; t++) softcap_ref(y + t * cols, x[0] + t * cols, node->attr.cap, node->cols);
 }
 
-/* Of a model that is not shared x is all there is; else whoever asked puts in what others give. */
+/* In a model that is not shared, x is the whole value. Otherwise the caller inserts the parts of the other ranks. */
 OPERATION(whole)
 {
     (void)vector;
@@ -569,7 +571,7 @@ OPERATION(route)
     }
 }
 
-/* Slice s of w times x, which is rounded as products round it.  y: [rows of a slice]. */
+/* Slice s of w times x, rounded as products round it. y: [rows of a slice]. */
 static void slice_product(const struct interpreter *in, float *y, const float *x, const struct weight *w, uint64_t s)
 {
     const uint64_t rows = w->rows / w->slices;
@@ -594,7 +596,7 @@ OPERATION(matmul_heads)
     for (uint64_t i = 0; i < (uint64_t)in->n * w->slices; i++) slice_product(in, y + i * rows, x[0] + i * w->cols, w, i % w->slices);
 }
 
-/* What item i of a choice's experts is: the k-th expert of token i / used. */
+/* The expert of item i of a choice: the k-th expert of token i / used, k = i mod used. */
 static uint64_t chosen(const struct node *node, const float *choice, uint64_t i)
 {
     const uint64_t used = node->inputs[1]->attr.used;
@@ -606,12 +608,11 @@ OPERATION(expert_matmul)
     (void)vector;
     const struct weight *w = node->weight;
     const uint64_t rows = w->rows / w->slices, used = node->inputs[1]->attr.used;
-    const bool one_row = node->inputs[0]->cols == w->cols;
     for (uint64_t i = 0; i < in->n * used; i++)
-        slice_product(in, y + i * rows, x[0] + (one_row ? i / used : i) * w->cols, w, chosen(node, x[1], i));
+        slice_product(in, y + i * rows, x[0] + (node->attr.each ? i : i / used) * w->cols, w, chosen(node, x[1], i));
 }
 
-/* The row of each chosen expert, or its number, with its row of x. */
+/* Combines the row (or the number) of each chosen expert with its row of x. */
 static void expert_rows(const struct interpreter *in, const struct node *node, float *y, const float *const *x, const float *vector)
 {
     const uint64_t used = node->inputs[1]->attr.used, cols = node->cols / used;
@@ -653,7 +654,7 @@ static operation *const operations[OP_COUNT] = {
 
 static void run(const struct interpreter *in, const struct node *node, float *y)
 {
-    const struct weight *w = node->weight;
+    const struct weight *w = node->far && in->n > node->attr.n_ctx_orig ? node->far : node->weight;
     const float *x[COUNT_OF(node->inputs)] = { NULL };
     float *vector = NULL;
     for (uint32_t k = 0; k < op_info[node->op].n_values; k++) x[k] = in->values[node->inputs[k]->index];
@@ -666,7 +667,7 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
     free(vector);
 }
 
-/* Nodes up to the one that is asked for. */
+/* Number of nodes up to the requested output. */
 static uint32_t nodes_needed(const struct graph *g) { return g->output ? g->output->index + 1 : g->n_nodes; }
 
 static struct routes *routes_new(struct arena *a, const struct graph *g, uint32_t n)
@@ -683,17 +684,18 @@ static struct routes *routes_new(struct arena *a, const struct graph *g, uint32_
     return r;
 }
 
-/* Before any memory is taken: what ends here frees nothing. */
+/* To be called before memory is allocated: die() here would leak it. */
 static void check_positions(const struct graph *g, uint32_t n)
 {
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct weight *w = g->nodes[i]->weight;
         if (g->nodes[i]->op == OP_add_position && n > w->rows)
-            die("%u tokens, but %s has learned %llu positions", n, w->name, (unsigned long long)w->rows);
+            die("a text of %u tokens is longer than the %llu learned positions of %s; use a shorter text", n,
+                (unsigned long long)w->rows, w->name);
     }
 }
 
-/* Before a draft the block sees its own row. */
+/* Before a draft the block reads its own row. */
 static void run_chain(const struct interpreter *in, const struct graph *g, const struct node *node, float *y)
 {
     const uint64_t cols = node->cols, first = in->chain->first;
@@ -702,7 +704,7 @@ static void run_chain(const struct interpreter *in, const struct graph *g, const
     if (node == g->draft_state) memcpy(in->chain->rows, y, in->n * cols * sizeof *y);
 }
 
-/* What is asked of one reading of the model: experts, noise, drafts, values. */
+/* Inputs of one run of the model: experts, noise, drafts, receiver of values. */
 struct asked { const struct routes *given; uint64_t dither; struct chain *chain; reference_seen *seen; void *context; };
 
 /* logits: or NULL. */

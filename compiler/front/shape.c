@@ -6,7 +6,7 @@ enum { MOST_COLS = 1 << 24, MOST_EXPERTS = 4096 };
 
 typedef void shape_rule(const struct graph *g, struct place at, struct node *n);
 
-/* ---- what must fit ---- */
+/* ---- checks of operands ---- */
 
 static void need_cols(struct place at, const struct node *n, uint64_t cols, const char *what)
 {
@@ -21,27 +21,27 @@ static void need_size(struct place at, const struct weight *w, uint64_t have, ui
 
 static void need_heads(struct place at, const struct node *n, uint32_t head_dim)
 {
-    if (n->cols % head_dim) die_at(at, "%%%s has %u columns, which is no whole number of heads of %u", n->name, n->cols, head_dim);
+    if (n->cols % head_dim) die_at(at, "%%%s has %u columns, which is not a multiple of the head size %u", n->name, n->cols, head_dim);
 }
 
 static void need_matrix(struct place at, const struct node *n)
 {
-    if (n->weight->is_vector) die_at(at, "%s takes a matrix; %s is none", op_info[n->op].name, n->weight->role);
+    if (n->weight->is_vector) die_at(at, "%s takes a matrix; %s is not a matrix", op_info[n->op].name, n->weight->role);
 }
 
 static void need_vector(struct place at, const struct node *n)
 {
-    if (n->weight && !n->weight->is_vector) die_at(at, "%s takes a vector; %s is none", op_info[n->op].name, n->weight->role);
+    if (n->weight && !n->weight->is_vector) die_at(at, "%s takes a vector; %s is not a vector", op_info[n->op].name, n->weight->role);
 }
 
-/* Numbers of columns, and sums of a few of them, fit 32 bits. */
+/* Numbers of columns, and sums of a few of them, fit in 32 bits. */
 static void set_cols(struct place at, struct node *n, uint64_t cols)
 {
     if (cols > MOST_COLS) die_at(at, "%%%s would have %llu columns; a value has at most %u", n->name, (unsigned long long)cols, MOST_COLS);
     n->cols = (uint32_t)cols;
 }
 
-/* ---- one rule or more per operation ---- */
+/* ---- one or more rules per operation ---- */
 
 static void shape_embed(const struct graph *g, struct place at, struct node *n)
 {
@@ -58,7 +58,7 @@ static void shape_matmul(const struct graph *g, struct place at, struct node *n)
     set_cols(at, n, n->weight->rows);
 }
 
-/* x and a vector of its length, which may be absent. */
+/* x and a vector of its length; the vector may be absent. */
 static void shape_vector(const struct graph *g, struct place at, struct node *n)
 {
     (void)g;
@@ -67,21 +67,21 @@ static void shape_vector(const struct graph *g, struct place at, struct node *n)
     if (n->weight) need_cols(at, n->inputs[0], n->weight->cols, n->weight->role);
 }
 
-/* As its operand. */
+/* The same shape as its operand. */
 static void shape_same(const struct graph *g, struct place at, struct node *n)
 {
     (void)g, (void)at;
     n->cols = n->inputs[0]->cols;
 }
 
-/* A factor for all columns, one for each, or one for each of as many heads. */
+/* One factor for all columns, or one per column, or one per head (as many heads as factors). */
 static void shape_times(const struct graph *g, struct place at, struct node *n)
 {
     (void)g;
     need_vector(at, n);
     n->cols = n->inputs[0]->cols;
     if (n->cols % n->weight->cols)
-        die_at(at, "%%%s has %u columns, which %llu factors of %s do not share evenly", n->inputs[0]->name, n->cols,
+        die_at(at, "%%%s has %u columns, which is not a multiple of the %llu factors of %s", n->inputs[0]->name, n->cols,
                (unsigned long long)n->weight->cols, n->weight->role);
 }
 
@@ -98,26 +98,26 @@ static void shape_part(const struct graph *g, struct place at, struct node *n)
     struct node_attrs *a = &n->attr;
     const uint32_t cols = n->inputs[0]->cols;
     if (!a->every) a->every = cols;
-    if (cols % a->every) die_at(at, "%%%s has %u columns, no multiple of every=%u", n->inputs[0]->name, cols, a->every);
+    if (cols % a->every) die_at(at, "%%%s has %u columns, which is not a multiple of every=%u", n->inputs[0]->name, cols, a->every);
     if (a->first >= a->every || a->count > a->every - a->first)
-        die_at(at, "of every %u columns there are no %u from %u", a->every, a->count, a->first);
+        die_at(at, "first=%u and count=%u exceed every=%u columns", a->first, a->count, a->every);
     if (!a->count) a->count = a->every - a->first;
     n->cols = cols / a->every * a->count;
 }
 
-/* As many heads in both: head_dim is that of x. */
+/* The same number of heads in both; head_dim belongs to x. */
 static void shape_join(const struct graph *g, struct place at, struct node *n)
 {
     (void)g;
     const struct node *x = n->inputs[0], *y = n->inputs[1];
     const uint32_t heads = x->cols / n->attr.head_dim;
     need_heads(at, x, n->attr.head_dim);
-    if (y->cols % heads) die_at(at, "%%%s has %u columns, which %u heads do not share evenly", y->name, y->cols, heads);
+    if (y->cols % heads) die_at(at, "%%%s has %u columns, which is not a multiple of the %u heads", y->name, y->cols, heads);
     set_cols(at, n, (uint64_t)x->cols + y->cols);
     n->heads = heads;
 }
 
-/* A row for each position. */
+/* A weight with a row for each position. */
 static void shape_add_position(const struct graph *g, struct place at, struct node *n)
 {
     (void)g;
@@ -127,18 +127,18 @@ static void shape_add_position(const struct graph *g, struct place at, struct no
     need_cols(at, n->inputs[0], n->weight->cols, n->weight->role);
 }
 
-/* A matrix, all its rows at once, and a value that has its columns `slices` times. */
+/* A matrix, used as a whole, and a value that has `slices` times its columns. */
 static void shape_matmul_heads(const struct graph *g, struct place at, struct node *n)
 {
     (void)g;
     const struct weight *w = n->weight;
-    if (!w->slices) die_at(at, "matmul_heads takes a tensor of three dimensions; %s is none", w->role);
+    if (!w->slices) die_at(at, "matmul_heads takes a tensor of three dimensions; %s has fewer", w->role);
     need_cols(at, n->inputs[0], w->slices * w->cols, w->role);
     set_cols(at, n, w->rows);
     n->heads = w->slices;
 }
 
-/* A state goes from token to token, and attention with a window keeps the last of them: neither sees later ones. */
+/* A state passes from token to token, and attention with a window keeps the last tokens; neither can see later tokens. */
 static void need_causal(const struct graph *g, struct place at, const struct node *n)
 {
     if (!g->model->causal)
@@ -157,7 +157,7 @@ static void shape_conv(const struct graph *g, struct place at, struct node *n)
         die_at(at, "conv takes 2 to 16 taps; %s has %llu", n->weight->role, (unsigned long long)n->weight->cols);
 }
 
-/* The row of the position before. */
+/* The row of the previous position. */
 static void shape_previous(const struct graph *g, struct place at, struct node *n)
 {
     need_causal(g, at, n);
@@ -175,7 +175,7 @@ static void shape_recur(const struct graph *g, struct place at, struct node *n)
     need_heads(at, v, a->value_dim);
     const uint32_t heads = v->cols / a->value_dim, qk_heads = q->cols / a->head_dim;
     need_cols(at, k, q->cols, "recur");
-    if (heads % qk_heads) die_at(at, "recur: %u heads of v do not share %u heads of q and k evenly", heads, qk_heads);
+    if (heads % qk_heads) die_at(at, "recur: the %u heads of v must be a multiple of the %u heads of q and k", heads, qk_heads);
     need_cols(at, beta, heads, "recur");
     if (decay->cols != heads) need_cols(at, decay, (uint64_t)heads * a->head_dim, "recur");
     n->cols = v->cols;
@@ -186,18 +186,23 @@ static void shape_recur(const struct graph *g, struct place at, struct node *n)
 
 static void shape_route(const struct graph *g, struct place at, struct node *n)
 {
-    (void)g;
+    const char *path = g->model->gguf->path;
     const struct node_attrs *a = &n->attr;
     const struct node *logits = n->inputs[0];
     need_vector(at, n);
     if (n->weight) need_cols(at, logits, n->weight->cols, n->weight->role);
     if (logits->cols > MOST_EXPERTS) die_at(at, "%%%s has %u columns; a router has at most %u", logits->name, logits->cols, MOST_EXPERTS);
-    if (a->used > logits->cols) die_at(at, "%u experts are used of %u", a->used, logits->cols);
+    if (a->used > logits->cols)
+        die("%s: expert_used_count %u is not from 1 to expert_count %u", path, a->used, logits->cols);
     if (logits->cols % a->n_group || a->n_group_used > a->n_group)
-        die_at(at, "%u experts cannot stand in %u groups of which %u are used", logits->cols, a->n_group, a->n_group_used);
+        die("%s: %u experts cannot stand in %u groups of which %u are used (expert_group_count, expert_group_used_count)", path,
+            logits->cols, a->n_group, a->n_group_used);
     if (logits->cols / a->n_group * a->n_group_used < a->used)
-        die_at(at, "%u of %u groups have fewer than the %u experts that are used", a->n_group_used, a->n_group, a->used);
-    if (a->n_group > 1 && logits->cols / a->n_group < 2) die_at(at, "groups of one expert have no two best ones");
+        die("%s: %u of %u groups have fewer than the %u experts that are used (expert_group_used_count, expert_group_count, "
+            "expert_used_count)", path, a->n_group_used, a->n_group, a->used);
+    if (a->n_group > 1 && logits->cols / a->n_group < 2)
+        die("%s: %u experts in %u groups (expert_group_count): groups of one expert cannot be ranked by their two best experts", path,
+            logits->cols, a->n_group);
     n->cols = 2 * a->used;
 }
 
@@ -209,10 +214,10 @@ static const struct node *need_choice(struct place at, const struct node *n)
     return choice;
 }
 
-/* A row for each of them. */
+/* x must have a row for each used expert. */
 static void need_rows_of(struct place at, const struct node *x, uint32_t used)
 {
-    if (x->cols % used) die_at(at, "%%%s has %u columns, which %u experts do not share evenly", x->name, x->cols, used);
+    if (x->cols % used) die_at(at, "%%%s has %u columns, which is not a multiple of the %u experts", x->name, x->cols, used);
 }
 
 static void shape_expert_matmul(const struct graph *g, struct place at, struct node *n)
@@ -221,9 +226,9 @@ static void shape_expert_matmul(const struct graph *g, struct place at, struct n
     const struct weight *w = n->weight;
     const struct node *x = n->inputs[0], *choice = need_choice(at, n);
     const uint32_t used = choice->attr.used;
-    if (!w->slices) die_at(at, "expert_matmul takes a tensor of three dimensions; %s is none", w->role);
+    if (!w->slices) die_at(at, "expert_matmul takes a tensor of three dimensions; %s has fewer", w->role);
     need_size(at, w, w->slices, choice->inputs[0]->cols, "experts");
-    if (x->cols != w->cols) need_cols(at, x, w->cols * used, w->role);
+    need_cols(at, x, n->attr.each ? w->cols * used : w->cols, w->role);
     set_cols(at, n, w->rows / w->slices * used);
 }
 
@@ -249,7 +254,7 @@ static void shape_expert_sum(const struct graph *g, struct place at, struct node
     n->cols = x->cols / used;
 }
 
-/* Two values of one length. */
+/* Two values of equal length. */
 static void shape_pair(const struct graph *g, struct place at, struct node *n)
 {
     (void)g;
@@ -287,9 +292,11 @@ static void shape_rope(const struct graph *g, struct place at, struct node *n)
     if (r->beta_fast <= r->beta_slow)
         die_at(at, "beta_fast is %g and beta_slow %g; the fast one must be larger", r->beta_fast, r->beta_slow);
     if (n->weight) need_size(at, n->weight, n->weight->cols, r->n_rot / 2, "items");
+    if (n->far && !n->far->is_vector) die_at(at, "%s takes a vector; %s is not a vector", op_info[n->op].name, n->far->role);
+    if (n->far) need_size(at, n->far, n->far->cols, r->n_rot / 2, "items");
 }
 
-/* The KV cache has one place per layer, of n_head_kv heads. */
+/* The KV cache has one place per layer, with n_head_kv heads. */
 static void shape_store(const struct graph *g, struct place at, struct node *n)
 {
     const char *op = op_info[n->op].name;
@@ -312,13 +319,13 @@ static void shape_attention(const struct graph *g, struct place at, struct node 
         die_at(at, "attention reads a query, and a store_k and a store_v of one layer");
     if (n->layer == NO_LAYER) die_at(at, "attention outside the layers");
     if (n->attr.head_dim != k->attr.head_dim)
-        die_at(at, "attention: heads of the query have %u items, those of %%%s %u", n->attr.head_dim, k->name, k->attr.head_dim);
-    if (n->heads % k->heads) die_at(at, "attention: %u query heads do not share %u KV heads evenly", n->heads, k->heads);
+        die_at(at, "attention: heads of the query have %u items, but heads of %%%s have %u", n->attr.head_dim, k->name, k->attr.head_dim);
+    if (n->heads % k->heads) die_at(at, "attention: the %u query heads must be a multiple of the %u KV heads", n->heads, k->heads);
     set_cols(at, n, (uint64_t)n->heads * v->attr.head_dim);
     if (n->attr.scale == 0) n->attr.scale = 1 / sqrt((double)n->attr.head_dim);
 }
 
-/* ---- by the table ---- */
+/* ---- the rules by operation ---- */
 
 static shape_rule *const rules[OP_COUNT] = {
 #define NOTHING

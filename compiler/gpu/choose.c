@@ -1,10 +1,10 @@
-/* choose.c -- the kernels of a GPU program and their launches.  A group becomes one kernel in decode; in prefill a product's input is first
- * brought into the 16-bit form that the matrix units read, and heads are finished in a kernel of their own. */
+/* choose.c -- the kernels of a GPU program and their launches. In decode a group becomes one kernel. In prefill further kernels convert the
+ * input of a product to the 16-bit form that the matrix units read, and finish heads. */
 #include "choose.h"
 #include "compiler/plan/machine.h"
 #include "compiler/front/attr.h"
 #include "templates/gpu/attention_sizes.h"
-#include "templates/gpu/exchange_sizes.h"
+#include "templates/gpu/collective_sizes.h"
 #include "templates/gpu/gemv_sizes.h"
 #include "templates/gpu/layers_sizes.h"
 #include "templates/gpu/sample_sizes.h"
@@ -15,16 +15,16 @@ typedef unsigned long long ull;
 
 /* ---- drafts ---- */
 
-bool choose_writes_logits(const struct chooser *c)
+bool choose_writes_logits(const struct gpu_chooser *c)
 {
     const struct fused *f = c->plan->fused;
     const struct node *result = c->group && c->group->n_branches ? c->group->branches[0].result : NULL;
-    if (result && gpu_gives_logits(result)) return true;                 /* which GPUs that share the model then gather */
+    if (result && gpu_pushes_logits(result)) return true;                /* an all_gather collects them from all ranks */
     return (f->graph->output && c->index == fuse_group(f, f->graph->output)) ||
            (f->graph->draft && c->index == fuse_group(f, f->graph->draft));
 }
 
-struct kernel_draft choose_begin(const struct chooser *c, enum kernel_template template, const char *name)
+struct kernel_draft choose_begin(const struct gpu_chooser *c, enum kernel_template template, const char *name)
 {
     const bool tail = !kernel_is_single(c->steps) && c->tail;
     struct kernel_draft d = kernel_begin(c->list, template, name, c->plan->fused, c->group, c->steps, tail);
@@ -32,30 +32,30 @@ struct kernel_draft choose_begin(const struct chooser *c, enum kernel_template t
     return d;
 }
 
-struct kernel_draft choose_begin_rows(const struct chooser *c, enum kernel_template template, const char *name)
+struct kernel_draft choose_begin_rows(const struct gpu_chooser *c, enum kernel_template template, const char *name)
 {
     struct kernel_draft d = choose_begin(c, template, name);
-    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    d.kernel.param[PARAM_THREADS] = c->plan->target->gpu.stage_threads;
     d.kernel.grid_tokens = 1;
     return d;
 }
 
-void choose_end(const struct chooser *c, struct kernel_draft *d)
+void choose_end(const struct gpu_chooser *c, struct kernel_draft *d)
 {
-    const struct profile *t = c->plan->profile;
+    const struct target *t = c->plan->target;
     if (d->kernel.lds_bytes > t->lds_bytes)
-        die("%s: kernel %s needs %u bytes of LDS, %s has %u for a group; this model is too wide for forgec's kernels on it, or the "
-            "target's tiles are too large; a CPU target takes it", c->plan->model->gguf->path, d->kernel.name, d->kernel.lds_bytes,
+        die("%s: kernel %s needs %u bytes of LDS, %s has %u for a group; the model is too wide for forgec's kernels on it, or the "
+            "target's tiles are too large; build for a CPU target", c->plan->model->gguf->path, d->kernel.name, d->kernel.lds_bytes,
             t->name, t->lds_bytes);
     kernel_end(c->list, d);
 }
 
-const struct kernel_choice *choose_given(const struct chooser *c, enum kernel_template template, uint32_t nth)
+const struct kernel_choice *choose_given(const struct gpu_chooser *c, enum kernel_template template, uint32_t nth)
 {
     return kernel_choice(c->plan->options.choices, template, c->steps, c->index, nth);
 }
 
-/* The name of what stands at this offset of the image, of which the kernel reads so many bytes. */
+/* The symbol of the tensor at this offset of the image. Adds bytes to the kernel's weight bytes if the tensor is new to the launch. */
 static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *role, uint64_t bytes)
 {
     const uint32_t had = d->launch.n_weights, slot = kernel_weight(d, offset, role);
@@ -63,60 +63,60 @@ static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *
     return d->launch.symbols[slot];
 }
 
-const char *choose_weight(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
+const char *choose_weight(const struct gpu_chooser *c, struct kernel_draft *d, const struct weight *w)
 {
     return name_at(d, c->plan->weight_offset[w->index], w->role, 0);
 }
 
-const char *choose_vector(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
+const char *choose_vector(const struct gpu_chooser *c, struct kernel_draft *d, const struct weight *w)
 {
     if (!w) return "no weight";
     return arena_printf(c->arena, "weight %s", name_at(d, c->plan->weight_offset[w->index], w->role, plan_weight_bytes(c->plan, w)));
 }
 
-const char *choose_rotation(const struct chooser *c, struct kernel_draft *d, const struct node *n)
+const char *choose_rotation(const struct gpu_chooser *c, struct kernel_draft *d, const struct node *n)
 {
     if (!n) return "no rotation";
     const struct rotation_plan *r = &c->plan->rotations[n->rotation];
     const uint64_t row = 4ull * r->n_rot;
     const char *lo = name_at(d, r->lo, "angles_low", row), *hi = name_at(d, r->hi, "angles_high", row);
-    return arena_printf(c->arena, "rope with weights %s and %s, %u positions a row, %u items, pairs %s", hi, lo, r->block, n->attr.n_rot,
-                        n->attr.neox ? "i, i + n/2" : "2i, 2i + 1");
+    return arena_printf(c->arena, "rope with weights %s and %s, %u positions a row, %u items, pairs %s%s", hi, lo, r->block, n->attr.n_rot,
+                        n->attr.neox ? "i, i + n/2" : "2i, 2i + 1", r->lo_far ? ", for long texts the tables after them" : "");
 }
 
-const char *choose_text(const struct chooser *c, struct gpu_place at)
+const char *choose_text(const struct gpu_chooser *c, struct gpu_place at)
 {
-    const char *f32 = at.form == FORM_F32 || at.form == FORM_LOGITS ? " f32" : "";        /* the others say it in their name */
+    const char *f32 = at.form == FORM_F32 || at.form == FORM_LOGITS ? " f32" : "";        /* names of 16-bit values contain their form */
     if (at.form == FORM_NONE) return arena_printf(c->arena, "%s into the state", at.name);
     if (at.form == FORM_GIVEN && c->plan->options.split == SPLIT_LAYER)
         return arena_printf(c->arena, "%s [%u] on the way at %llu, rows of %llu", at.name, at.cols, (ull)at.offset, (ull)at.stride);
     if (at.form == FORM_GIVEN)
         return arena_printf(c->arena, "%s [%u] of all GPUs, rows of %llu, halves of %llu bytes", at.name, at.cols, (ull)at.stride,
-                            (ull)c->plan->gpu->exchange_half);
+                            (ull)c->plan->gpu->collective_half);
     return arena_printf(c->arena, "%s%s [%u] at %llu, stride %llu%s", at.name, f32, at.cols, (ull)at.offset, (ull)at.stride,
                         at.form == FORM_LOGITS ? ", from the first token with logits" : "");
 }
 
-/* Of a prompt's rows that are given, beside where they are. */
-static const char *exchange_text(const struct chooser *c, const struct node *given)
+/* The layout in the memory of collectives of a prompt's rows that are pushed. */
+static const char *collective_text(const struct gpu_chooser *c, const struct node *given)
 {
     const struct gpu_plan *g = c->plan->gpu;
     return arena_printf(c->arena, "%s [%u] of all GPUs, pieces of %u tokens x %u, halves of %llu bytes, flags at %llu, values at %llu",
-                        plan_value_name(given), given->cols, EXCHANGE_TOKENS, EXCHANGE_RUN(c->plan->profile->gpu.stage_threads),
-                        (ull)g->exchange_half, (ull)g->exchange_flags, (ull)g->exchange_values);
+                        plan_value_name(given), given->cols, COLLECTIVE_TOKENS, COLLECTIVE_RUN(c->plan->target->gpu.stage_threads),
+                        (ull)g->collective_half, (ull)g->collective_flags, (ull)g->collective_values);
 }
 
 /* ---- operations on rows ---- */
 
-/* The same in decode, where the one token is that of the only group. */
-static struct kernel_draft choose_begin_both(const struct chooser *c, enum kernel_template template, const char *name)
+/* The same kernel for decode, which has one token and one workgroup in y. */
+static struct kernel_draft choose_begin_both(const struct gpu_chooser *c, enum kernel_template template, const char *name)
 {
     struct kernel_draft d = choose_begin_rows(c, template, name);
     d.kernel.prefill = false;
     return d;
 }
 
-static void choose_embed(const struct chooser *c)
+static void choose_embed(const struct gpu_chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_embed, c->group->name);
@@ -125,11 +125,11 @@ static void choose_embed(const struct chooser *c)
     d.kernel.weight_bytes = packing_row_bytes(plan_packing(c->plan, n->weight), cols);
     kernel_does(&d, "embed: rows of weight %s, %s %llu x %u -> %s", name, n->weight->tensor->quant->name, (ull)n->weight->rows, cols,
                 choose_text(c, gpu_read(c->plan, n)));
-    d.kernel.grid_x = EMBED_GROUPS(cols, c->plan->profile->wave, d.kernel.param[PARAM_THREADS]);
+    d.kernel.grid_x = EMBED_GROUPS(cols, c->plan->target->wave, d.kernel.param[PARAM_THREADS]);
     choose_end(c, &d);
 }
 
-static void choose_norm(const struct chooser *c)
+static void choose_norm(const struct gpu_chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_norm, c->group->name);
@@ -139,8 +139,8 @@ static void choose_norm(const struct chooser *c)
     choose_end(c, &d);
 }
 
-/* What the operation works with beside its first operand. */
-static const char *operation_text(const struct chooser *c, struct kernel_draft *d, const struct node *n)
+/* The operation's other inputs as text. */
+static const char *operation_text(const struct gpu_chooser *c, struct kernel_draft *d, const struct node *n)
 {
     const uint32_t head_dim = n->attr.head_dim, heads = head_dim ? n->cols / head_dim : 0;
     const char *of_heads = arena_printf(c->arena, "%u heads of %u", heads, head_dim);
@@ -155,23 +155,23 @@ static const char *operation_text(const struct chooser *c, struct kernel_draft *
     case OP_store_k:
     case OP_store_v:  return arena_printf(c->arena, "%s, %u positions, ring %u", of_heads, c->plan->options.n_ctx,
                                           state_ring(plan_state(c->plan, n)));
-    default: die("%%%s: forgec has no GPU kernel for %s; a CPU target computes it", n->name, op_info[n->op].name);
+    default: die("%%%s: forgec has no GPU kernel for %s; build for a CPU target", n->name, op_info[n->op].name);
     }
 }
 
-/* What a token reads of it. */
-static const char *read_weight(const struct chooser *c, struct kernel_draft *d, const struct node *n)
+/* The symbol of n's weight; counts the bytes that one token reads. */
+static const char *read_weight(const struct gpu_chooser *c, struct kernel_draft *d, const struct node *n)
 {
     return name_at(d, c->plan->weight_offset[n->weight->index], n->weight->role, plan_bytes_read(c->plan, n));
 }
 
-void choose_chain(const struct chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from, uint32_t to)
+void choose_chain(const struct gpu_chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
         const struct node *n = b->chain[i];
         text_printf(t, ", %s", op_info[n->op].name);
         attr_print(t, n);
-        if (n->weight) text_printf(t, " weight %s", read_weight(c, d, n));
+        if (node_reads_weight(n)) text_printf(t, " weight %s", read_weight(c, d, n));
         if (n->weight && n->op == OP_times) text_printf(t, " [%llu]", (ull)n->weight->cols);
         if (op_info[n->op].n_values == 2 && !fuse_reads_partner(c->group, b, n))
             text_printf(t, " %s", choose_text(c, gpu_read(c->plan, gpu_addend(b, i))));
@@ -204,23 +204,23 @@ enum gpu_map gpu_map_of(const struct group *g)
     return n->op == OP_headnorm || n->op == OP_l2norm || n->op == OP_layernorm_heads ? MAP_HEADS : MAP_VALUES;
 }
 
-/* A chain of operations on values; the first may look for its value elsewhere in the row. */
-static void choose_map_chain(const struct chooser *c)
+/* A chain of operations on single values. The first operation may read its value from another column of the row. */
+static void choose_map_chain(const struct gpu_chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
     const struct node *n = b->chain[0];
     struct kernel_draft d = choose_begin(c, TEMPLATE_map, c->group->name);
-    const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->target->gpu.stage_threads;
     const struct gpu_place to = gpu_written(c->plan, b->result, c->prefill);
     struct text t = { .arena = c->arena };
-    const bool takes_rows = n->op == OP_take && c->prefill, receives = n->op == OP_receive;
-    d.kernel.grid_tokens = takes_rows ? EXCHANGE_TOKENS : 1;
-    const bool takes = n->op == OP_take || n->op == OP_gather, gives = b->result->op == OP_give || b->result->op == OP_send;
+    const bool takes_rows = n->op == OP_all_reduce && c->prefill, receives = n->op == OP_receive;
+    d.kernel.grid_tokens = takes_rows ? COLLECTIVE_TOKENS : 1;
+    const bool takes = n->op == OP_all_reduce || n->op == OP_all_gather, gives = b->result->op == OP_push || b->result->op == OP_send;
     d.kernel.prefill = c->prefill && (takes || gives || to.form == FORM_F16 || to.form == FORM_BF16);
     choose_chain(c, &d, &t, b, 0, b->n_chain);
     const char *rotation = n->op == OP_rope ? arena_printf(c->arena, ", %s", choose_rotation(c, &d, n)) : "";
     if (takes || receives)
-        kernel_does(&d, "from %s", takes_rows ? exchange_text(c, n->inputs[0])
+        kernel_does(&d, "from %s", takes_rows ? collective_text(c, n->inputs[0])
                                               : choose_text(c, gpu_given(c->plan, receives ? n : n->inputs[0])));
     const bool has_rows = !receives && (!takes || takes_rows);
     kernel_does(&d, "%s%s%s -> %s", has_rows ? choose_text(c, gpu_read(c->plan, n->inputs[0])) : "values", text_str(&t), rotation,
@@ -237,25 +237,25 @@ static void choose_map_chain(const struct chooser *c)
 
 bool gpu_takes_rows(const struct kernel *k)
 {
-    return k->template == TEMPLATE_map && k->prefill && k->group->branches[0].chain[0]->op == OP_take;
+    return k->template == TEMPLATE_map && k->prefill && k->group->branches[0].chain[0]->op == OP_all_reduce;
 }
 
-static void choose_give_by(const struct chooser *c, enum kernel_template template, const char *name)
+static void choose_push_by(const struct gpu_chooser *c, enum kernel_template template, const char *name)
 {
     const struct node *n = c->group->branches[0].result;
     struct kernel_draft d = choose_begin_rows(c, template, arena_printf(c->arena, "%s_%s", c->group->name, name));
-    const uint32_t run = EXCHANGE_RUN(d.kernel.param[PARAM_THREADS]);
+    const uint32_t run = COLLECTIVE_RUN(d.kernel.param[PARAM_THREADS]);
     d.launch.name = d.kernel.name;
-    kernel_does(&d, "%s%s -> %s", choose_text(c, gpu_read(c->plan, n)), template == TEMPLATE_give ? "" : ", sums", exchange_text(c, n));
-    d.kernel.grid_tokens = EXCHANGE_TOKENS;
+    kernel_does(&d, "%s%s -> %s", choose_text(c, gpu_read(c->plan, n)), template == TEMPLATE_push ? "" : ", sums", collective_text(c, n));
+    d.kernel.grid_tokens = COLLECTIVE_TOKENS;
     d.kernel.grid_x = (n->cols + run - 1) / run;
     choose_end(c, &d);
 }
 
-/* The rows of a prompt for the next GPU in a row. */
-static void choose_send(const struct chooser *c, const struct node *n)
+/* The kernel that sends the rows of a prompt to the next pipeline stage. */
+static void choose_send(const struct gpu_chooser *c, const struct node *n)
 {
-    struct kernel_draft d = choose_begin_rows(c, TEMPLATE_give, arena_printf(c->arena, "%s_send", c->group->name));
+    struct kernel_draft d = choose_begin_rows(c, TEMPLATE_push, arena_printf(c->arena, "%s_send", c->group->name));
     const uint32_t threads = d.kernel.param[PARAM_THREADS];
     d.launch.name = d.kernel.name;
     kernel_does(&d, "%s -> %s", choose_text(c, gpu_read(c->plan, n)), choose_text(c, gpu_given(c->plan, n)));
@@ -263,21 +263,22 @@ static void choose_send(const struct chooser *c, const struct node *n)
     choose_end(c, &d);
 }
 
-/* The rows of a prompt that a group has made for all GPUs: only whole runs of values pass between GPUs at speed. */
-static void choose_give(const struct chooser *c)
+/* Kernels that push the rows of a prompt to all GPUs after a group has made them: transfers between GPUs are fast only for whole runs of
+ * values. */
+static void choose_push(const struct gpu_chooser *c)
 {
     const struct node *n = c->group->n_branches ? c->group->branches[0].result : NULL;
-    if (!c->prefill || !n || (n->op != OP_give && n->op != OP_send) || gpu_gives_logits(n)) return;
+    if (!c->prefill || !n || (n->op != OP_push && n->op != OP_send) || gpu_pushes_logits(n)) return;
     if (n->op == OP_send) {
         choose_send(c, n);
         return;
     }
-    choose_give_by(c, TEMPLATE_give, "give");
-    if (EXCHANGE_SHARED(c->plan->options.ranks)) choose_give_by(c, TEMPLATE_give_sums, "give_sums");
+    choose_push_by(c, TEMPLATE_push, "push");
+    if (COLLECTIVE_SHARED(c->plan->options.ranks)) choose_push_by(c, TEMPLATE_push_sums, "push_sums");
 }
 
-/* One operation on finished rows; what stores into the cache writes no row. */
-static void choose_map(const struct chooser *c)
+/* One operation on finished rows. A store into the KV cache writes no row. */
+static void choose_map(const struct gpu_chooser *c)
 {
     if (gpu_map_of(c->group) != MAP_ROWS) { choose_map_chain(c); return; }
     const struct node *n = c->group->branches[0].chain[0];
@@ -285,13 +286,13 @@ static void choose_map(const struct chooser *c)
     kernel_does(&d, "%s: %s: %s -> %s", op_info[n->op].name, operation_text(c, &d, n), choose_text(c, gpu_read(c->plan, n->inputs[0])),
                 choose_text(c, gpu_written(c->plan, n, c->prefill)));
     if (n->op == OP_store_k || n->op == OP_store_v) d.launch.state = plan_state(c->plan, n)->offset;
-    if (n->attr.head_dim) d.kernel.grid_x = HEAD_GROUPS(n->cols / n->attr.head_dim, c->plan->profile->wave, d.kernel.param[PARAM_THREADS]);
+    if (n->attr.head_dim) d.kernel.grid_x = HEAD_GROUPS(n->cols / n->attr.head_dim, c->plan->target->wave, d.kernel.param[PARAM_THREADS]);
     choose_end(c, &d);
 }
 
 /* ---- operations with a state ---- */
 
-static const char *places_text(const struct chooser *c, const struct node *n)
+static const char *places_text(const struct gpu_chooser *c, const struct node *n)
 {
     struct text t = { .arena = c->arena };
     for (uint32_t i = 0; i < op_info[n->op].n_values; i++)
@@ -299,8 +300,8 @@ static const char *places_text(const struct chooser *c, const struct node *n)
     return text_str(&t);
 }
 
-/* Where the program speculates, the kernel of one token is another than that of several. */
-static void slots_do(const struct chooser *c, struct kernel_draft *d, const struct node *n)
+/* If the program speculates, the kernel for one token differs from that for several. */
+static void slots_do(const struct gpu_chooser *c, struct kernel_draft *d, const struct node *n)
 {
     const uint32_t slots = plan_slots_of(c->plan, n);
     if (slots == 1) return;
@@ -308,7 +309,7 @@ static void slots_do(const struct chooser *c, struct kernel_draft *d, const stru
     kernel_does(d, "%u slots of a state%s", slots, c->steps == STEPS_DECODE ? ", one token" : "");
 }
 
-static void choose_conv_keep(const struct chooser *c, uint32_t groups)
+static void choose_conv_keep(const struct gpu_chooser *c, uint32_t groups)
 {
     const struct node *n = c->group->branches[0].chain[0];
     struct kernel_draft d = choose_begin(c, TEMPLATE_conv_keep, arena_printf(c->arena, "%s_keep", c->group->name));
@@ -317,29 +318,30 @@ static void choose_conv_keep(const struct chooser *c, uint32_t groups)
     slots_do(c, &d, n);
     if (n->weight) kernel_does(&d, "conv's state, of %llu taps: %s", (ull)n->weight->cols, places_text(c, n));
     else kernel_does(&d, "the state, a row: %s", places_text(c, n));
-    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    d.kernel.param[PARAM_THREADS] = c->plan->target->gpu.stage_threads;
     d.kernel.grid_x = groups;
     choose_end(c, &d);
 }
 
-static void check_recur(const struct chooser *c, const struct node *n)
+static void check_recur(const struct gpu_chooser *c, const struct node *n)
 {
     const uint32_t dim = n->attr.head_dim, value_dim = n->attr.value_dim, most = RECUR_ROWS * RECUR_PARTS(dim);
     if (value_dim % 4 || dim > most)
-        die("%s: %%%s has heads of %u and %u items; the GPU kernels take up to %u of such, and a multiple of 4; a CPU target takes it",
+        die("%s: %%%s has heads of %u items in k and %u in v; the GPU kernels need at most %u, and a multiple of 4; build for a "
+            "CPU target",
             c->plan->model->gguf->path, n->name, dim, value_dim, most);
     if (gpu_read(c->plan, n->inputs[2]).offset % 16)
-        die("%s: %%%s begins at an odd place for the GPU kernels of %%%s; a CPU target takes it", c->plan->model->gguf->path,
+        die("%s: %%%s begins at a place that the GPU kernels of %%%s cannot load from; build for a CPU target", c->plan->model->gguf->path,
             n->inputs[2]->name, n->name);
 }
 
-/* A draft's token is no row of the trunk: what stands for the one before lies in the state. */
-static void choose_recall(const struct chooser *c)
+/* The token of a draft has no row in the trunk: the row of the token before it is in the state. */
+static void choose_recall(const struct gpu_chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
     const struct node *n = b->chain[0];
     struct kernel_draft d = choose_begin(c, TEMPLATE_recall, arena_printf(c->arena, "recall_%s", c->group->name));
-    const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->target->gpu.stage_threads;
     struct text t = { .arena = c->arena };
     d.launch.state = plan_state(c->plan, n)->offset;
     plan_count_sequence(c->plan, n, &d.kernel);
@@ -349,14 +351,14 @@ static void choose_recall(const struct chooser *c)
     choose_end(c, &d);
 }
 
-static void choose_sequence(const struct chooser *c)
+static void choose_sequence(const struct gpu_chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
     const struct node *n = b->chain[0];
-    const bool conv = n->op != OP_recur;         /* each column for itself, tokens side by side */
+    const bool conv = n->op != OP_recur;         /* columns are independent, and tokens are computed in parallel */
     if (c->steps == STEPS_PASS && n->op == OP_previous) { choose_recall(c); return; }
     struct kernel_draft d = choose_begin(c, conv ? TEMPLATE_conv : TEMPLATE_recur, c->group->name);
-    const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    const uint32_t threads = d.kernel.param[PARAM_THREADS] = c->plan->target->gpu.stage_threads;
     struct text t = { .arena = c->arena }, attrs = { .arena = c->arena };
     d.launch.state = plan_state(c->plan, n)->offset;
     slots_do(c, &d, n);
@@ -377,8 +379,8 @@ static void choose_sequence(const struct chooser *c)
     if (conv && c->prefill) choose_conv_keep(c, (n->cols + threads - 1) / threads);
 }
 
-/* A GPU that has no logits waits for the token of the one that has. */
-static void choose_follow(struct chooser *c)
+/* Pipeline parallel: a stage without logits waits for the token from the last stage. */
+static void choose_follow(struct gpu_chooser *c)
 {
     c->group = NULL;
     struct kernel_draft d = choose_begin(c, TEMPLATE_sample, "follow_token");
@@ -386,17 +388,18 @@ static void choose_follow(struct chooser *c)
     d.launch.logits = false;
     d.kernel.grid_tokens = c->plan->gpu->has_several;
     kernel_does(&d, "the token that the last GPU draws, history of %u", c->plan->options.n_ctx);
-    d.kernel.param[PARAM_THREADS] = c->plan->profile->wave;
+    d.kernel.param[PARAM_THREADS] = c->plan->target->wave;
     d.kernel.grid_x = 1;
     choose_end(c, &d);
     c->list->sample = c->list->decode[--c->list->n_decode];
 }
 
-/* drafts: that of a step with drafts, behind columns or decode; else, behind a step of several sequences, a row for each. */
-static void choose_sample(struct chooser *c, bool drafts)
+/* drafts: sampling after a step with drafts (columns or decode). Otherwise sampling after decode, or after a step of several sequences with
+ * a row for each of them. */
+static void choose_sample(struct gpu_chooser *c, bool drafts)
 {
     const struct plan *p = c->plan;
-    const struct profile *t = p->profile;
+    const struct target *t = p->target;
     const uint32_t n_vocab = p->model->n_vocab;
     c->group = NULL;
     struct kernel_draft d = choose_begin(c, drafts ? TEMPLATE_sample_drafts : TEMPLATE_sample, drafts ? "sample_tokens" : "sample_token");
@@ -416,35 +419,36 @@ static void choose_sample(struct chooser *c, bool drafts)
     else c->list->sample = c->list->decode[--c->list->n_decode];
 }
 
-/* Behind a pass: its draft becomes a token of the next step, its row what the next pass goes on from. */
-static void choose_take(struct chooser *c)
+/* After a pass: its draft becomes a token of the next step, and its row the input from which the next pass continues. */
+static void choose_store_draft(struct gpu_chooser *c)
 {
     const struct plan *p = c->plan;
     const struct graph *g = p->fused->graph;
     const uint32_t n_vocab = p->model->n_vocab;
     c->group = NULL;
-    struct kernel_draft d = choose_begin(c, TEMPLATE_take, "take_draft");
-    d.launch.name = "take";
+    struct kernel_draft d = choose_begin(c, TEMPLATE_store_draft, "store_draft");
+    d.launch.name = "store_draft";
     d.launch.state = plan_state(p, g->draft_from)->offset;
-    kernel_does(&d, "the likeliest: logits f32 [%u] at %llu, scratch at %llu, counter at %llu", n_vocab, (ull)p->gpu->logits,
+    kernel_does(&d, "the most probable: logits f32 [%u] at %llu, scratch at %llu, counter at %llu", n_vocab, (ull)p->gpu->logits,
                 (ull)p->gpu->sample_scratch, (ull)p->gpu->sample_counters);
     kernel_does(&d, "%s into slot %u of a state", choose_text(c, gpu_read(p, g->draft_state)), plan_slots(p));
-    d.kernel.param[PARAM_THREADS] = p->profile->gpu.sample_threads;
-    d.kernel.grid_x = p->profile->gpu.sample_groups;
+    d.kernel.param[PARAM_THREADS] = p->target->gpu.sample_threads;
+    d.kernel.grid_x = p->target->gpu.sample_groups;
     d.kernel.lds_bytes = SAMPLE_LDS_BYTES(n_vocab);
     choose_end(c, &d);
     c->list->take = c->list->pass[--c->list->n_pass];
 }
 
-/* ---- all of them ---- */
+/* ---- all kernels ---- */
 
-/* Steps of the trunk do of the block that drafts what its state needs; a pass does all of it, and nothing else. */
-static bool is_of_steps(const struct chooser *c)
+/* Does the group run in these steps? Steps of the trunk also run the groups that the state of the block that drafts needs. A pass runs all
+ * groups of that block and no others. */
+static bool is_of_steps(const struct gpu_chooser *c)
 {
     return c->steps == STEPS_PASS ? c->group->drafts : !c->group->drafts || c->group->keeps;
 }
 
-static void choose_group(const struct chooser *c)
+static void choose_group(const struct gpu_chooser *c)
 {
     switch (c->group->kind) {
     case GROUP_EMBED:     choose_embed(c); break;
@@ -456,43 +460,43 @@ static void choose_group(const struct chooser *c)
     case GROUP_SEQUENCE:  choose_sequence(c); break;
     case GROUP_ATTENTION: choose_attention(c); break;
     }
-    choose_give(c);
+    choose_push(c);
 }
 
 static struct forge_gpu_pass pass_values(const struct plan *p, const struct node *given)
 {
     const uint64_t row = 8 * gpu_given(p, given).stride;
-    return (struct forge_gpu_pass){ FORGE_PASS_ALL, p->gpu->exchange_half, { { 0, row * gpu_given_rows(p, given), row, 1 } } };
+    return (struct forge_gpu_pass){ FORGE_PASS_ALL, p->gpu->collective_half, { { 0, row * gpu_given_rows(p, given), row, 1 } } };
 }
 
-/* Rows of a prompt: parts, or, behind those of all, sums. */
+/* Rows of a prompt: the ranks' parts, or the sums, which lie after the parts of all ranks. */
 static struct forge_gpu_pass pass_rows(const struct plan *p, const struct kernel *k, const struct node *given)
 {
     const struct gpu_plan *g = p->gpu;
-    const uint32_t ranks = p->options.ranks, parts = EXCHANGE_PARTS(ranks, p->chunk);
-    const uint32_t tokens = EXCHANGE_TOKENS * (EXCHANGE_SHARED(ranks) ? ranks : 1);
-    const uint64_t values = 4ull * EXCHANGE_TOKENS * EXCHANGE_STRIDE(given->cols),
-                   flags = 4ull * EXCHANGE_RUNS(given->cols, k->param[PARAM_THREADS]);
-    const uint64_t behind = k->template == TEMPLATE_give ? 0 : ranks * parts;
-    return (struct forge_gpu_pass){ FORGE_PASS_ALL, g->exchange_half,
-                                    { { g->exchange_values + behind * values, parts * values, values, tokens },
-                                      { g->exchange_flags + behind * flags, parts * flags, flags, tokens } } };
+    const uint32_t ranks = p->options.ranks, parts = COLLECTIVE_PARTS(ranks, p->chunk);
+    const uint32_t tokens = COLLECTIVE_TOKENS * (COLLECTIVE_SHARED(ranks) ? ranks : 1);
+    const uint64_t values = 4ull * COLLECTIVE_TOKENS * COLLECTIVE_STRIDE(given->cols),
+                   flags = 4ull * COLLECTIVE_RUNS(given->cols, k->param[PARAM_THREADS]);
+    const uint64_t behind = k->template == TEMPLATE_push ? 0 : ranks * parts;
+    return (struct forge_gpu_pass){ FORGE_PASS_ALL, g->collective_half,
+                                    { { g->collective_values + behind * values, parts * values, values, tokens },
+                                      { g->collective_flags + behind * flags, parts * flags, flags, tokens } } };
 }
 
-/* What a group gives is given by its last launch: a product itself or, of a prompt's rows, the kernels behind it.  Of the products of a
- * prompt's logits, each for steps of some numbers of tokens, one runs. */
+/* The last launch of a group pushes its values: a product itself or, for rows of a prompt, the push kernels after it. The logits of a
+ * prompt have several products, each for a range of tokens; one of them runs, so all are marked. */
 static void set_pass(const struct plan *p, struct launch *launches, uint32_t i, uint32_t n, const struct node *given)
 {
     const struct kernel *k = &p->kernels->kernels[launches[i].kernel];
     const bool last = i + 1 == n || launches[i + 1].group != launches[i].group,
-               product = (k->template == TEMPLATE_gemm || k->template == TEMPLATE_gemv) && gpu_gives_logits(given);
-    if (k->template == TEMPLATE_give || k->template == TEMPLATE_give_sums) launches[i].pass = pass_rows(p, k, given);
+               product = (k->template == TEMPLATE_gemm || k->template == TEMPLATE_gemv) && gpu_pushes_logits(given);
+    if (k->template == TEMPLATE_push || k->template == TEMPLATE_push_sums) launches[i].pass = pass_rows(p, k, given);
     else if (last || product) launches[i].pass = pass_values(p, given);
 }
 
-/* Who gives and who takes have the number of the exchange, which counts those of the step.  Rows of a prompt are numbered from the first
- * that matters on, so they have to agree about that. */
-static void number_exchanges(const struct plan *p, struct launch *launches, uint32_t n)
+/* Numbers the collectives of a step; the launches that send and receive one have the same number. Rows of a prompt are numbered from the
+ * first row that matters, so both sides must agree about `tail`. */
+static void number_collectives(const struct plan *p, struct launch *launches, uint32_t n)
 {
     uint32_t count = 0, taken = NO_GROUP;
     bool tail = false;
@@ -503,21 +507,21 @@ static void number_exchanges(const struct plan *p, struct launch *launches, uint
             count++;
             taken = NO_GROUP;
         }
-        if (first == OP_take || first == OP_gather) taken = launches[i].group;
-        if (p->kernels->kernels[launches[i].kernel].template == TEMPLATE_give) tail = launches[i].tail;
+        if (first == OP_all_reduce || first == OP_all_gather) taken = launches[i].group;
+        if (p->kernels->kernels[launches[i].kernel].template == TEMPLATE_push) tail = launches[i].tail;
         if (gpu_takes_rows(&p->kernels->kernels[launches[i].kernel]) && launches[i].tail != tail)
             die("%s takes other tokens than are given; this is a mistake in forgec, please report it", launches[i].name);
-        launches[i].exchanging = taken != NO_GROUP;
-        launches[i].exchanges = count;
+        launches[i].in_collective = taken != NO_GROUP;
+        launches[i].collectives = count;
         for (uint32_t k = 0; g && k < g->n_branches; k++) {
-            if (g->branches[k].result->op != OP_give) continue;
-            launches[i].exchanging = true;
+            if (g->branches[k].result->op != OP_push) continue;
+            launches[i].in_collective = true;
             set_pass(p, launches, i, n, g->branches[k].result);
         }
     }
 }
 
-/* Of GPUs in a row one value that is sent, or received, in a step. */
+/* Pipeline parallel: a value that is sent or received in a step. */
 static struct forge_gpu_pass pass_on(const struct plan *p, const struct node *n)
 {
     const struct gpu_place at = gpu_given(p, n);
@@ -525,7 +529,7 @@ static struct forge_gpu_pass pass_on(const struct plan *p, const struct node *n)
                                     { { LAYERS_VALUES + at.offset, 0, 8 * at.stride, 1 } } };
 }
 
-/* Each value that a GPU sends or receives is one launch's. */
+/* Dies unless each value that a GPU sends or receives belongs to exactly one launch. */
 static void check_passes(const struct plan *p, const struct launch *list, uint32_t n)
 {
     uint32_t values = 0, passes = 0;
@@ -546,20 +550,20 @@ static void set_passes(const struct plan *p, struct launch *list, uint32_t n)
         const bool last = i + 1 == n || list[i + 1].group != launch->group,
                    receives = b && g->kind == GROUP_MAP && b->chain[0]->op == OP_receive, is_sent = b && b->result->op == OP_send;
         if (!is_sent && !receives) continue;
-        launch->exchanging = true;
+        launch->in_collective = true;
         if (receives || last) launch->pass = pass_on(p, receives ? b->chain[0] : b->result);
     }
     check_passes(p, list, n);
 }
 
-/* Of GPUs in a row all values of a step pass under one number, and its token under the next. */
+/* Pipeline parallel: all values of a step have one collective number, and its token has the next. */
 static void number_passes(const struct plan *p, struct kernel_list *list)
 {
     set_passes(p, list->decode, list->n_decode);
     set_passes(p, list->prefill, list->n_prefill);
     set_passes(p, list->columns, list->n_columns);
-    list->sample.exchanges = 1;
-    list->sample.exchanging = true;
+    list->sample.collectives = 1;
+    list->sample.in_collective = true;
     list->sample.pass = (struct forge_gpu_pass){ FORGE_PASS_TOKEN, LAYERS_TOKEN_BYTES, { { 0, 0, 8, 1 } } };
 }
 
@@ -567,10 +571,10 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
 {
     const struct fused *f = p->fused;
     const uint32_t last_store = fuse_last_store(f);
-    uint32_t last_attention = last_store;        /* decode's, which columns take, knows no tokens without logits */
+    uint32_t last_attention = last_store;        /* STEPS_COLUMNS uses decode's attention, which cannot skip tokens without logits */
     for (uint32_t i = last_store; i < f->n_groups; i++) if (f->groups[i].kind == GROUP_ATTENTION) last_attention = i;
     p->kernels = kernel_list_new(a);
-    struct chooser c = { .arena = a, .plan = p, .list = p->kernels };
+    struct gpu_chooser c = { .arena = a, .plan = p, .list = p->kernels };
     const enum kernel_steps last = f->graph->draft ? STEPS_PASS : p->options.columns ? STEPS_COLUMNS : STEPS_PREFILL;
     for (c.steps = STEPS_DECODE; c.steps <= last; c.steps++) {
         c.prefill = c.steps == STEPS_PREFILL;
@@ -583,18 +587,18 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
         if (c.steps == STEPS_DECODE && !f->graph->output) choose_follow(&c);
         else if (c.steps == STEPS_DECODE && !p->model->pooling) choose_sample(&c, false);
         if (c.steps == STEPS_COLUMNS && p->options.spec) choose_sample(&c, true);
-        if (c.steps == STEPS_PASS) choose_take(&c);
+        if (c.steps == STEPS_PASS) choose_store_draft(&c);
     }
     if (p->options.split == SPLIT_LAYER) {
         number_passes(p, c.list);
         return;
     }
-    number_exchanges(p, c.list->decode, c.list->n_decode);
-    number_exchanges(p, c.list->prefill, c.list->n_prefill);
-    number_exchanges(p, c.list->columns, c.list->n_columns);
+    number_collectives(p, c.list->decode, c.list->n_decode);
+    number_collectives(p, c.list->prefill, c.list->n_prefill);
+    number_collectives(p, c.list->columns, c.list->n_columns);
 }
 
-/* Attention in steps keeps all scores of a step: at most 256 MiB of them. */
+/* Attention in steps keeps all scores of a step. The chunk is limited so that they take at most 256 MiB. */
 static void limit_chunk(struct plan *p)
 {
     uint32_t heads = 0;
@@ -608,14 +612,14 @@ static void limit_chunk(struct plan *p)
     if (!heads) return;
     const uint64_t fits = (256ull << 20) / (4ull * heads * p->options.n_ctx);
     if (p->chunk > fits && !p->model->causal)
-        die("%s: attention in steps keeps the scores of a whole text, 256 MiB at most; choose --ctx %u or smaller, or another --fuse",
+        die("%s: unfused attention keeps the scores of a whole text, at most 256 MiB; choose --ctx %u or smaller, or another --fuse",
             p->model->gguf->path, (uint32_t)sqrt((256 << 20) / (4.0 * heads)));
     if (p->chunk > fits) p->chunk = fits ? (uint32_t)fits : 1;
 }
 
-/* A step gives logits of LOGITS_LEAST tokens, of more as far as they take LOGITS_BYTES of the host.  The arena has those of LOGITS_ROWS:
- * text needs one, and a step that gives all reads the head once for so many: weights of 4 bits in the time of their products, of 16 in up
- * to four times that, 10 % of a step of 8B. */
+/* One step returns logits for up to LOGITS_LEAST tokens, or for more if these fit LOGITS_BYTES of host memory. The arena has LOGITS_ROWS
+ * rows, because generation needs only one row. A step that returns all logits reads the output head once per LOGITS_ROWS tokens: with 4-bit
+ * weights within the time of its products, with 16-bit weights in up to four times that, which is 10 % of a step of an 8B model. */
 static void limit_logits(struct plan *p)
 {
     enum { LOGITS_LEAST = 512, LOGITS_BYTES = 256 << 20, LOGITS_ROWS = 64 };
@@ -627,25 +631,25 @@ static void limit_logits(struct plan *p)
 static void check(const struct plan *p, const struct graph *g)
 {
     if (p->options.columns && p->model->pooling)
-        die("%s: %s is for text that goes on; this is a model of embeddings", p->model->gguf->path,
+        die("%s: %s does not support embedding models", p->model->gguf->path,
             p->options.spec ? "--spec" : "--columns");
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *n = g->nodes[i];
         if (n->op == OP_attention && !n->attr.causal && (n->weight || n->attr.cap != 0))
-            die("%s: %%%s sees later tokens and has a cap or sinks, for which there is no GPU kernel; a CPU target takes it",
+            die("%s: %%%s sees later tokens and has a cap or sinks; forgec has no GPU kernel for that; build for a CPU target",
                 p->model->gguf->path, n->name);
         if (n->op != OP_store_k && n->op != OP_store_v) continue;
         if ((uint64_t)n->heads * p->options.n_ctx > UINT32_MAX)
-            die("%s: %u heads (%%%s) of %u positions are more rows than the GPU kernels count to; a context of %u fits, or a CPU target",
-                p->model->gguf->path, n->heads, n->name, p->options.n_ctx, UINT32_MAX / n->heads);
+            die("%s: %u heads (%%%s) of %u positions are more rows than the GPU kernels can count; choose --ctx %u or smaller, or build "
+                "for a CPU target", p->model->gguf->path, n->heads, n->name, p->options.n_ctx, UINT32_MAX / n->heads);
     }
     if (!p->model->pooling && p->model->n_vocab > SAMPLE_MAX_VOCAB)
-        die("%s: a vocabulary of %u tokens is beyond what the GPU kernels are made for (%u); a CPU target takes it",
+        die("%s: a vocabulary of %u tokens is larger than %u, the most for GPU kernels; build for a CPU target",
             p->model->gguf->path, p->model->n_vocab, SAMPLE_MAX_VOCAB);
 }
 
-/* Tokens of a step of a few may be of several sequences where each token's part of a kernel is its own: what goes on from the token before,
- * in the step, and attention in steps are not. */
+/* May a step of a few tokens have tokens of several sequences? This needs kernels that compute each token separately. Operations that
+ * continue from the token before it in the step, and attention in steps, do not. */
 static bool has_several(const struct plan *p)
 {
     const struct graph *g = p->fused->graph;
@@ -659,10 +663,10 @@ static void choose(struct arena *a, struct plan *p)
     limit_chunk(p);
     p->gpu->has_several = has_several(p);
     if (p->options.columns > p->chunk)
-        die("%s: steps of %u tokens at once (--columns) are longer than a step of a prompt, %u; choose a shorter --ctx, or no --columns",
+        die("%s: --columns %u is more than the tokens of a prompt's step, %u; choose a smaller --columns, or a smaller --ctx",
             p->model->gguf->path, p->options.columns, p->chunk);
     limit_logits(p);
-    p->gpu->digits = p->options.exact ? 3 : p->profile->activation_digits;
+    p->gpu->digits = p->options.exact ? 3 : p->target->activation_digits;
     p->gpu->groups = arena_array(a, struct gpu_group, p->fused->n_groups);
     choose_products(p);
     choose_splits(a, p);

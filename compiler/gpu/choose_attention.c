@@ -1,5 +1,5 @@
-/* choose_attention.c -- the kernels of attention: in decode one that also finishes the token's heads; in prefill one for heads, one for the
- * chunk; without fusion four steps over scores in memory. */
+/* choose_attention.c -- the kernels of attention. Decode has one kernel, which also finishes the token's heads. Prefill has one kernel for
+ * heads and one for the chunk. Without fusion there are four steps over scores in memory. */
 #include "choose.h"
 #include "compiler/base/family.h"
 #include "templates/gpu/attention_prefill_sizes.h"
@@ -9,18 +9,18 @@ typedef unsigned long long ull;
 
 /* ---- which kernels ---- */
 
-/* Decode and prefill compute heads of up to 256 items, of K and V alike; others take four steps. */
+/* The kernels of decode and prefill compute heads of up to 256 items, with K and V of equal size; other heads take four steps. */
 bool gpu_in_steps(const struct plan *p, const struct node *n)
 {
     return p->fused->level == FUSE_NONE || n->attr.head_dim > 256 || n->attr.head_dim != n->inputs[2]->attr.head_dim;
 }
 
-/* Of a group of an attention kernel: whole waves; power: as many as a power of two. */
-static uint32_t given_threads(const struct profile *t, const struct kernel_choice *given, uint32_t planned, uint32_t most, bool power)
+/* The threads of a workgroup of an attention kernel: whole waves; power: a power of two. Dies if the given number does not fit. */
+static uint32_t given_threads(const struct target *t, const struct kernel_choice *given, uint32_t planned, uint32_t most, bool power)
 {
     const uint32_t threads = kernel_chosen(given, PARAM_THREADS, planned), wave = t->wave;
     if (given && (threads < wave || threads > most || threads % wave || (power && (threads & (threads - 1)))))
-        die_at(given->at, "threads is %u; this kernel has %u to %u of them on %s, a %s", threads, wave, most, t->name,
+        die_at(given->at, "threads is %u; this kernel takes %u to %u threads on %s, a %s", threads, wave, most, t->name,
                power ? "power of two" : "multiple of the wave");
     return threads;
 }
@@ -28,23 +28,24 @@ static uint32_t given_threads(const struct profile *t, const struct kernel_choic
 /* ---- decode: splits and spans ---- */
 
 static uint32_t most_splits(const struct plan *p) { return (p->options.n_ctx + 15) / 16; }
-/* By the KV heads that the graph has: of GPUs that share the model each has some. */
+/* Splits for the KV heads of the graph; with tensor parallelism these are only the rank's own. */
 static uint32_t planned_splits(const struct plan *p)
 {
     const struct graph *g = p->fused->graph;
     uint32_t heads_kv = 1;
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (g->nodes[i]->op == OP_attention && g->nodes[i]->inputs[1]->heads > heads_kv) heads_kv = g->nodes[i]->inputs[1]->heads;
-    const uint32_t splits = (p->profile->gpu.attention_splits + heads_kv - 1) / heads_kv, most = most_splits(p);
+    const uint32_t splits = (p->target->gpu.attention_splits + heads_kv - 1) / heads_kv, most = most_splits(p);
     return splits < 1 ? 1 : splits > most ? most : splits;
 }
 
 static uint32_t units_of(const struct node *n) { return ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim); }
 
-/* Splits that are a cluster, and as many spans as run at once: a little fewer splits where more groups fit then. */
+/* Sets splits so that they fit a cluster, and as many spans as run at once. Up to a quarter fewer splits are used if more workgroups fit
+ * then. */
 static void plan_spans(const struct plan *p, const struct node *n, struct attention_shape *s)
 {
-    const struct profile *t = p->profile;
+    const struct target *t = p->target;
     const uint32_t groups = t->gpu.attention_groups / units_of(n);
     uint32_t most = 0, splits = s->splits = t->cluster && s->splits > ATTENTION_MAX_CLUSTER ? ATTENTION_MAX_CLUSTER : s->splits;
     s->spans = 1;
@@ -62,20 +63,20 @@ static uint32_t planned_span(const struct plan *p, const struct node *n, const s
     enum { UNIT = 32 };
     const uint32_t kv = (uint32_t)p->options.kv, head_dim = n->attr.head_dim,
                    bytes = 2 * (KV_VALUE_BYTES(kv, head_dim) + KV_SCALE_BYTES(kv, head_dim)),
-                   span = (p->profile->gpu.attention_span * 1024 * s->splits / bytes + UNIT - 1) / UNIT * UNIT,
+                   span = (p->target->gpu.attention_span * 1024 * s->splits / bytes + UNIT - 1) / UNIT * UNIT,
                    least = ATTENTION_SPAN_LEAST(head_dim, s->threads, s->splits);
     return span < least ? least : span;
 }
 
 const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const struct node *n, const struct attention_shape *s)
 {
-    const struct profile *t = p->profile;
+    const struct target *t = p->target;
     const uint32_t least = ATTENTION_SPAN_LEAST(n->attr.head_dim, s->threads, s->splits),
                    resident = t->waves * t->simds * t->wave / s->threads;
     if (s->splits < 1 || s->splits > most_splits(p))
         return arena_printf(a, "splits is %u; a context of %u tokens can be split into 1 to %u parts, of 16 positions or more", s->splits,
                             p->options.n_ctx, most_splits(p));
-    if (s->spans < 1 || s->spans > 256) return arena_printf(a, "spans is %u; there are 1 to 256 of them", s->spans);
+    if (s->spans < 1 || s->spans > 256) return arena_printf(a, "spans is %u; it must be 1 to 256", s->spans);
     if (s->spans > 1 && s->span < least)
         return arena_printf(a, "span is %u; with %u splits of %u threads it has %u positions or more", s->span, s->splits, s->threads,
                             least);
@@ -92,7 +93,7 @@ const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const st
 
 static struct attention_shape decode_shape(struct arena *a, const struct plan *p, const struct node *n, const struct kernel_choice *given)
 {
-    const struct profile *t = p->profile;
+    const struct target *t = p->target;
     const uint32_t window = plan_window(p, n), kv = (uint32_t)p->options.kv,
                    heads = ATTENTION_HEADS(n->heads, n->inputs[1]->heads, n->attr.head_dim);
     struct attention_shape s = { .splits = planned_splits(p), .spans = 1 };
@@ -108,7 +109,7 @@ static struct attention_shape decode_shape(struct arena *a, const struct plan *p
     s.resident = kernel_chosen(given, PARAM_RESIDENT, 1);
     const char *misfit = given ? gpu_attention_misfit(a, p, n, &s) : NULL;
     if (misfit) die_at(given->at, "%s", misfit);
-    const uint32_t spans = (window ? window : p->options.n_ctx) / (s.span ? s.span : 1);       /* as many as ever have positions */
+    const uint32_t spans = (window ? window : p->options.n_ctx) / (s.span ? s.span : 1);       /* more spans would never have positions */
     if (s.spans > spans) s.spans = spans ? spans : 1;
     s.cluster = t->cluster && s.splits > 1 && s.splits <= ATTENTION_MAX_CLUSTER;
     return s;
@@ -127,7 +128,7 @@ void choose_splits(struct arena *a, struct plan *p)
 
 /* ---- pieces ---- */
 
-static const struct node *keys_of(const struct chooser *c) { return c->group->node->inputs[1]; }
+static const struct node *keys_of(const struct gpu_chooser *c) { return c->group->node->inputs[1]; }
 
 const char *gpu_positions_text(struct arena *a, const struct plan *p, const struct node *n)
 {
@@ -138,34 +139,34 @@ const char *gpu_positions_text(struct arena *a, const struct plan *p, const stru
     return window ? arena_printf(a, "%s, window of %u", rows, window) : rows;
 }
 
-static void does_attention(const struct chooser *c, struct kernel_draft *d)
+static void does_attention(const struct gpu_chooser *c, struct kernel_draft *d)
 {
     const struct node *n = c->group->node;
     kernel_does(d, "attention: %u heads of %u over %u KV heads in %s, %s, scale %.9g", n->heads, n->attr.head_dim, keys_of(c)->heads,
                 kv_type_name[c->plan->options.kv], gpu_positions_text(c->arena, c->plan, n), (double)(float)n->attr.scale);
     const uint32_t value_dim = n->inputs[2]->attr.head_dim;
     if (value_dim != n->attr.head_dim)
-        kernel_does(d, "  heads of V have %u, %llu bytes behind K", value_dim, (ull)plan_values_at(c->plan, n));
+        kernel_does(d, "  heads of V have %u, %llu bytes after K", value_dim, (ull)plan_values_at(c->plan, n));
     if (!n->attr.causal) kernel_does(d, "  every token sees all of the text");
     if (n->attr.cap != 0) kernel_does(d, "  scores held within %.9g", (double)(float)n->attr.cap);
     if (n->weight) kernel_does(d, "  sinks %s", choose_vector(c, d, n->weight));
 }
 
-/* Values in f32: what the projection left, or finished queries. */
-static const struct node *query_of(const struct chooser *c)
+/* The f32 value with the queries: the projection's result, or finished queries. */
+static const struct node *query_of(const struct gpu_chooser *c)
 {
     return c->group->has_heads ? c->group->heads[0].raw : c->group->node->inputs[0];
 }
 
-static struct kernel_draft begin_attention(const struct chooser *c, enum kernel_template template, const char *name)
+static struct kernel_draft begin_attention(const struct gpu_chooser *c, enum kernel_template template, const char *name)
 {
     struct kernel_draft d = choose_begin(c, template, name);
     d.launch.state = plan_state(c->plan, c->group->node)->offset;
     return d;
 }
 
-/* Heads as the projection left them, and what is done with them. */
-static void does_heads(const struct chooser *c, struct kernel_draft *d)
+/* Lists the heads as the projection made them, and the operations on them. */
+static void does_heads(const struct gpu_chooser *c, struct kernel_draft *d)
 {
     static const char *const names[] = { "q", "k", "v" };
     const struct head_chain *h = c->group->heads;
@@ -181,8 +182,8 @@ static void does_heads(const struct chooser *c, struct kernel_draft *d)
 
 /* ---- decode ---- */
 
-/* STEPS_COLUMNS: heads have a kernel of their own, as in prefill, and each token is a row of the grid. */
-static void choose_decode(const struct chooser *c)
+/* STEPS_COLUMNS: a separate kernel finishes heads, as in prefill, and each token is a row of the grid. */
+static void choose_decode(const struct gpu_chooser *c)
 {
     const bool columns = c->steps == STEPS_COLUMNS;
     const struct node *n = c->group->node;
@@ -208,19 +209,19 @@ static void choose_decode(const struct chooser *c)
     d.kernel.param[PARAM_CLUSTER] = s->cluster ? s->splits : 0;
     d.kernel.grid_x = ATTENTION_GROUPS(n->heads, heads_kv, head_dim, s->splits, s->spans);
     d.kernel.grid_tokens = columns;
-    d.kernel.lds_bytes = ATTENTION_LDS_BYTES(n->heads, heads_kv, head_dim, p->profile->wave, s->threads, s->splits, s->cluster);
+    d.kernel.lds_bytes = ATTENTION_LDS_BYTES(n->heads, heads_kv, head_dim, p->target->wave, s->threads, s->splits, s->cluster);
     choose_end(c, &d);
 }
 
 /* ---- prefill ---- */
 
-/* Heads of a chunk: normed, rotated and stored in one go. */
-static void choose_heads(const struct chooser *c)
+/* The heads of a chunk: one kernel norms, rotates and stores them. */
+static void choose_heads(const struct gpu_chooser *c)
 {
     const struct node *n = c->group->node;
-    const uint32_t wave = c->plan->profile->wave;
+    const uint32_t wave = c->plan->target->wave;
     struct kernel_draft d = choose_begin_rows(c, TEMPLATE_heads, "heads_prefill");
-    d.kernel.prefill = true;                                 /* it serves all steps of several tokens */
+    d.kernel.prefill = true;                                 /* the kernel serves all steps of several tokens */
     const uint32_t threads = d.kernel.param[PARAM_THREADS];
     d.launch.name = "heads";
     d.launch.state = plan_state(c->plan, c->group->node)->offset;
@@ -233,14 +234,14 @@ static void choose_heads(const struct chooser *c)
 
 bool gpu_attention_in_fours(const struct plan *p, uint32_t digits, uint32_t head_dim, uint32_t threads)
 {
-    return family_multiplies_in_fours(p->profile) && ATTENTION_PREFILL_IN_FOURS((uint32_t)p->options.kv, digits, head_dim, threads);
+    return family_multiplies_in_fours(p->target) && ATTENTION_PREFILL_IN_FOURS((uint32_t)p->options.kv, digits, head_dim, threads);
 }
 
-static void choose_chunk(const struct chooser *c)
+static void choose_chunk(const struct gpu_chooser *c)
 {
     const struct node *n = c->group->node;
     const struct plan *p = c->plan;
-    const struct profile *t = p->profile;
+    const struct target *t = p->target;
     const bool whole = n->attr.head_dim % 16 == 0;               /* the matrix unit's tiles */
     const struct kernel_choice *given = choose_given(c, TEMPLATE_attention_prefill, 0);
     const uint32_t kv = (uint32_t)p->options.kv, digits = p->options.exact || !whole ? 2 : 1, head_dim = n->attr.head_dim,
@@ -265,12 +266,12 @@ static void choose_chunk(const struct chooser *c)
 
 /* ---- without fusion ---- */
 
-static void choose_step(const struct chooser *c, enum kernel_template template, uint32_t lds_bytes)
+static void choose_step(const struct gpu_chooser *c, enum kernel_template template, uint32_t lds_bytes)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = begin_attention(c, template, arena_printf(c->arena, "attn_%s", template_info[template].name));
     const struct plan *p = c->plan;
-    d.kernel.prefill = false;                                /* it serves both */
+    d.kernel.prefill = false;                                /* the kernel serves decode and prefill */
     d.launch.name = arena_printf(c->arena, "attention_%s", template_info[template].name);
     does_attention(c, &d);
     kernel_does(&d, "scores f32 of %u rows at %llu", p->chunk, (ull)p->gpu->scores);
@@ -278,25 +279,25 @@ static void choose_step(const struct chooser *c, enum kernel_template template, 
     if (template == TEMPLATE_weighted_sum) kernel_does(&d, "-> %s", choose_text(c, gpu_read(p, n)));
     if (template == TEMPLATE_scores) plan_count_attention(p, n, ATTENTION_SCORES, &d.kernel);
     if (template == TEMPLATE_weighted_sum) plan_count_attention(p, n, ATTENTION_SUM, &d.kernel);
-    d.kernel.param[PARAM_THREADS] = p->profile->gpu.attention_threads;
+    d.kernel.param[PARAM_THREADS] = p->target->gpu.attention_threads;
     d.kernel.grid_x = n->heads;
     d.kernel.grid_tokens = 1;
     d.kernel.lds_bytes = lds_bytes;
     choose_end(c, &d);
 }
 
-static void choose_unfused(const struct chooser *c)
+static void choose_unfused(const struct gpu_chooser *c)
 {
-    const struct profile *t = c->plan->profile;
+    const struct target *t = c->plan->target;
     choose_step(c, TEMPLATE_scores, 0);
     if (c->group->node->attr.causal) choose_step(c, TEMPLATE_mask, 0);
     choose_step(c, TEMPLATE_softmax, SOFTMAX_LDS_BYTES(t->wave, t->gpu.attention_threads));
     choose_step(c, TEMPLATE_weighted_sum, WEIGHTED_SUM_LDS_BYTES(c->group->node->inputs[2]->attr.head_dim, t->gpu.attention_threads));
 }
 
-void choose_attention(const struct chooser *c)
+void choose_attention(const struct gpu_chooser *c)
 {
-    if (c->group->drafts && c->steps != STEPS_PASS) { choose_heads(c); return; }         /* what is stored, for the drafts to come */
+    if (c->group->drafts && c->steps != STEPS_PASS) { choose_heads(c); return; }         /* stores K and V for later drafts */
     if (gpu_in_steps(c->plan, c->group->node)) { choose_unfused(c); return; }
     if (!kernel_is_single(c->steps) && c->group->has_heads) choose_heads(c);
     if (c->prefill) choose_chunk(c);

@@ -1,5 +1,5 @@
-/* choose_products.c -- the kernels of products: in decode a row of weights is shared by some lanes, in prefill a group computes a tile, of
- * a size that suits the number of compute units and of the step's tokens. */
+/* choose_products.c -- the kernels of products. In decode some lanes share a row of weights. In prefill a workgroup computes a tile; its
+ * size suits the number of compute units and of the step's tokens. */
 #include "choose.h"
 #include "compiler/format/blocks.h"
 #include "templates/gpu/gemv_sizes.h"
@@ -9,9 +9,9 @@
 
 typedef unsigned long long ull;
 
-/* ---- forms, and matrices that are one product ---- */
+/* ---- forms, and runs of matrices that are one product ---- */
 
-/* Formats whose scale covers 16 columns correct their offset by sums over 16 activations (SUMS16_x in templates/gpu/formats). */
+/* Formats with a scale for each 16 columns correct their offset by sums over 16 activations (SUMS16_x in templates/gpu/formats). */
 static bool needs_sums16(const struct weight *w) { return w->tensor->quant->coding && w->tensor->quant->coding->sums16; }
 
 uint32_t gpu_sum_at(const struct branch *b)
@@ -45,7 +45,7 @@ uint32_t gpu_slice_rows(const struct group *g, const struct weight *w)
     return (uint32_t)(g->kind == GROUP_SLICES ? w->rows / w->slices : w->rows);
 }
 
-/* Decode's sum of experts takes one bias and one factor of each expert, in either order. */
+/* Can decode's sum of experts apply operation k of the chain? It can apply one bias and one factor of each expert, in either order. */
 static bool is_before_sum(const struct branch *b, uint32_t k)
 {
     const struct node *n = b->chain[k];
@@ -53,7 +53,7 @@ static bool is_before_sum(const struct branch *b, uint32_t k)
     return n->op == OP_expert_bias || (n->op == OP_expert_times && n->weight->is_vector);
 }
 
-/* What the kernels of products with slices are made for. */
+/* Dies if the kernels of products with slices cannot compute the group. */
 static void check_slices(const struct plan *p, const struct group *g)
 {
     const char *path = p->model->gguf->path;
@@ -61,15 +61,15 @@ static void check_slices(const struct plan *p, const struct group *g)
         const struct branch *b = &g->branches[i];
         const uint32_t sum = gpu_sum_at(b);
         if (plan_reads_pieces(b->matmul) && b->matmul->weight->cols % 4)
-            die("%s: %s has %llu columns, which is no multiple of 4 as the GPU kernels of slices need; a CPU target takes it", path,
+            die("%s: %s has %llu columns, which is not a multiple of 4 as the GPU kernels of slices need; build for a CPU target", path,
                 b->matmul->weight->name, (ull)b->matmul->weight->cols);
         if (sum == b->n_chain) continue;
         for (uint32_t k = 0; k < sum; k++)
             if (!is_before_sum(b, k))
-                die("%s: %%%s is the sum of experts after %s; forgec has no GPU kernel for that; a CPU target takes it, and --fuse none",
-                    path, b->chain[sum]->name, op_info[b->chain[k]->op].name);
+                die("%s: %%%s is the sum of experts after %s; forgec has no GPU kernel for that; build for a CPU target, or with "
+                    "--fuse none", path, b->chain[sum]->name, op_info[b->chain[k]->op].name);
         if (g->n_branches > 1 || !plan_reads_pieces(b->matmul))
-            die("%s: %%%s is a sum of experts of one input; forgec has no GPU kernel for that; a CPU target takes it, and --fuse none",
+            die("%s: %%%s is a sum of experts of one input; forgec has no GPU kernel for that; build for a CPU target, or with --fuse none",
                 path, b->chain[sum]->name);
     }
 }
@@ -116,23 +116,13 @@ static uint64_t row_lds(const struct group *g, const struct gpu_group *gg)
     return gg->floats_at + (gg->needs_floats ? FLOATS_BYTES((uint64_t)gpu_input_cols(g)) : 0);
 }
 
-static uint32_t count_tensors(const struct group *g)
-{
-    uint32_t n = g->norm && g->norm->weight;
-    for (uint32_t i = 0; i < g->n_branches; i++) {
-        n++;
-        for (uint32_t k = 0; k < g->branches[i].n_chain; k++) n += g->branches[i].chain[k]->weight != NULL;
-    }
-    return n;
-}
-
-/* Of a kernel that chooses: what templates/gpu/slices.h needs for it. */
+/* LDS bytes that a kernel needs to choose its experts (templates/gpu/slices.h). */
 static uint64_t route_lds(const struct node *route)
 {
     return ROUTE_IDS_BYTES(route->attr.used) + ROUTE_LDS_BYTES(route->inputs[0]->cols, route->attr.n_group);
 }
 
-/* Decode: the first product that reads a router's choice makes it, in each of its groups. */
+/* Decode: the first product that reads a router's choice makes the choice itself, in each of its workgroups. */
 static void plan_choice(const struct plan *p, uint32_t index)
 {
     const struct group *g = &p->fused->groups[index];
@@ -140,7 +130,7 @@ static void plan_choice(const struct plan *p, uint32_t index)
     const struct node *route = g->choice;
     if (p->fused->level == FUSE_NONE || !route || gpu_slices_of(g) != SLICES_EACH) return;
     for (uint32_t i = 0; i < route->n_readers; i++) if (fuse_group(p->fused, route->readers[i]) < index) return;
-    if (count_tensors(g) + (route->weight != NULL) > FORGE_MAX_WEIGHTS) return;
+    if (fuse_tensors(g) + node_reads_weight(route) > FORGE_MAX_WEIGHTS) return;
     gg->chooses = true;
     gg->route_at = plan_align(row_lds(g, gg), 16);
     p->gpu->groups[fuse_group(p->fused, route)].chooser = index;
@@ -159,7 +149,7 @@ void choose_products(struct plan *p)
     }
 }
 
-/* ---- what happens to a product's rows ---- */
+/* ---- operations on a product's rows ---- */
 
 const struct node *gpu_operand(const struct branch *b, uint32_t index)
 {
@@ -172,7 +162,7 @@ const struct node *gpu_addend(const struct branch *b, uint32_t index)
     return n->inputs[0] == gpu_operand(b, index) ? n->inputs[1] : n->inputs[0];
 }
 
-/* Biases of experts count where decode sums them: they become a bias of the sum. */
+/* Biases of experts count as additions if decode sums the experts: they become a bias of the sum. */
 bool gpu_only_adds(const struct branch *b)
 {
     const uint32_t sum = gpu_sum_at(b);
@@ -185,8 +175,8 @@ bool gpu_only_adds(const struct branch *b)
     return adds;
 }
 
-/* One line for each matrix of the run: its slots for biases come before the run's for weights. */
-static const char *branch_text(const struct chooser *c, struct kernel_draft *d, const struct branch *b)
+/* The line for a matrix of the run. The slots of its biases come before the slots of the run's weights. */
+static const char *branch_text(const struct gpu_chooser *c, struct kernel_draft *d, const struct branch *b)
 {
     const struct branch *up = b->partner >= 0 ? &c->group->branches[b->partner] : NULL;
     struct text t = { .arena = c->arena };
@@ -195,19 +185,19 @@ static const char *branch_text(const struct chooser *c, struct kernel_draft *d, 
         text_printf(&t, ", beside %s", up->matmul->weight->role);
         choose_chain(c, d, &t, up, 0, up->n_chain);
     }
-    const bool apart = c->gg->rows.exists && !gpu_by_gemv(c->plan, c->prefill);     /* the sum has a kernel of its own */
+    const bool apart = c->gg->rows.exists && !gpu_by_gemv(c->plan, c->prefill);     /* a separate kernel makes the sum */
     choose_chain(c, d, &t, b, 0, apart ? gpu_sum_at(b) : b->n_chain);
     text_printf(&t, " -> %s", choose_text(c, apart ? gpu_own(b->result, &c->gg->rows) : gpu_written(c->plan, b->result, c->prefill)));
     return text_str(&t);
 }
 
-static void take_branch_slots(const struct chooser *c, struct kernel_draft *d)
+static void take_branch_slots(const struct gpu_chooser *c, struct kernel_draft *d)
 {
     for (uint32_t i = 0; i < c->gg->n_runs; i++)
         for (uint32_t k = c->gg->runs[i].first; k < c->gg->runs[i].last; k++) branch_text(c, d, &c->group->branches[k]);
 }
 
-static void does_run(const struct chooser *c, struct kernel_draft *d, const struct gpu_run *r, const char *x)
+static void does_run(const struct gpu_chooser *c, struct kernel_draft *d, const struct gpu_run *r, const char *x)
 {
     const struct branch *b = &c->group->branches[r->first];
     const struct weight *up = b->partner >= 0 ? c->group->branches[b->partner].matmul->weight : NULL;
@@ -222,20 +212,19 @@ static void does_run(const struct chooser *c, struct kernel_draft *d, const stru
     for (uint32_t k = r->first; k < r->last; k++) kernel_does(d, "%s", branch_text(c, d, &c->group->branches[k]));
 }
 
-static void count_work(const struct chooser *c, struct kernel *k)
+static void count_work(const struct gpu_chooser *c, struct kernel *k)
 {
     for (uint32_t i = 0; i < c->group->n_branches; i++) {
         const struct weight *w = c->group->branches[i].matmul->weight;
-        const bool whole = !gpu_by_gemv(c->plan, c->prefill);            /* together a step's tokens may have all experts */
+        const bool whole = !gpu_by_gemv(c->plan, c->prefill);            /* the tokens of a step may use all experts together */
         k->weight_bytes += whole ? plan_weight_bytes(c->plan, w) : plan_bytes_read(c->plan, c->group->branches[i].matmul);
         k->operations += 2 * gpu_slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1);
     }
 }
 
-/* ---- decode, and prefill where the program is exact: a token for each grid_y ---- */
+/* ---- decode, and prefill of exact programs: a token for each grid_y ---- */
 
-/* What a lane does, in halves of a unit of columns, when a row is shared by `lanes` of them;
- * a group of rows costs one half more for its sum. */
+/* The work of a lane, in halves of a unit of columns, if `lanes` lanes share a row. A group of rows costs one half more for its sum. */
 static uint64_t gemv_cost(uint64_t threads, uint64_t row_groups, uint32_t rows, uint64_t units, uint32_t lanes)
 {
     const uint64_t slots = threads / lanes;
@@ -248,9 +237,10 @@ static bool has_pair(const struct group *g)
     return false;
 }
 
-/* Units of a row that a lane loads in a step; 0: the format's choice.  Where each slot has one row at most, as routers have, its time is
- * that of a load, and the row is asked for in two steps: of floats as many units as registers hold, of others fewer than the format's. */
-static uint32_t planned_depth(const struct chooser *c, const struct gemv_shape *s, uint64_t slots, uint64_t rows, uint64_t cols)
+/* Units of a row that a lane loads in a step; 0: the format's choice. If each slot has at most one row, as in routers, the time of a load
+ * decides. Then a row that fits two steps is loaded in two: floats with as many units a step as the registers hold, blocks with fewer units
+ * a step than by default. */
+static uint32_t planned_depth(const struct gpu_chooser *c, const struct gpu_gemv_shape *s, uint64_t slots, uint64_t rows, uint64_t cols)
 {
     enum { MOST_FLOATS = 12 };
     if (s->rows > 1 || rows > slots || c->gg->n_runs > 1) return 0;
@@ -258,14 +248,14 @@ static uint32_t planned_depth(const struct chooser *c, const struct gemv_shape *
     const uint64_t unit_cols = gpu_takes_floats(w) ? 16 / w->tensor->quant->block_bytes : 64,
                    units = ((cols + unit_cols - 1) / unit_cols + s->lanes - 1) / s->lanes;
     const uint64_t unit_bytes = packing_row_bytes(plan_packing(c->plan, w), 64);
-    if (!gpu_takes_floats(w)) return (units == 2 || units == 3) && unit_bytes <= 40;       /* larger ones are loaded one at a time */
+    if (!gpu_takes_floats(w)) return (units == 2 || units == 3) && unit_bytes <= 40;       /* larger units are loaded singly anyway */
     return units > 8 && units <= 2 * MOST_FLOATS ? (uint32_t)(units + 1) / 2 : 0;
 }
 
-/* The profile's shape, unless other rows or lanes fill the last round of row groups so much better that they are clearly less work. */
-static struct gemv_shape planned_gemv(const struct chooser *c, struct gemv_shape s, bool depth)
+/* The target's shape, unless other rows or lanes fill the last round of row groups better and save more than a tenth of the work. */
+static struct gpu_gemv_shape planned_gemv(const struct gpu_chooser *c, struct gpu_gemv_shape s, bool depth)
 {
-    const struct profile *t = c->plan->profile;
+    const struct target *t = c->plan->target;
     const bool pair = has_pair(c->group);
     const bool sums = has_sum(c->group), slices = c->group->kind == GROUP_SLICES;
     const uint64_t cols = slices && !sums ? c->group->branches[0].matmul->weight->cols : gpu_input_cols(c->group);
@@ -287,9 +277,9 @@ static struct gemv_shape planned_gemv(const struct chooser *c, struct gemv_shape
     return s;
 }
 
-const char *gpu_gemv_misfit(struct arena *a, const struct plan *p, const struct group *g, const struct gemv_shape *s)
+const char *gpu_gemv_misfit(struct arena *a, const struct plan *p, const struct group *g, const struct gpu_gemv_shape *s)
 {
-    const struct profile *t = p->profile;
+    const struct target *t = p->target;
     if (s->lanes < 8 || s->lanes > t->wave || (s->lanes & (s->lanes - 1)))
         return arena_printf(a, "lanes is %u; %u lanes of a wave of %s can share a row: a power of two from 8", s->lanes, t->wave, t->name);
     if (s->rows < 1 || s->rows > s->lanes)
@@ -305,12 +295,12 @@ const char *gpu_gemv_misfit(struct arena *a, const struct plan *p, const struct 
     return NULL;
 }
 
-static struct gemv_shape choose_gemv(const struct chooser *c)
+static struct gpu_gemv_shape choose_gemv(const struct gpu_chooser *c)
 {
-    const struct profile *t = c->plan->profile;
+    const struct target *t = c->plan->target;
     const struct kernel_choice *given = kernel_choice(c->plan->options.choices, TEMPLATE_gemv,
                                                       c->steps == STEPS_COLUMNS ? STEPS_DECODE : c->steps, c->index, 0);
-    struct gemv_shape s = { t->gpu.gemv_rows < 2 && has_pair(c->group) ? 2 : t->gpu.gemv_rows, t->gpu.gemv_lanes,
+    struct gpu_gemv_shape s = { t->gpu.gemv_rows < 2 && has_pair(c->group) ? 2 : t->gpu.gemv_rows, t->gpu.gemv_lanes,
                             kernel_chosen(given, PARAM_THREADS, t->gpu.gemv_threads),
                             kernel_chosen(given, PARAM_RESIDENT, t->gpu.gemv_groups),
                             kernel_chosen(given, PARAM_DEPTH, t->gpu.gemv_depth) };
@@ -325,15 +315,15 @@ static struct gemv_shape choose_gemv(const struct chooser *c)
     return s;
 }
 
-/* Of a prompt mostly the last token's logits alone are wanted: then the head is a product of decode, which the memory bounds, and has
- * kernels of prefill for more rows. */
-static bool has_one(const struct chooser *c)
+/* Does the output head have a decode kernel in prefill? Usually only the last token's logits of a prompt are needed, and then the product
+ * is bound by memory like decode's. Prefill kernels serve more rows. */
+static bool has_one(const struct gpu_chooser *c)
 {
     return c->prefill && !c->plan->options.exact && c->plan->chunk > 1 && c->tail && choose_writes_logits(c)
         && c->group->kind == GROUP_LINEAR;
 }
 
-static const char *input_text(const struct chooser *c, struct kernel_draft *d)
+static const char *input_text(const struct gpu_chooser *c, struct kernel_draft *d)
 {
     const struct node *norm = c->group->norm;
     struct text t = { .arena = c->arena };
@@ -345,21 +335,22 @@ static const char *input_text(const struct chooser *c, struct kernel_draft *d)
     return text_str(&t);
 }
 
-/* For a few tokens at once rows in LDS are as many as it holds; rows of weights and depth may be others than decode's, which change no
- * bits. */
-static void choose_columns(const struct chooser *c, struct kernel_draft *d)
+/* A few tokens at once: LDS has as many input rows as fit. Rows of weights and depth may differ from decode's, because they do not change
+ * the bits of the results. */
+static void choose_columns(const struct gpu_chooser *c, struct kernel_draft *d)
 {
     const struct kernel_choice *given = choose_given(c, d->kernel.template, 0);
-    const uint32_t fit = d->kernel.lds_bytes ? c->plan->profile->lds_bytes / d->kernel.lds_bytes : 1, most = c->plan->options.columns,
+    const uint32_t fit = d->kernel.lds_bytes ? c->plan->target->lds_bytes / d->kernel.lds_bytes : 1, most = c->plan->options.columns,
                    fixed = 1u << PARAM_LANES | 1u << PARAM_THREADS | 1u << PARAM_RESIDENT;
     uint32_t *param = d->kernel.param;
     for (uint32_t i = 0; given && i < PARAM_COUNT; i++)
         if (fixed & given->given & 1u << i && given->param[i] != param[i])
-            die_at(given->at, "%s is %u; several tokens at once have decode's, which is %u", kernel_param_name[i], given->param[i],
-                   param[i]);
+            die_at(given->at, "%s is %u; it must be %u as in decode, because each token of these steps must get decode's bits",
+                   kernel_param_name[i], given->param[i], param[i]);
     param[PARAM_ROWS] = kernel_chosen(given, PARAM_ROWS, param[PARAM_ROWS]);
     param[PARAM_DEPTH] = kernel_chosen(given, PARAM_DEPTH, param[PARAM_DEPTH]);
-    const struct gemv_shape s = { param[PARAM_ROWS], param[PARAM_LANES], param[PARAM_THREADS], param[PARAM_RESIDENT], param[PARAM_DEPTH] };
+    const struct gpu_gemv_shape s = { param[PARAM_ROWS], param[PARAM_LANES], param[PARAM_THREADS], param[PARAM_RESIDENT],
+                                      param[PARAM_DEPTH] };
     const char *misfit = given ? gpu_gemv_misfit(c->arena, c->plan, c->group, &s) : NULL;
     if (misfit) die_at(given->at, "%s", misfit);
     if (d->kernel.template != TEMPLATE_gemv_columns) return;
@@ -379,7 +370,7 @@ struct matrix_lds gpu_matrix_lds(const struct plan *p, const struct group *g, co
 {
     const struct gpu_group *gg = &p->gpu->groups[g - p->fused->groups];
     const uint32_t ranks = k->param[PARAM_CLUSTER] ? k->param[PARAM_CLUSTER] : 1, lanes = k->param[PARAM_LANES],
-                   waves = k->param[PARAM_THREADS] / p->profile->wave, slots = waves / MATRIX_SPLIT(waves, lanes / 4 / ranks);
+                   waves = k->param[PARAM_THREADS] / p->target->wave, slots = waves / MATRIX_SPLIT(waves, lanes / 4 / ranks);
     uint64_t stage = 0;
     for (uint32_t i = 0; i < gg->n_runs; i++) {
         const uint64_t own = gpu_matrix_stage(p, gg->runs[i].weight);
@@ -395,30 +386,31 @@ struct matrix_lds gpu_matrix_lds(const struct plan *p, const struct group *g, co
     return l;
 }
 
-/* Can these groups of a cluster, and so many stages, be those of the kernel? */
-static bool matrix_fits(const struct chooser *c, const struct kernel *k)
+/* Can the kernel have this many workgroups in a cluster and this many stages? */
+static bool matrix_fits(const struct gpu_chooser *c, const struct kernel *k)
 {
-    const struct profile *t = c->plan->profile;
+    const struct target *t = c->plan->target;
     const uint32_t ranks = k->param[PARAM_CLUSTER] ? k->param[PARAM_CLUSTER] : 1;
     return k->param[PARAM_DEPTH] >= 2 && (ranks & (ranks - 1)) == 0 && ranks <= 8 && 4 * ranks <= k->param[PARAM_LANES] &&
            (ranks == 1 || t->cluster) && k->grid_x % ranks == 0 &&
            gpu_matrix_lds(c->plan, c->group, k).bytes * k->param[PARAM_RESIDENT] <= t->lds_bytes;
 }
 
-/* Of clusters of more than two not as many run at once as the compute units would hold: an H200, which has 132, runs 15 of eight. */
-static uint32_t matrix_groups(const struct chooser *c, const struct kernel *k)
+/* The number of workgroups. Fewer clusters of more than two workgroups run at once than the compute units could hold: an H200 with 132
+ * compute units runs 15 clusters of eight. */
+static uint32_t matrix_groups(const struct gpu_chooser *c, const struct kernel *k)
 {
-    const uint32_t units = c->plan->profile->compute_units, cluster = k->param[PARAM_CLUSTER];
+    const uint32_t units = c->plan->target->compute_units, cluster = k->param[PARAM_CLUSTER];
     return (cluster <= 2 ? units : units < 16 ? cluster : (units / 8 - 1) * 8) * k->param[PARAM_RESIDENT];
 }
 
-/* Whether the group's products can be on the matrix unit, and how: with as few groups in a cluster as leave room for two stages, and as
- * many stages as then have room, up to four.  What a person gives is taken. */
-static bool plan_matrix(const struct chooser *c, struct kernel *k)
+/* Can the matrix unit compute the group's products? Sets the parameters in k: the smallest cluster with room for two stages, and then as
+ * many stages as fit, up to four. Given settings take precedence. */
+static bool plan_matrix(const struct gpu_chooser *c, struct kernel *k)
 {
     enum { MOST_STAGES = 4 };
     const struct kernel_choice *given = choose_given(c, TEMPLATE_gemv_matrix, 0);
-    if (c->steps != STEPS_COLUMNS || c->group->kind != GROUP_LINEAR || !FAMILY_MMA_BYTES(c->plan->profile->family) || c->gg->needs_floats ||
+    if (c->steps != STEPS_COLUMNS || c->group->kind != GROUP_LINEAR || !FAMILY_MMA_BYTES(c->plan->target->family) || c->gg->needs_floats ||
         choose_given(c, TEMPLATE_gemv_columns, 0) || (c->group->norm && c->group->norm->op != OP_rmsnorm)) return false;
     for (uint32_t i = 0; i < c->gg->n_runs; i++) if (!c->gg->runs[i].weight->tensor->quant->coding->matrix) return false;
     k->param[PARAM_ROWS] = 0;
@@ -431,14 +423,14 @@ static bool plan_matrix(const struct chooser *c, struct kernel *k)
             if (matrix_fits(c, k)) return true;
         }
     }
-    if (given) die_at(given->at, "cluster and depth of %s do not fit: a cluster has 2 to 8 groups, a power of two, or 0; "
-                      "a ring 2 stages or more; and LDS is %u bytes", c->group->name, c->plan->profile->lds_bytes);
+    if (given) die_at(given->at, "cluster and depth of %s do not fit: cluster must be 0 or a power of two from 2 to 8, depth at least 2, "
+                      "and the ring of both must fit %u bytes of LDS", c->group->name, c->plan->target->lds_bytes);
     return false;
 }
 
-static void choose_gemv_kernel(const struct chooser *c)
+static void choose_gemv_kernel(const struct gpu_chooser *c)
 {
-    const struct gemv_shape shape = choose_gemv(c);
+    const struct gpu_gemv_shape shape = choose_gemv(c);
     const struct gpu_run *first = &c->gg->runs[0];
     const struct branch *b = &c->group->branches[first->first];
     static const char *const behind[] = { [STEPS_DECODE] = "", [STEPS_PREFILL] = "_prefill", [STEPS_COLUMNS] = "_columns",
@@ -464,7 +456,7 @@ static void choose_gemv_kernel(const struct chooser *c)
     d.kernel.param[PARAM_RESIDENT] = shape.resident;
     d.kernel.param[PARAM_DEPTH] = shape.depth;
     d.kernel.param[PARAM_DIGITS] = c->plan->gpu->digits;
-    d.kernel.grid_x = c->plan->profile->compute_units * shape.resident;
+    d.kernel.grid_x = c->plan->target->compute_units * shape.resident;
     d.kernel.lds_bytes = (uint32_t)(chooses ? c->gg->route_at + route_lds(c->group->choice) : row_lds(c->group, c->gg));
     struct kernel on_matrix = d.kernel;
     if (plan_matrix(c, &on_matrix)) {
@@ -479,7 +471,7 @@ static void choose_gemv_kernel(const struct chooser *c)
 
 /* ---- prefill ---- */
 
-static void choose_stage(const struct chooser *c, bool bf16)
+static void choose_stage(const struct gpu_chooser *c, bool bf16)
 {
     const struct group *g = c->group;
     const struct gpu_place to = gpu_stage(c->plan, g, bf16);
@@ -512,8 +504,8 @@ struct gemm_product gpu_product(const struct plan *p, const struct group *g, uin
     return (struct gemm_product){ parts, gg->n_runs, (uint32_t)gg->runs[0].weight->cols, weight_bytes, g->choice != NULL };
 }
 
-/* Every matrix of a stack has tiles of its own. */
-static uint32_t row_tiles(const struct chooser *c, const struct gemm_shape *s)
+/* Tiles of rows of all runs; each matrix of a stack has separate tiles. */
+static uint32_t row_tiles(const struct gpu_chooser *c, const struct gemm_shape *s)
 {
     uint64_t tiles = 0;
     for (uint32_t i = 0; i < c->gg->n_runs; i++) {
@@ -523,14 +515,14 @@ static uint32_t row_tiles(const struct chooser *c, const struct gemm_shape *s)
     return (uint32_t)tiles;
 }
 
-static void does_picked(const struct chooser *c, struct kernel_draft *d)
+static void does_picked(const struct gpu_chooser *c, struct kernel_draft *d)
 {
     const struct gpu_group *choice = &c->plan->gpu->groups[fuse_group(c->plan->fused, c->group->choice)];
     kernel_does(d, "tokens of each matrix u32 [%u] at %llu, how many u32 [%u] at %llu", choice->picked.cols, (ull)choice->picked.offset,
                 choice->n_picked.cols, (ull)choice->n_picked.offset);
 }
 
-static void choose_gemm_kernel(const struct chooser *c, const struct gemm_product *product, const struct gemm_range *r)
+static void choose_gemm_kernel(const struct gpu_chooser *c, const struct gemm_product *product, const struct gemm_range *r)
 {
     const char *name = c->group->name;
     const bool last = r->most == c->plan->chunk;
@@ -552,16 +544,16 @@ static void choose_gemm_kernel(const struct chooser *c, const struct gemm_produc
     d.kernel.grid_x = row_tiles(c, &r->shape);
     d.kernel.grid_tokens = r->shape.tokens;
     d.kernel.tokens_first = 1;
-    d.kernel.lds_bytes = gemm_lds(c->plan->profile, product, &r->shape);
-    d.kernel.fill = gemm_fill(c->plan->profile, product, &r->shape, r->most);
+    d.kernel.lds_bytes = gemm_lds(c->plan->target, product, &r->shape);
+    d.kernel.fill = gemm_fill(c->plan->target, product, &r->shape, r->most);
     choose_end(c, &d);
 }
 
-/* The nth range of a plan that was read back; what it does not set is that of the planned range which has its last size. */
-static struct gemm_range given_range(const struct chooser *c, const struct kernel_choice *given, const struct gemm_product *product,
+/* A range from a plan that was read back. Parameters that it does not set come from the planned range that contains its last size. */
+static struct gemm_range given_range(const struct gpu_chooser *c, const struct kernel_choice *given, const struct gemm_product *product,
                                      const struct gemm_range *planned, uint32_t n_planned, uint32_t least)
 {
-    const struct profile *t = c->plan->profile;
+    const struct target *t = c->plan->target;
     const uint32_t most = kernel_chosen(given, PARAM_MOST, c->plan->chunk);
     uint32_t i = 0;
     while (i + 1 < n_planned && planned[i].most < most) i++;
@@ -569,34 +561,34 @@ static struct gemm_range given_range(const struct chooser *c, const struct kerne
     const struct gemm_range r = { { kernel_chosen(given, PARAM_TOKENS, s->tokens), kernel_chosen(given, PARAM_ROWS, s->rows),
                                   kernel_chosen(given, PARAM_THREADS, s->threads), 0 }, kernel_chosen(given, PARAM_LEAST, least), most };
     if (r.least != least || r.most < r.least || r.most > c->plan->chunk)
-        die_at(given->at, "tokens %u .. %u; this one of the products of %s begins with %u and ends with %u at most", r.least, r.most,
-               c->group->name, least, c->plan->chunk);
+        die_at(given->at, "the kernel is for steps of %u .. %u tokens; the next kernel of %s must begin with %u and end with at most %u",
+               r.least, r.most, c->group->name, least, c->plan->chunk);
     if (r.shape.threads < t->wave || r.shape.threads > 1024 || r.shape.threads % t->wave)
-        die_at(given->at, "threads is %u; a group of %s has %u to 1024, a multiple of the wave", r.shape.threads, t->name, t->wave);
-    /* sizes whose products fit 32 bits */
+        die_at(given->at, "threads is %u; a group of %s must have %u to 1024, a multiple of the wave", r.shape.threads, t->name, t->wave);
+    /* products of these sizes fit 32 bits */
     const bool is_tile = r.shape.tokens && r.shape.rows && r.shape.tokens <= 1024 && r.shape.rows <= 1024;
     if (!is_tile || !gemm_shape_works(t, product, &r.shape))
-        die_at(given->at, "no tile of %u tokens x %u rows for %u threads: both are multiples of 16 that the group's waves can share%s, and "
-                          "%u bytes of LDS are to hold them",
+        die_at(given->at, "no tile of %u tokens x %u rows works for %u threads: both must be multiples of 16 that the waves can share%s, "
+                          "and the tile must fit %u bytes of LDS",
                r.shape.tokens, r.shape.rows, r.shape.threads, has_pair(c->group) ? ", the rows in pairs" : "", t->lds_bytes);
     return (struct gemm_range){ gemm_with_groups(t, r.shape), r.least, r.most };
 }
 
-/* Tokens are shared out among the experts: each is planned for its mean.  What writes logits has no more tokens than there are rows of
- * them; its last range goes on to the chunk all the same, as every product's. */
-static uint32_t plan_ranges(const struct chooser *c, struct gemm_range planned[GEMM_RANGES], const struct gemm_product *product)
+/* Plans the ranges. Tokens are divided among the experts, so experts are planned for their mean number of tokens. A product that writes
+ * logits has at most logits_rows tokens, but its last range ends with the chunk, as for every product. */
+static uint32_t plan_ranges(const struct gpu_chooser *c, struct gemm_range planned[GEMM_RANGES], const struct gemm_product *product)
 {
     const struct gemm_refused *refused = &c->plan->gpu->refused;
     const uint32_t chunk = c->plan->chunk;
     if (choose_writes_logits(c)) {
-        const uint32_t n = gemm_plan(planned, c->plan->profile, product, c->plan->gpu->logits_rows, refused);
+        const uint32_t n = gemm_plan(planned, c->plan->target, product, c->plan->gpu->logits_rows, refused);
         planned[n - 1].most = chunk;
         return n;
     }
-    if (!c->group->choice) return gemm_plan(planned, c->plan->profile, product, chunk, refused);
+    if (!c->group->choice) return gemm_plan(planned, c->plan->target, product, chunk, refused);
     const uint32_t experts = gpu_matrices(c->group), used = plan_slices(c->group),
                    mean = (uint32_t)(((uint64_t)chunk * used + experts - 1) / experts);
-    const uint32_t n = gemm_plan(planned, c->plan->profile, product, mean, refused);
+    const uint32_t n = gemm_plan(planned, c->plan->target, product, mean, refused);
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t most = (uint64_t)planned[i].most * experts / used;
         planned[i].least = i ? planned[i - 1].most + 1 : 1;
@@ -606,8 +598,8 @@ static uint32_t plan_ranges(const struct chooser *c, struct gemm_range planned[G
     return n;
 }
 
-/* When any is given, all are. */
-static uint32_t choose_ranges(const struct chooser *c, struct gemm_range ranges[GEMM_RANGES], const struct gemm_product *product)
+/* The given ranges, or the planned ones. If one range is given, all must be. */
+static uint32_t choose_ranges(const struct gpu_chooser *c, struct gemm_range ranges[GEMM_RANGES], const struct gemm_product *product)
 {
     struct gemm_range planned[GEMM_RANGES];
     const uint32_t n_planned = plan_ranges(c, planned, product);
@@ -615,18 +607,18 @@ static uint32_t choose_ranges(const struct chooser *c, struct gemm_range ranges[
     const struct kernel_choice *given = NULL, *last = NULL;
     uint32_t n = 0, least = planned[0].least;
     for (; (given = choose_given(c, TEMPLATE_gemm, n)); last = given) {
-        if (n == GEMM_RANGES) die_at(given->at, "%s has more than %u kernels in prefill", c->group->name, GEMM_RANGES);
+        if (n == GEMM_RANGES) die_at(given->at, "%s has more than %u kernels in prefill; remove some", c->group->name, GEMM_RANGES);
         ranges[n] = given_range(c, given, product, planned, n_planned, least);
         least = ranges[n++].most + 1;
     }
     if (last && least <= c->plan->chunk)
-        die_at(last->at, "no kernel of %s is for steps of %u .. %u tokens", c->group->name, least, c->plan->chunk);
+        die_at(last->at, "no kernel of %s is for steps of %u .. %u tokens; add one", c->group->name, least, c->plan->chunk);
     if (last) return n;
     memcpy(ranges, planned, sizeof planned);
     return n_planned;
 }
 
-static void choose_gemm_kernels(const struct chooser *c)
+static void choose_gemm_kernels(const struct gpu_chooser *c)
 {
     struct gemm_part parts[MAX_BRANCHES];
     struct kernel work = { 0 };
@@ -641,7 +633,7 @@ static void choose_gemm_kernels(const struct chooser *c)
     if (has_one(c)) choose_gemv_kernel(c);
 }
 
-void choose_linear(const struct chooser *c)
+void choose_linear(const struct gpu_chooser *c)
 {
     if (gpu_by_gemv(c->plan, c->prefill)) choose_gemv_kernel(c);
     else choose_gemm_kernels(c);

@@ -1,24 +1,24 @@
-/* choose_slices.c -- the kernels around products with experts: the router's choice, in prefill the tokens of each expert, and the sum of
- * experts' rows. */
+/* choose_slices.c -- further kernels for products with experts: the router's choice, and in prefill the tokens of each expert and the sum
+ * of the experts' rows. */
 #include "choose.h"
 #include "compiler/front/attr.h"
 #include "templates/gpu/slices_sizes.h"
 
 typedef unsigned long long ull;
 
-static void check_route(const struct chooser *c, const struct node *n)
+static void check_route(const struct gpu_chooser *c, const struct node *n)
 {
     const char *path = c->plan->model->gguf->path;
     const uint32_t experts = n->inputs[0]->cols;
     if (experts > ROUTE_MOST || n->attr.used > ROUTE_MOST_USED)
-        die("%s: %%%s chooses %u of %u experts; the GPU kernels are made for %u of %u at most; a CPU target takes it", path, n->name,
+        die("%s: %%%s chooses %u of %u experts; the GPU kernels support at most %u of %u; build for a CPU target", path, n->name,
             n->attr.used, experts, ROUTE_MOST_USED, ROUTE_MOST);
     if (n->attr.n_group > ROUTE_MOST_GROUPS)
-        die("%s: %%%s has %u groups of experts; the GPU kernels are made for %u at most; a CPU target takes it", path, n->name,
+        die("%s: %%%s has %u groups of experts; the GPU kernels support at most %u; build for a CPU target", path, n->name,
             n->attr.n_group, ROUTE_MOST_GROUPS);
 }
 
-static void choose_picked(const struct chooser *c)
+static void choose_picked(const struct gpu_chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = choose_begin_rows(c, TEMPLATE_picked, arena_printf(c->arena, "%s_tokens", c->group->name));
@@ -32,7 +32,7 @@ static void choose_picked(const struct chooser *c)
     choose_end(c, &d);
 }
 
-const char *choose_route_text(const struct chooser *c, struct kernel_draft *d, const struct node *n)
+const char *choose_route_text(const struct gpu_chooser *c, struct kernel_draft *d, const struct node *n)
 {
     struct text t = { .arena = c->arena };
     check_route(c, n);
@@ -43,21 +43,21 @@ const char *choose_route_text(const struct chooser *c, struct kernel_draft *d, c
     return text_str(&t);
 }
 
-void choose_route(const struct chooser *c)
+void choose_route(const struct gpu_chooser *c)
 {
     const struct node *n = c->group->node;
     if (c->gg->chooser && kernel_is_single(c->steps)) return;
     struct kernel_draft d = choose_begin_rows(c, TEMPLATE_route, c->group->name);
-    d.kernel.prefill = false;                                /* it serves both */
+    d.kernel.prefill = false;                                /* the kernel serves decode and prefill */
     kernel_does(&d, "%s", choose_route_text(c, &d, n));
-    d.kernel.param[PARAM_THREADS] = c->plan->profile->wave;
+    d.kernel.param[PARAM_THREADS] = c->plan->target->wave;
     d.kernel.lds_bytes = ROUTE_LDS_BYTES(n->inputs[0]->cols, n->attr.n_group);
     choose_end(c, &d);
     if (c->gg->picked.exists && c->prefill) choose_picked(c);
 }
 
-/* Prefill: from the sum on, what decode does in the product's kernel. */
-void choose_slices_sum(const struct chooser *c)
+/* Prefill: the sum of experts and the operations after it, which decode does in the product's kernel. */
+void choose_slices_sum(const struct gpu_chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
     const uint32_t sum = gpu_sum_at(b), cols = b->chain[sum]->cols;

@@ -1,4 +1,4 @@
-/* emit.c -- plan for a GPU -> two sources: the kernels, and the C that tells the runtime of them.  gpu/kernels.c writes the kernels. */
+/* emit.c -- plan for a GPU -> two sources: the kernels, and C that describes them to the runtime. kernels.c writes the kernels. */
 #include "emit.h"
 #include "compiler/source/about.h"
 #include "compiler/source/buffers.h"
@@ -17,37 +17,37 @@ static bool pads_rows(const struct plan *p)
     return false;
 }
 
-/* What templates depend on besides formats. */
+/* Begins the document with the macros on which templates depend; formats are not among them. */
 static void put_parameters(struct arena *a, struct document *d, const struct plan *p)
 {
-    const struct profile *profile = p->profile;
+    const struct target *target = p->target;
     struct text t = { .arena = a };
-    if (pads_rows(p)) text_printf(&t, "#define ROW_PERIOD %u\n", profile->row_period);
+    if (pads_rows(p)) text_printf(&t, "#define ROW_PERIOD %u\n", target->row_period);
     text_printf(&t, "#define KV %s\n", kv_type_name[p->options.kv]);
     if (p->gpu->has_more) text_puts(&t, "#define ATTENTION_MORE 1\n");
     if (p->gpu->has_slices) text_puts(&t, "#define SLICES 1\n");
     if (p->gpu->has_several) text_puts(&t, "#define SEVERAL 1\n");
     if (p->options.ranks) text_printf(&t, "#define RANKS %u\n", p->options.ranks);
-    text_printf(&t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n", gemm_stages(profile), profile->gpu.gemm_unit_steps);
+    text_printf(&t, "#define GEMM_STAGES %u\n#define GEMM_UNIT_STEPS %u\n", gemm_stages(target), target->gpu.gemm_unit_steps);
     document_begin(d, text_str(&t));
 }
 
 static const char *number(struct arena *a, uint32_t n) { return arena_printf(a, "%u", n); }
 
-/* What the compiler and the flags of build/cc.c define for the target. */
-static void tell_compiler(struct arena *a, struct document *d, const struct profile *profile)
+/* Gives the document the macros that the compiler and the flags of build/cc.c define for the target. */
+static void tell_compiler(struct arena *a, struct document *d, const struct target *target)
 {
-    const bool hip = strcmp(profile->api, "hip") == 0, cuda = strcmp(profile->api, "cuda") == 0;
+    const bool hip = strcmp(target->api, "hip") == 0, cuda = strcmp(target->api, "cuda") == 0;
     document_known(d, "FORGE_ABI_H", NULL);
     document_known(d, "__HIP__", hip ? "1" : NULL);
     document_known(d, "__CUDA__", cuda ? "1" : NULL);
-    document_known(d, "FORGE_STREAM_NT", strcmp(profile->load_hint, "stream") == 0 ? "1" : NULL);
-    document_known(d, "FORGE_NO_PDL", profile->dependent_launch ? NULL : "1");
+    document_known(d, "FORGE_STREAM_NT", strcmp(target->load_hint, "stream") == 0 ? "1" : NULL);
+    document_known(d, "FORGE_NO_PDL", target->dependent_launch ? NULL : "1");
     if (hip || cuda) return;
-    document_known(d, "FAMILY", number(a, profile->family));
+    document_known(d, "FAMILY", number(a, target->family));
 }
 
-/* What reads the matrices of one format; embeds: one of them is a table of tokens. */
+/* Adds the functions that read matrices of one format; embeds: the embedding table has this format. */
 static void use_format(struct arena *a, struct document *d, const char *format, bool embeds, const struct gpu_instances *k)
 {
     const struct document_parameter embed = { "FORMAT", format };
@@ -88,7 +88,7 @@ static void use_formats(struct arena *a, struct document *d, const struct plan *
     for (uint32_t id = 0; id < COUNT_OF(used); id++) if (used[id]) use_format(a, d, quant_find(id)->file, embeds[id], &k);
 }
 
-/* The arena beyond the values. */
+/* The parts of the arena after the values. */
 static void put_areas(struct text *t, const struct plan *p)
 {
     const struct gpu_plan *g = p->gpu;
@@ -109,25 +109,28 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
 {
     static const char *const always[] = { "launch.h", "acts.h", "stage.h", "elementwise.h", "kv.h", "rope.h", "attention_decode_tmpl.c",
                                           "attention_prefill_tmpl.c", "sample_tmpl.c", "drafts.h",
-                                          "functions.h", "sequence.h", "slices.h" };
+                                          "functions.h", "sequence.h", "slices.h", "probe.h" };
     struct document *d = document_new(a, o->templates);
     struct text head = { .arena = a }, model = { .arena = a };
     emit_banner(&head, p, o);
     text_printf(&head, " * weights: %s\n", o->weights_hash);
-    tell_compiler(a, d, p->profile);
-    document_machine(d, family_file(a, p->profile));
+    tell_compiler(a, d, p->target);
+    document_machine(d, family_file(a, p->target));
     put_parameters(a, d, p);
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/gpu/%s", always[i]));
     if (p->gpu->has_steps) document_use(d, "templates/gpu/attention_unfused.h");
-    if (p->options.ranks) document_use(d, p->options.split == SPLIT_LAYER ? "templates/gpu/layers.h" : "templates/gpu/exchange.h");
+    if (p->options.ranks) document_use(d, p->options.split == SPLIT_LAYER ? "templates/gpu/layers.h" : "templates/gpu/collective.h");
     use_formats(a, d, p);
-    if (strcmp(p->profile->api, "host") == 0)
+    if (strcmp(p->target->api, "host") == 0)
         text_puts(&model, "const uint32_t forge_simt_wave = WAVE;           /* for tests/lanes/libsimt.c */\n\n");
     about_model(a, &model, p);
     emit_buffers(a, &model, p, "FLOAT_ROW(AT_##name, STRIDE_##name, t)");
     put_areas(&model, p);
     text_puts(&model, "/* ==== kernels ==== */\n");
     emit_gpu_kernels(a, &model, p);
+    text_printf(&model, "/* %s: %d threads; what --check tries the driver by */\nKERNEL(%d, 1) %s(const struct forge_kernel_args a)\n{\n"
+                "    pdl_launch();\n    pdl_wait();\n    mark(a);\n    probe(a);\n}\n\n",
+                FORGE_GPU_PROBE, FORGE_GPU_PROBE_THREADS, FORGE_GPU_PROBE_THREADS, FORGE_GPU_PROBE);
     about_launches(a, &model, p);
     return document_print(d, text_str(&head), text_str(&model));
 }
@@ -145,7 +148,7 @@ static void put_pass(struct text *t, const struct forge_gpu_pass *pass)
     text_puts(t, " } }");
 }
 
-/* The rows of struct forge_gpu_launch. */
+/* An initializer of struct forge_gpu_launch. */
 static void put_launch(struct text *t, const struct kernel_list *list, const struct launch *l)
 {
     const struct kernel *k = &list->kernels[l->kernel];
@@ -154,7 +157,7 @@ static void put_launch(struct text *t, const struct kernel_list *list, const str
     else text_printf(t, "%u", l->layer);
     text_printf(t, ", %u, %u, %u, %u, %u, %u, %u, %u, %u, ", l->logits ? FORGE_TAIL_LOGITS : l->tail,
                 k->grid_x, k->grid_tokens, k->tokens_first, k->param[PARAM_LEAST], k->param[PARAM_MOST], k->param[PARAM_CLUSTER],
-                l->exchanges, l->exchanging);
+                l->collectives, l->in_collective);
     put_pass(t, &l->pass);
     text_printf(t, ", %llu, {", (unsigned long long)l->state);
     for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
@@ -168,7 +171,7 @@ static uint32_t all_launches(const struct kernel_list *list, const struct emit_o
     return o->spans[steps].all ? o->spans[steps].all : kernel_launches_of(list, steps).n;
 }
 
-/* Of GPUs in a row the places of the others' launches stay empty. */
+/* Pipeline parallel: the table has places for the launches of all stages; those of other stages stay empty. */
 static void put_launches(struct text *t, const struct kernel_list *list, const struct emit_options *o, enum kernel_steps steps)
 {
     const struct launches l = kernel_launches_of(list, steps);
@@ -185,7 +188,39 @@ static void put_launches(struct text *t, const struct kernel_list *list, const s
     text_puts(t, "};\n\n");
 }
 
-/* Of the first rank: the programs of all. */
+/* Is there a tensor at this offset inside a run of matrices (gpu_run)? The image must not be cut there, because kernels read the run as one
+ * matrix. */
+static bool inside_run(const struct plan *p, uint64_t offset)
+{
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        for (uint32_t k = 0; k < p->gpu->groups[i].n_runs; k++) {
+            const struct gpu_run *r = &p->gpu->groups[i].runs[k];
+            for (uint32_t b = r->first + 1; b < r->last; b++) {
+                const int32_t partner = g->branches[b].partner;
+                if (p->weight_offset[g->branches[b].matmul->weight->index] == offset) return true;
+                if (partner >= 0 && p->weight_offset[g->branches[partner].matmul->weight->index] == offset) return true;
+            }
+        }
+    }
+    return false;
+}
+
+static uint32_t put_cuts(struct text *t, const struct plan *p)
+{
+    const struct plan_tensor *list = plan_tensors(t->arena, p);
+    struct text line = { .arena = t->arena };
+    uint32_t n = 0;
+    for (uint32_t i = 1; i < p->n_tensors; i++)
+        if (!inside_run(p, list[i].offset)) text_printf(&line, "%s%lluu", n++ ? ", " : "    ", (unsigned long long)list[i].offset);
+    if (!n) return 0;
+    text_printf(t, "static const uint64_t cuts[%u] = {\n", n);
+    emit_folded(t, text_str(&line), "    ");
+    text_puts(t, "};\n");
+    return n;
+}
+
+/* The table of all ranks' programs, for the first rank. */
 static void put_ranks(struct text *t, const struct emit_options *o)
 {
     for (uint32_t r = 0; r < o->ranks; r++) text_printf(t, "extern const struct forge_program %s;\n", o->symbols[r]);
@@ -198,7 +233,7 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
 {
     typedef unsigned long long ull;
     const struct kernel_list *k = p->kernels;
-    const struct profile *profile = p->profile;
+    const struct target *target = p->target;
     const struct gpu_plan *gpu = p->gpu;
     struct text t = { .arena = a };
     struct paster paster = { .arena = a, .out = &t };
@@ -209,12 +244,13 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
     text_puts(&t, "};\n");
     for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) put_launches(&t, k, o, steps);
     if (o->ranks && !o->rank) put_ranks(&t, o);
-    const char *code = emit_code_symbol(a, profile, o->code_rank);
+    const uint32_t n_cuts = put_cuts(&t, p);
+    const char *code = emit_code_symbol(a, target, o->code_rank);
     text_printf(&t, "extern const uint8_t %s[];\nstatic const struct forge_gpu gpu = {\n", code);
     text_printf(&t, "    .runtime = &forge_gpu_runtime, .api = %s, .arch = \"%s\", .code = %s, .code_bytes = %lluu, .wave = %u, "
                     ".dependent_launch = %u, .graph = %u,\n",
-                strcmp(profile->api, "cuda") == 0 ? "FORGE_GPU_CUDA" : "FORGE_GPU_HIP", profile->arch, code, (ull)code_bytes,
-                profile->wave, profile->dependent_launch, profile->graph);
+                strcmp(target->api, "cuda") == 0 ? "FORGE_GPU_CUDA" : "FORGE_GPU_HIP", target->arch, code, (ull)code_bytes,
+                target->wave, target->dependent_launch, target->graph);
     text_printf(&t, "    .n_kernels = %u, .n_decode = %u, .n_prefill = %u, .kernels = kernels, .decode = decode_launches, "
                     ".prefill = prefill_launches,\n",
                 k->n_kernels, all_launches(k, o, STEPS_DECODE), all_launches(k, o, STEPS_PREFILL));
@@ -237,11 +273,13 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
         text_puts(&t, ",\n");
     }
     if (o->ranks)
-        text_printf(&t, "    .n_ranks = %u, .ranks = %s, .in_row = %u, .exchange_bytes = %lluu,\n", o->ranks, o->rank ? "0" : "ranks",
+        text_printf(&t, "    .n_ranks = %u, .ranks = %s, .pipeline = %u, .collective_bytes = %lluu,\n", o->ranks, o->rank ? "0" : "ranks",
                     p->options.split == SPLIT_LAYER,
-                    (ull)gpu_exchange_room(p));
-    text_printf(&t, "    .logits_offset = %lluu, .logits_rows = %u, .zero_offset = %lluu, .zero_bytes = %lluu,\n};\n", (ull)gpu->logits,
+                    (ull)gpu_collective_room(p));
+    text_printf(&t, "    .logits_offset = %lluu, .logits_rows = %u, .zero_offset = %lluu, .zero_bytes = %lluu,\n", (ull)gpu->logits,
                 gpu->logits_rows, (ull)gpu->zero, (ull)gpu->zero_bytes);
+    text_printf(&t, "    .n_cuts = %u, .cuts = %s, .probe = 1, .least_driver = %u,\n};\n", n_cuts, n_cuts ? "cuts" : "0",
+                target->least_driver);
     emit_program(a, &t, p, o, ".gpu = &gpu,");
     return (struct bytes){ (const uint8_t *)t.data, t.size };
 }

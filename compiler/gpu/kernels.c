@@ -1,4 +1,4 @@
-/* kernels.c -- the kernels of a plan -> text.  Operations on rows are here; products and attention have files of their own. */
+/* kernels.c -- see kernels.h. Operations on rows are here; put_products.c and put_attention.c have products and attention. */
 #include "compiler/source/about.h"
 #include "kernels.h"
 #include "compiler/source/text.h"
@@ -17,7 +17,7 @@ void gpu_put(struct emitter *e, const char *fmt, ...)
     va_end(args);
 }
 
-/* The name of the tensor at this offset of the image, which the function at hand will define. */
+/* The symbol of the tensor at this offset of the image. The current function will define it. */
 static const char *weight_at(struct emitter *e, uint64_t offset)
 {
     const struct launch *l = e->launch;
@@ -26,7 +26,7 @@ static const char *weight_at(struct emitter *e, uint64_t offset)
         e->named |= 1ull << i;
         return l->symbols[i];
     }
-    die("kernel %s reads a tensor that is none of its launch; this is a mistake in forgec, please report it", e->kernel->name);
+    die("kernel %s reads a tensor that its launch lacks; this is a mistake in forgec, please report it", e->kernel->name);
 }
 
 static const char *weight_of(struct emitter *e, const struct weight *w) { return weight_at(e, e->plan->weight_offset[w->index]); }
@@ -44,10 +44,13 @@ const char *gpu_rotation(struct emitter *e, const struct node *rope)
     return arena_printf(e->arena, "/* n_rot */ %u, /* neox */ %u, /* block */ %u", rope->attr.n_rot, rope->attr.neox, r->block);
 }
 
-const char *gpu_tables(struct emitter *e, const struct node *rope)
+const char *gpu_tables(struct emitter *e, const struct node *rope, const char *t)
 {
     const struct rotation_plan *r = &e->plan->rotations[rope->rotation];
-    return arena_printf(e->arena, "VECTOR(%s), VECTOR(%s)", weight_at(e, r->hi), weight_at(e, r->lo));
+    const char *hi = weight_at(e, r->hi), *lo = weight_at(e, r->lo);
+    if (!r->lo_far) return arena_printf(e->arena, "VECTOR(%s), VECTOR(%s)", hi, lo);
+    return arena_printf(e->arena, "VECTOR(%s) + far_of(a, %s) * %llu, VECTOR(%s) + far_of(a, %s) * %llu", hi, t,
+                        (ull)(r->hi_far / 4), lo, t, (ull)(r->lo_far / 4));
 }
 
 const char *gpu_row(struct emitter *e, struct gpu_place at, const char *t)
@@ -90,7 +93,7 @@ void gpu_put_token(struct emitter *e)
     gpu_put(e, "const uint32_t t = first_token(a) + group_y();");
 }
 
-/* ---- functions, each text once ---- */
+/* ---- functions without duplicates ---- */
 
 static bool name_taken(const struct emitter *e, const char *name)
 {
@@ -112,7 +115,7 @@ static void add_function(struct emitter *e, struct gpu_function f)
     e->functions[e->n_functions++] = f;
 }
 
-/* "    enum { W_ATTN_Q = 0, W_ATTN_NORM = 1 };": the slots that the function at hand names; "": none. */
+/* The slots that the current function names, "    enum { W_ATTN_Q = 0, W_ATTN_NORM = 1 };", or "". */
 static const char *weights_text(struct emitter *e)
 {
     struct text t = { .arena = e->arena };
@@ -164,14 +167,14 @@ static void put_norm(struct emitter *e)
         gpu_vector(e, n->weight), n->cols, emit_float(e->arena, n->attr.eps), e->kernel->param[PARAM_THREADS]);
 }
 
-/* of_rows: the arguments that an operation on rows begins with, where it goes and where it comes from. */
+/* of_rows: the first arguments of an operation on rows, destination and source. */
 static void put_of_heads(struct emitter *e, const struct node *n, const char *of_rows)
 {
     const uint32_t threads = e->kernel->param[PARAM_THREADS], head_dim = n->attr.head_dim;
     const char *heads = arena_printf(e->arena, "/* heads */ %u, /* head_dim */ %u, %u", n->cols / head_dim, head_dim, threads);
     if (n->op == OP_headnorm)
         gpu_put(e, "headnorm_row(%s, %s, %s, %s);", of_rows, gpu_vector(e, n->weight), emit_float(e->arena, n->attr.eps), heads);
-    else gpu_put(e, "rope_row(%s, %s, position_of(a, t), %s, %s);", of_rows, gpu_tables(e, n), gpu_rotation(e, n), heads);
+    else gpu_put(e, "rope_row(%s, %s, position_of(a, t), %s, %s);", of_rows, gpu_tables(e, n, "t"), gpu_rotation(e, n), heads);
 }
 
 static void put_store(struct emitter *e, const struct node *n, const char *from)
@@ -220,7 +223,7 @@ static void put_sample(struct emitter *e)
         gpu_put(e, "layers_follow(a, /* n_ctx */ %u);", p->options.n_ctx);
         return;
     }
-    if (tells) gpu_put(e, "const uint32_t tag = exchange_tag(a);");
+    if (tells) gpu_put(e, "const uint32_t tag = collective_tag(a);");
     gpu_put(e, "%ssample(a, FLOATS(ARENA_LOGITS) + (uint64_t)(a.step->n_logits - 1) * %u, /* n_vocab */ %u, /* n_ctx */ %u,",
             tells ? "const uint32_t token = " : "", n_vocab, n_vocab, p->options.n_ctx);
     gpu_put(e, "    BUFFER(ARENA_SAMPLE), (uint32_t *)(void *)BUFFER(ARENA_SAMPLE_COUNTERS), /* groups */ %u, %u);",
@@ -238,13 +241,13 @@ static void put_sample_drafts(struct emitter *e)
             p->options.columns, p->options.spec == SPEC_MTP, e->kernel->grid_x, e->kernel->param[PARAM_THREADS]);
 }
 
-static void put_take(struct emitter *e)
+static void put_store_draft(struct emitter *e)
 {
     const struct plan *p = e->plan;
     const struct graph *g = p->fused->graph;
     const struct node *state = g->draft_state;
     gpu_put_start(e);
-    gpu_put(e, "draft_take(a, FLOATS(ARENA_LOGITS), /* n_vocab */ %u, /* n_ctx */ %u, BUFFER(ARENA_SAMPLE),", p->model->n_vocab,
+    gpu_put(e, "draft_store(a, FLOATS(ARENA_LOGITS), /* n_vocab */ %u, /* n_ctx */ %u, BUFFER(ARENA_SAMPLE),", p->model->n_vocab,
             p->options.n_ctx);
     gpu_put(e, "    (uint32_t *)(void *)BUFFER(ARENA_SAMPLE_COUNTERS), %s, /* cols */ %u, %s, /* slot */ %u, /* groups */ %u, %u);",
             gpu_row(e, gpu_read(p, state), "0"), state->cols, gpu_slot_bytes(e, g->draft_from), plan_slots(p), e->kernel->grid_x,
@@ -275,9 +278,9 @@ static void put_body(struct emitter *e)
     case TEMPLATE_weighted_sum:      gpu_put_attention_step(e); break;
     case TEMPLATE_sample:            put_sample(e); break;
     case TEMPLATE_sample_drafts:     put_sample_drafts(e); break;
-    case TEMPLATE_take:              put_take(e); break;
-    case TEMPLATE_give:
-    case TEMPLATE_give_sums:         gpu_put_give(e); break;
+    case TEMPLATE_store_draft:              put_store_draft(e); break;
+    case TEMPLATE_push:
+    case TEMPLATE_push_sums:         gpu_put_push(e); break;
     case TEMPLATE_route:             gpu_put_route(e); break;
     case TEMPLATE_picked:            gpu_put_picked(e); break;
     case TEMPLATE_conv:              gpu_put_conv(e); break;
@@ -290,11 +293,11 @@ static void put_body(struct emitter *e)
     case TEMPLATE_order:
     case TEMPLATE_attention:
     case TEMPLATE_attention_merge:
-    case TEMPLATE_COUNT: die("kernel %s is none of a GPU; this is a mistake in forgec, please report it", e->kernel->name);
+    case TEMPLATE_COUNT: die("%s is not a GPU kernel; this is a mistake in forgec, please report it", e->kernel->name);
     }
 }
 
-/* What the kernel does, as the plan has it, in the comment above it. */
+/* Continues the comment above the kernel with its `does` lines. */
 static void put_does(struct text *out, const char *does)
 {
     for (; *does; does += strcspn(does, "\n"), does += *does == '\n') text_printf(out, "\n * %.*s", (int)strcspn(does, "\n"), does);

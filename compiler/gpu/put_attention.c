@@ -1,4 +1,4 @@
-/* put_attention.c -- attention, and the heads that a projection left for it. */
+/* put_attention.c -- attention, and the heads that a projection made for it. */
 #include "compiler/source/text.h"
 #include "put.h"
 #include "templates/gpu/attention_sizes.h"
@@ -15,14 +15,14 @@ static const char *shape_of(struct emitter *e)
                         e->plan->options.n_ctx);
 }
 
-/* "window, ring": positions that a token attends, rows of the cache that is one. */
+/* "window, ring": positions that a token attends, and rows of the cache if it is a ring buffer. */
 static const char *window_of(struct emitter *e)
 {
     const struct node *n = e->group->node;
     return arena_printf(e->arena, "/* window, ring */ %u, %u", plan_window(e->plan, n), state_ring(plan_state(e->plan, n)));
 }
 
-/* " cap, sinks," where a program has any. */
+/* " cap, sinks," if an attention of the program has a cap or sinks. */
 static const char *more_of(struct emitter *e)
 {
     const struct node *n = e->group->node;
@@ -30,7 +30,7 @@ static const char *more_of(struct emitter *e)
     return arena_printf(e->arena, " /* cap, sinks */ %s, %s,", emit_float(e->arena, n->attr.cap), gpu_vector(e, n->weight));
 }
 
-/* Row t of operand i as the projection left it; where attention finishes no heads, only q is one. */
+/* Row t of operand i as the projection made it. If attention finishes no heads, only q has a row. */
 static const char *operand_row(struct emitter *e, uint32_t i, const char *t)
 {
     if (e->group->has_heads) return gpu_row(e, gpu_read(e->plan, e->group->heads[i].raw), t);
@@ -49,17 +49,18 @@ static double eps_of(const struct emitter *e)
     return !e->group->has_heads ? 0 : h[0].norm ? h[0].norm->attr.eps : h[1].norm ? h[1].norm->attr.eps : 0;
 }
 
-/* Norms of q and k, then the rotation's tables and constants; none of them where nothing rotates, or another kernel does it. */
-static void put_finishing(struct emitter *e, bool finishes)
+/* Arguments: the norms of q and k, then the tables and constants of token t's rotation, or zeros if another kernel finishes the heads or
+ * there is no rotation. */
+static void put_finishing(struct emitter *e, bool finishes, const char *t)
 {
     const struct node *rope = finishes && e->group->has_heads ? e->group->heads[0].rope : NULL;
     const struct weight *q_norm = finishes ? norm_of(e, 0) : NULL, *k_norm = finishes ? norm_of(e, 1) : NULL;
     gpu_put(e, "    /* norms */ %s, %s, %s,", gpu_vector(e, q_norm), gpu_vector(e, k_norm), emit_float(e->arena, finishes ? eps_of(e) : 0));
-    if (rope) gpu_put(e, "    %s, %s,", gpu_tables(e, rope), gpu_rotation(e, rope));
+    if (rope) gpu_put(e, "    %s, %s,", gpu_tables(e, rope, t), gpu_rotation(e, rope));
     else gpu_put(e, "    0, 0, /* n_rot */ 0, /* neox */ 0, /* block */ 1,");
 }
 
-/* Each token has parts and counters of its own. */
+/* Arguments: each token has separate parts and counters. */
 static void put_column_parts(struct emitter *e)
 {
     const struct node *n = e->group->node;
@@ -84,7 +85,7 @@ void gpu_put_attention_decode(struct emitter *e)
     gpu_put(e, "attention_decode(a, %s,", gpu_row(e, gpu_written(p, n, false), t));
     gpu_put(e, "    /* q, k, v */ %s, %s,", operand_row(e, 0, t),
             columns ? none : arena_printf(e->arena, "%s, %s", operand_row(e, 1, t), operand_row(e, 2, t)));
-    put_finishing(e, !columns);
+    put_finishing(e, !columns, t);
     if (columns) put_column_parts(e);
     else gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
     gpu_put(e, "    %s, %s, /* splits */ %u, /* spans, of positions */ %u, %u, /* rows */ %u,", shape_of(e),
@@ -98,7 +99,7 @@ void gpu_put_heads(struct emitter *e)
 {
     gpu_put_token(e);
     gpu_put(e, "qkv_finish(a, t, %s, %s, %s,", operand_row(e, 0, "t"), operand_row(e, 1, "t"), operand_row(e, 2, "t"));
-    put_finishing(e, true);
+    put_finishing(e, true, "t");
     gpu_put(e, "    %s, %u, /* ring */ %u);", shape_of(e), e->kernel->param[PARAM_THREADS],
             state_ring(plan_state(e->plan, e->group->node)));
 }
@@ -120,7 +121,7 @@ void gpu_put_attention_prefill(struct emitter *e)
                  window_of(e));
 }
 
-/* One of the four steps of `--fuse none`, over scores in memory. */
+/* One of the four steps over scores in memory (see gpu_in_steps). */
 void gpu_put_attention_step(struct emitter *e)
 {
     const struct plan *p = e->plan;

@@ -1,4 +1,4 @@
-/* put_products.c -- products: what happens to their rows, as functions that the templates inline, and the kernels of decode and prefill. */
+/* put_products.c -- products: operations on their rows, as functions that the templates inline, and the kernels of decode and prefill. */
 #include "compiler/source/text.h"
 #include "put.h"
 #include "templates/gpu/slices_sizes.h"
@@ -32,19 +32,19 @@ static const struct branch *partner_of(const struct emitter *e, const struct bra
     return b->partner >= 0 ? &e->group->branches[b->partner] : NULL;
 }
 
-/* ---- what happens to a product's value: row r of token t ---- */
+/* ---- operations on a product's value: row r of token t ---- */
 
-/* Of the template of decode's products: the token of a group, where they are several. */
+/* The token of a workgroup in the template of decode's products. */
 static const char *group_token(const struct emitter *e) { return e->kernel->grid_tokens ? "first_token(a) + group_y()" : "0"; }
 
-/* Is the kernel decode's, or made as those are? */
+/* Is the kernel made from a template of decode's products? */
 static bool by_gemv(const struct emitter *e)
 {
     const enum kernel_template t = e->kernel->template;
     return t == TEMPLATE_gemv || t == TEMPLATE_gemv_columns || t == TEMPLATE_gemv_matrix;
 }
 
-/* Where the branch's rows begin in a combined product, and the token of a group. */
+/* Makes r a row of the branch, whose rows begin at row0 of a combined product, and sets t to the token of the workgroup. */
 static void put_place_in_run(struct emitter *e, uint32_t row0)
 {
     if (row0) gpu_put(e, "r -= %u;", row0);
@@ -63,7 +63,7 @@ static bool has_bias(const struct branch *b, uint32_t before)
     return false;
 }
 
-/* The factors of experts whose rows are summed; "0": none. */
+/* The factors of the experts that are summed; "0": no factors. */
 static const char *times_of_sum(struct emitter *e, const struct branch *b)
 {
     for (uint32_t i = 0; i < gpu_sum_at(b); i++) if (b->chain[i]->op == OP_expert_times) return gpu_vector(e, b->chain[i]->weight);
@@ -72,7 +72,7 @@ static const char *times_of_sum(struct emitter *e, const struct branch *b)
 
 static const char *choice_row(struct emitter *e, const char *t) { return gpu_row(e, gpu_read(e->plan, e->group->choice), t); }
 
-/* Factors multiply the biases that are there before them. */
+/* The sum of the experts' biases. Factors multiply the biases that come before them in the chain. */
 static const char *biases_of_sum(struct emitter *e, const struct branch *b)
 {
     uint32_t i = 0;
@@ -83,8 +83,8 @@ static const char *biases_of_sum(struct emitter *e, const struct branch *b)
                         (ull)plan_weight_stride(e->plan, b->chain[i]->weight), e->group->choice->attr.used);
 }
 
-/* Biases and residuals are sums: decode's products ask for them early.  The function that gives them for branch b, or NULL.  Biases of
- * experts that are summed are one of the sum. */
+/* The function that returns the sum of biases and residuals for a row of branch b, or NULL: decode's products load these early. If experts
+ * are summed, their biases become one bias of the sum. */
 static const char *addend(struct emitter *e, const struct branch *b, uint32_t row0)
 {
     if (!by_gemv(e) || !gpu_only_adds(b)) return NULL;
@@ -101,12 +101,12 @@ static const char *addend(struct emitter *e, const struct branch *b, uint32_t ro
     return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_addend", b->matmul->weight->role), "float", GPU_OF_ROW);
 }
 
-/* The function for branch b's rows.  In a combined product they begin at row0.  Where experts are summed, decode's product has done so,
- * and prefill's leaves all rows for a kernel that does. */
+/* The function for the rows of branch b, which begin at row0 of a combined product. If experts are summed, decode's product has already
+ * done so; prefill's product stores the rows of all experts for a separate kernel. */
 static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0)
 {
     const struct branch *up = partner_of(e, b);
-    const bool summed = by_gemv(e), added = summed && gpu_only_adds(b);        /* already */
+    const bool summed = by_gemv(e), added = summed && gpu_only_adds(b);        /* both done by the product */
     const uint32_t sum = gpu_sum_at(b);
     const struct function_draft kernel = gpu_put_function_begin(e);
     put_place_in_run(e, row0);
@@ -119,7 +119,7 @@ static const char *sink(struct emitter *e, const struct branch *b, uint32_t row0
     return gpu_put_function_end(e, &kernel, name, "void", up ? GPU_OF_ROW ", float y, float up" : GPU_OF_ROW ", float y");
 }
 
-/* One function that hands a row to its branch's; names: of these, by branch. */
+/* One function that passes a row of a run to the function of its branch; names: the functions, by branch. */
 static const char *combined_sink(struct emitter *e, const struct gpu_run *r, const char *const names[])
 {
     if (r->last - r->first == 1) return names[r->first];
@@ -134,7 +134,7 @@ static const char *combined_sink(struct emitter *e, const struct gpu_run *r, con
                                 GPU_OF_ROW ", float y");
 }
 
-/* The same for what is added; nothing to some branches. */
+/* The same for addends; NULL in names: the branch has no addend. */
 static const char *combined_addend(struct emitter *e, const struct gpu_run *r, const char *const names[])
 {
     if (r->last - r->first == 1) return names[r->first];
@@ -149,7 +149,7 @@ static const char *combined_addend(struct emitter *e, const struct gpu_run *r, c
     return gpu_put_function_end(e, &kernel, arena_printf(e->arena, "%s_addend", e->group->name), "float", GPU_OF_ROW);
 }
 
-/* The functions of a run; addend NULL: none adds. */
+/* The functions of a run; addend NULL: no branch has an addend. */
 struct rows_functions { const char *sink, *addend; };
 static struct rows_functions put_rows_functions(struct emitter *e, const struct gpu_run *r)
 {
@@ -169,7 +169,7 @@ static struct rows_functions put_rows_functions(struct emitter *e, const struct 
 
 /* ---- decode ---- */
 
-/* The row of the step's token, in exact prefill of the group's. */
+/* The input row of the step's token, or in exact prefill of the workgroup's token. */
 struct input_row { const char *row, *norm, *eps; uint32_t cols, threads; };
 
 static void put_norm_begin(struct emitter *e, const struct input_row *in)
@@ -183,12 +183,12 @@ static void put_row_begin(struct emitter *e, const struct input_row *in)
     gpu_put(e, "row_begin(&row, %s, /* cols */ %u, %u);", in->row, in->cols, in->threads);
 }
 
-/* Where the launch begins before its predecessor has ended, weights are asked for first; elsewhere last, because they are not needed before
- * all of the row has been worked on. */
+/* If a launch begins before its predecessor has ended, it loads weights first. Otherwise it loads them last, because they are not needed
+ * before the whole row is processed. */
 static void put_loads(struct emitter *e, const struct input_row *in, const char *begin_weights)
 {
     const bool norm = e->group->norm && e->group->norm->op == OP_rmsnorm;
-    if (e->plan->profile->dependent_launch) {
+    if (e->plan->target->dependent_launch) {
         if (norm) gpu_put(e, "struct row_quads row, norm_weight;");
         gpu_put(e, "%s", begin_weights);
         put_norm_begin(e, in);
@@ -197,7 +197,7 @@ static void put_loads(struct emitter *e, const struct input_row *in, const char 
         if (norm) put_row_begin(e, in);
         return;
     }
-    const bool layernorm = e->group->norm && !norm;              /* it loads by itself */
+    const bool layernorm = e->group->norm && !norm;              /* layernorm_to_lds loads the row itself */
     if (!layernorm) gpu_put(e, "struct row_quads row%s;", norm ? ", norm_weight" : "");
     gpu_put(e, "pdl_wait();");
     if (!layernorm) put_row_begin(e, in);
@@ -208,7 +208,7 @@ static void put_loads(struct emitter *e, const struct input_row *in, const char 
     gpu_put(e, "mark(a);");
 }
 
-/* Into LDS, in one form; digits 0: floats. */
+/* Writes the row to LDS in one form; digits 0: f32. */
 static void put_form(struct emitter *e, const struct input_row *in, const char *to, uint32_t digits, uint32_t sums16)
 {
     const char *form = arena_printf(e->arena, "/* digits */ %u, /* sums16 */ %u, %u", digits, sums16, in->threads);
@@ -216,7 +216,7 @@ static void put_form(struct emitter *e, const struct input_row *in, const char *
         gpu_put(e, "layernorm_to_lds(%s, %s, %s, /* cols */ %u, %s, %s);", to, in->row, in->norm, in->cols, in->eps, form);
     else if (e->group->norm)
         gpu_put(e, "norm_to_lds(%s, &row, %s, &norm_weight, %s, /* cols */ %u, %s, %s);", to, in->row, in->norm, in->cols, in->eps, form);
-    else if (!e->plan->profile->dependent_launch) gpu_put(e, "row_to_lds(%s, &row, %s, /* cols */ %u, %s);", to, in->row, in->cols, form);
+    else if (!e->plan->target->dependent_launch) gpu_put(e, "row_to_lds(%s, &row, %s, /* cols */ %u, %s);", to, in->row, in->cols, form);
     else if (digits) gpu_put(e, "acts_of_row(%s, %s, /* cols */ %u, %s);", to, in->row, in->cols, form);
     else gpu_put(e, "floats_of_row(%s, %s, /* cols */ %u, %u);", to, in->row, in->cols, in->threads);
 }
@@ -238,7 +238,7 @@ static void put_input(struct emitter *e, const char *begin_weights)
     if (e->gg->needs_floats) put_form(e, &in, floats_in_lds(e), 0, 0);
 }
 
-/* The weights of a run: one matrix, or two of a pair. */
+/* The weights of a run: one matrix followed by no_pair, or the two matrices of a pair. */
 static const char *weights_of(struct emitter *e, const struct gpu_run *r, const char *no_pair)
 {
     const struct branch *up = partner_of(e, &e->group->branches[r->first]);
@@ -269,11 +269,11 @@ static void put_gemv_run(struct emitter *e, const struct gpu_run *r, const struc
             k->param[PARAM_DIGITS], slots, to);
 }
 
-/* ---- decode, products with slices: what they pick is known after pdl_wait(), so nothing runs ahead of that but the norm's weights ---- */
+/* ---- decode, products with slices: the slices are known only after pdl_wait(), so only the norm's weights are loaded before it ---- */
 
 static const char *const apart_name[] = { "SLICES_SHARED", "SLICES_APART", "SLICES_ALL" };
 
-/* Columns that a run's template is called with. */
+/* The number of columns with which a run calls its template. */
 static uint32_t run_cols(const struct emitter *e, const struct gpu_run *r)
 {
     return gpu_slices_of(e->group) == SLICES_SUM ? gpu_input_cols(e->group) : (uint32_t)r->weight->cols;
@@ -309,7 +309,7 @@ static void put_slices_input(struct emitter *e)
     if (norm) put_norm_begin(e, &in);
     gpu_put(e, "pdl_wait();");
     const bool chooses = gpu_chooses(e->gg, e->kernel);
-    if (chooses) {                                               /* the row is on its way meanwhile */
+    if (chooses) {                                               /* meanwhile the row is being loaded */
         if (row_ahead) put_row_begin(e, &in);
         gpu_put_route_group(e, g->choice);
     }
@@ -375,7 +375,7 @@ void gpu_put_gemv(struct emitter *e)
 
 /* ---- a few tokens at once ---- */
 
-/* Row t of the input into LDS, in one form. */
+/* Writes row t of the input to LDS in one form; digits 0: f32. */
 static void put_column(struct emitter *e, const char *to, uint32_t digits)
 {
     const struct group *g = e->group;
@@ -395,7 +395,7 @@ static void put_columns_input(struct emitter *e, uint32_t row_bytes)
     const char *begin = arena_printf(e->arena, "gemv_begin_%s(&first, %s, /* rows */ %llu, /* cols */ %u, slot);", name,
                                      weights_of(e, &e->gg->runs[0], ", 0"), (ull)e->gg->runs[0].rows, e->group->input->cols);
     gpu_put(e, "struct first_%s first;", name);
-    if (e->plan->profile->dependent_launch) gpu_put(e, "%s", begin);
+    if (e->plan->target->dependent_launch) gpu_put(e, "%s", begin);
     gpu_put(e, "pdl_wait();");
     gpu_put(e, "const uint32_t t0 = first_token(a) + group_y() * %u, left = a.step->n_tokens - t0, n = left < %u ? left : %u;", columns,
             columns, columns);
@@ -407,7 +407,7 @@ static void put_columns_input(struct emitter *e, uint32_t row_bytes)
     gpu_put(e, "}");
     if (e->gg->needs_acts) gpu_put(e, "const struct gemv_columns acts = { lds(), %u, t0, n };", row_bytes);
     if (e->gg->needs_floats) gpu_put(e, "const struct gemv_columns floats = { %s, %u, t0, n };", floats_in_lds(e), row_bytes);
-    if (!e->plan->profile->dependent_launch) gpu_put(e, "%s", begin);
+    if (!e->plan->target->dependent_launch) gpu_put(e, "%s", begin);
 }
 
 static void put_columns_run(struct emitter *e, const struct gpu_run *r, const struct rows_functions *f, bool first)
@@ -434,7 +434,7 @@ void gpu_put_gemv_columns(struct emitter *e)
     for (uint32_t i = 0; i < e->gg->n_runs; i++) put_columns_run(e, &e->gg->runs[i], &functions[i], i == 0);
 }
 
-/* ---- the same on the matrix unit ---- */
+/* ---- a few tokens at once on the matrix unit ---- */
 
 static const char *matrix_begin(struct emitter *e, const struct gpu_run *r)
 {
@@ -513,7 +513,7 @@ void gpu_put_stage(struct emitter *e, bool bf16)
         emit_float(e->arena, g->norm ? g->norm->attr.eps : 0), g->norm != NULL, bf16, e->kernel->param[PARAM_THREADS]);
 }
 
-/* How many entries have each matrix, and which. */
+/* Arguments: the number of entries of each expert's matrix, and the entries. */
 static const char *picked_by(struct emitter *e)
 {
     if (!e->group->choice) return "/* picked */ 0, 0, 0";
@@ -523,7 +523,7 @@ static const char *picked_by(struct emitter *e)
                         choice->n_picked.symbol, choice->picked.symbol, choice->picked.cols);
 }
 
-/* Tiles of rows are numbered through all runs: this one's begin with tile0. */
+/* Tiles of rows are numbered through all runs; those of this run begin with tile0. */
 static void put_gemm_run(struct emitter *e, const struct gpu_run *r, const char *sink, const char *when, uint32_t tile0)
 {
     const struct gpu_place x = gpu_stage(e->plan, e->group, gpu_takes_bf16(r->weight));

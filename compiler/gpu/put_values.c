@@ -1,5 +1,5 @@
-/* put_values.c -- operations on single values of rows: what a product, a map or a state hands on goes through them one after the other,
- * as lines on `y`.  In scope: a, the kernel's arguments; t and r, token and column; y; with a partner up. */
+/* put_values.c -- operations on single values of rows. They are lines that change `y`, the value from a product, a map or a state. In
+ * scope: a, the kernel's arguments; t and r, token and column; y; with a partner also up. */
 #include "compiler/source/text.h"
 #include "put.h"
 #include "templates/gpu/slices_sizes.h"
@@ -7,17 +7,17 @@
 /* Row t of a value. */
 static const char *row_of(struct emitter *e, const struct node *n) { return gpu_row(e, gpu_read(e->plan, n), "t"); }
 
-/* Columns of an expert's rows where n works on those. */
+/* Columns of one expert's row, for an operation n on rows of experts. */
 static uint32_t rows_each(const struct node *n) { return n->cols / n->inputs[1]->attr.used; }
 
-/* The number of the expert whose row r is. */
+/* The number of the expert that column r belongs to. */
 static const char *expert_of(struct emitter *e, const struct node *n)
 {
     if (gpu_chooses(e->gg, e->kernel)) return arena_printf(e->arena, "%s[r / %u]", gpu_route_ids(e), rows_each(n));
     return arena_printf(e->arena, "picked_id(%s, %u, r / %u)", row_of(e, n->inputs[1]), n->inputs[1]->attr.used, rows_each(n));
 }
 
-/* What an expert has for each row, or the one number it has. */
+/* The expert's number for column r in the weight of n, or its only number. */
 static const char *picked(struct emitter *e, const struct node *n)
 {
     const char *id = expert_of(e, n);
@@ -26,7 +26,7 @@ static const char *picked(struct emitter *e, const struct node *n)
                         (unsigned long long)plan_weight_stride(e->plan, n->weight));
 }
 
-/* The other operand of operation i: a value at hand, or one of memory. */
+/* The other operand of operation i: `up`, or a value in memory. */
 static const char *other(struct emitter *e, const struct branch *b, uint32_t i)
 {
     const struct node *n = b->chain[i];
@@ -45,7 +45,7 @@ static void put_glu(struct emitter *e, const struct branch *b, uint32_t i)
     else gpu_put(e, "y = %s_f32(%s) * %s;", n->op == OP_glu_silu ? "silu" : "gelu", gate, up);
 }
 
-/* An operation with a tensor's numbers, on y or on up; false: it is another one. */
+/* An operation with the numbers of a tensor, on y or on up; false: n is another operation. */
 static bool put_with_tensor(struct emitter *e, const struct node *n, const char *y)
 {
     const uint32_t each = n->weight ? (uint32_t)(n->cols / n->weight->cols) : 0;
@@ -63,7 +63,7 @@ static bool put_with_tensor(struct emitter *e, const struct node *n, const char 
 
 void gpu_put_partner(struct emitter *e, const struct branch *up)
 {
-    for (uint32_t i = 0; i < up->n_chain; i++)                             /* rule_gate in fuse.c leaves others out */
+    for (uint32_t i = 0; i < up->n_chain; i++)                             /* rule_gate of fuse.c accepts no others */
         if (!put_with_tensor(e, up->chain[i], "up"))
             die("%%%s beside a gate: forgec has no GPU kernel for it; this is a mistake in forgec, please report it", up->chain[i]->name);
 }
@@ -94,7 +94,7 @@ static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
     case OP_glu_silu:
     case OP_glu_gelu:
     case OP_glu_oai:      put_glu(e, b, i); break;
-    case OP_give:
+    case OP_push:
     case OP_send:         break;                                           /* gpu_put_result */
     default: die("%s after other operations: forgec has no GPU kernel for it; this is a mistake in forgec, please report it",
                  op_info[n->op].name);
@@ -106,16 +106,16 @@ void gpu_put_chain(struct emitter *e, const struct branch *b, uint32_t from, uin
     for (uint32_t i = from; i < to; i++) put_operation(e, b, i);
 }
 
-/* What functions of exchange.h take of a value that is given one by one, its row last. */
-static const char *exchange_of(struct emitter *e, const struct node *given)
+/* Arguments for the functions of collective.h that push or receive value by value; the last one is the row. */
+static const char *collective_of(struct emitter *e, const struct node *given)
 {
     const struct gpu_place at = gpu_given(e->plan, given);
-    return arena_printf(e->arena, "/* half */ %lluu, /* rows, of */ %u, %llu, %s", (unsigned long long)e->plan->gpu->exchange_half,
+    return arena_printf(e->arena, "/* half */ %lluu, /* rows, of */ %u, %llu, %s", (unsigned long long)e->plan->gpu->collective_half,
                         gpu_given_rows(e->plan, given), (unsigned long long)at.stride,
-                        gpu_gives_logits(given) ? "t - first_token(a)" : "t");
+                        gpu_pushes_logits(given) ? "t - first_token(a)" : "t");
 }
 
-/* The same of layers.h. */
+/* The same for the functions of layers.h. */
 static const char *passed_of(struct emitter *e, const struct node *n)
 {
     const struct gpu_place at = gpu_given(e->plan, n);
@@ -126,16 +126,17 @@ static const char *passed_of(struct emitter *e, const struct node *n)
 
 static void put_send(struct emitter *e, const struct node *n, const char *y)
 {
-    gpu_put(e, "layers_send(a, a.exchange[%u], %s, r, %s);", e->plan->options.rank + 1, passed_of(e, n), y);
+    gpu_put(e, "layers_send(a, a.collective[%u], %s, r, %s);", e->plan->options.rank + 1, passed_of(e, n), y);
 }
 
-/* What those take of rows of a prompt; where this GPU has its own last. */
-static const char *exchange_rows_of(struct emitter *e, const struct node *given)
+/* Arguments for the functions of collective.h on rows of a prompt; the last two are this GPU's own rows and their stride in floats. */
+static const char *collective_rows_of(struct emitter *e, const struct node *given)
 {
     const struct gpu_plan *g = e->plan->gpu;
     const struct gpu_place own = gpu_read(e->plan, given);
-    gpu_put(e, "const struct exchange_rows of = { /* half */ %lluu, /* flags at */ %llu, /* values at */ %llu, /* tokens */ %u, %u, %u };",
-            (unsigned long long)g->exchange_half, (unsigned long long)g->exchange_flags, (unsigned long long)g->exchange_values,
+    gpu_put(e, "const struct collective_rows of = { /* half */ %lluu, /* flags at */ %llu, /* values at */ %llu, "
+            "/* tokens */ %u, %u, %u };",
+            (unsigned long long)g->collective_half, (unsigned long long)g->collective_flags, (unsigned long long)g->collective_values,
             e->plan->chunk, given->cols, e->kernel->param[PARAM_THREADS]);
     return arena_printf(e->arena, "of, FLOATS(AT_%s), STRIDE_%s / 4", own.symbol, own.symbol);
 }
@@ -148,7 +149,7 @@ void gpu_put_result(struct emitter *e, const struct node *n)
         return;
     }
     if (at.form == FORM_GIVEN) {
-        gpu_put(e, "exchange_give(a, %s, r, y);", exchange_of(e, n));
+        gpu_put(e, "collective_push(a, %s, r, y);", collective_of(e, n));
         return;
     }
     if (at.form != FORM_F16 && at.form != FORM_BF16) gpu_put(e, "%s[r] = y;", gpu_row(e, at, "t"));
@@ -159,7 +160,7 @@ void gpu_put_result(struct emitter *e, const struct node *n)
 
 /* ---- maps ---- */
 
-/* The value with which a chain begins, and the operation it then goes on with. */
+/* The first value of a chain, and the index of the operation that works on it. */
 static const char *first_value(struct emitter *e, const struct branch *b, uint32_t *next)
 {
     const struct node *n = b->chain[0];
@@ -176,19 +177,19 @@ static const char *first_value(struct emitter *e, const struct branch *b, uint32
     }
     case OP_rope:
         return arena_printf(e->arena, "rotated_f32(%s, r, %s, position_of(a, t), %s, /* head_dim */ %u, /* from */ %u)", x,
-                            gpu_tables(e, n), gpu_rotation(e, n), at->head_dim, at->rot_first);
+                            gpu_tables(e, n, "t"), gpu_rotation(e, n), at->head_dim, at->rot_first);
     case OP_expert_sum:
         return arena_printf(e->arena, "picked_sum(%s, %s, r, /* rows */ %u, %u)", x, row_of(e, n->inputs[1]), n->cols,
                             n->inputs[1]->attr.used);
-    case OP_take:   return arena_printf(e->arena, "exchange_sum(a, %s, r)", exchange_of(e, n->inputs[0]));
-    case OP_gather: return arena_printf(e->arena, "exchange_one(a, %s, r, /* of */ %u)", exchange_of(e, n->inputs[0]), n->cols);
+    case OP_all_reduce:   return arena_printf(e->arena, "all_reduce_value(a, %s, r)", collective_of(e, n->inputs[0]));
+    case OP_all_gather: return arena_printf(e->arena, "all_gather_value(a, %s, r, /* of */ %u)", collective_of(e, n->inputs[0]), n->cols);
     default: break;
     }
     *next = 0;
     return arena_printf(e->arena, "%s[r]", x);
 }
 
-/* One thread a column. */
+/* Declares r: each thread has one column. */
 static void put_column(struct emitter *e, uint32_t cols)
 {
     const uint32_t threads = e->kernel->param[PARAM_THREADS];
@@ -202,18 +203,18 @@ static void put_columns(struct emitter *e, uint32_t cols)
     put_column(e, cols);
 }
 
-/* The sums of a prompt's rows: a thread has those of a few tokens. */
+/* The sums of a prompt's rows: a thread has the sums of COLLECTIVE_TOKENS tokens. */
 static void put_taken_rows(struct emitter *e, const struct branch *b)
 {
     const struct node *n = b->chain[0];
     gpu_put_start(e);
     put_column(e, n->cols);
-    gpu_put(e, "float sums[EXCHANGE_TOKENS];");
-    gpu_put(e, "exchange_take_rows(a, %s, r, sums);", exchange_rows_of(e, n->inputs[0]));
+    gpu_put(e, "float sums[COLLECTIVE_TOKENS];");
+    gpu_put(e, "collective_read_rows(a, %s, r, sums);", collective_rows_of(e, n->inputs[0]));
     gpu_put(e, "UNROLL");
-    gpu_put(e, "for (uint32_t i = 0; i < EXCHANGE_TOKENS; i++) {");
-    gpu_put(e, "if (i >= exchange_piece(a)) break;");
-    gpu_put(e, "const uint32_t t = first_token(a) + group_y() * EXCHANGE_TOKENS + i;");
+    gpu_put(e, "for (uint32_t i = 0; i < COLLECTIVE_TOKENS; i++) {");
+    gpu_put(e, "if (i >= collective_piece(a)) break;");
+    gpu_put(e, "const uint32_t t = first_token(a) + group_y() * COLLECTIVE_TOKENS + i;");
     gpu_put(e, "float y = sums[i];");
     gpu_put_chain(e, b, 1, b->n_chain);
     gpu_put_result(e, b->result);
@@ -235,7 +236,7 @@ void gpu_put_values(struct emitter *e)
     gpu_put_result(e, b->result);
 }
 
-void gpu_put_give(struct emitter *e)
+void gpu_put_push(struct emitter *e)
 {
     const struct node *n = e->group->branches[0].result;
     if (n->op == OP_send) {
@@ -244,7 +245,8 @@ void gpu_put_give(struct emitter *e)
         return;
     }
     gpu_put_start(e);
-    gpu_put(e, "%s(a, %s);", e->kernel->template == TEMPLATE_give ? "exchange_give_rows" : "exchange_sum_rows", exchange_rows_of(e, n));
+    gpu_put(e, "%s(a, %s);", e->kernel->template == TEMPLATE_push ? "collective_push_rows" : "collective_sum_rows",
+            collective_rows_of(e, n));
 }
 
 void gpu_put_slices_sum(struct emitter *e)
@@ -258,7 +260,7 @@ void gpu_put_slices_sum(struct emitter *e)
     gpu_put_result(e, b->result);
 }
 
-/* The function that a value goes through from operation `from` of its chain on. */
+/* The function that applies the operations of the chain, from operation `from` on, to a value and stores it. */
 static const char *sink(struct emitter *e, const struct branch *b, uint32_t from)
 {
     const struct function_draft kernel = gpu_put_function_begin(e);
@@ -282,7 +284,7 @@ void gpu_put_map_heads(struct emitter *e)
 
 /* ---- operations with a state ---- */
 
-/* Row 0 of a value and the floats from row to row. */
+/* Row 0 of a value and the number of floats from row to row. */
 static const char *rows_of(struct emitter *e, const struct node *n)
 {
     const struct gpu_place at = gpu_read(e->plan, n);

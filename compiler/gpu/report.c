@@ -1,4 +1,4 @@
-/* report.c -- the table of `build -v` and `--emit plan` for a GPU. */
+/* report.c -- see report.h: the tables of `build -v` and `--emit plan` for a GPU. */
 #include "report.h"
 #include "choose.h"
 #include "work.h"
@@ -19,7 +19,8 @@ static uint32_t launches_of(const struct launch *list, uint32_t n, uint32_t kern
     return launches;
 }
 
-/* Cells of the table. */
+/* ---- cells of the table ---- */
+
 static const char *grid_cell(struct arena *a, const struct kernel *k)
 {
     return k->grid_tokens ? arena_printf(a, "%u x t/%u", k->grid_x, k->grid_tokens) : arena_printf(a, "%u", k->grid_x);
@@ -37,13 +38,13 @@ static const char *tile_cell(struct arena *a, const struct kernel *k)
                                                        p[PARAM_MOST], k->fill) : "";
 }
 
-/* "5 %", "22 % !": worse than what is trusted; "small": than any kernel that was measured; "-": none was. */
+/* "5 %"; "22 % !": above COST_TRUSTED; "small": fewer bytes than any measured kernel; "-": no kernel was measured. */
 static const char *error_cell(struct arena *a, const struct cost_trust *t)
 {
     return t->percent < 0 ? "-" : t->outside ? "small" : arena_printf(a, "%.0f %%%s", t->percent, t->percent > COST_TRUSTED ? " !" : "");
 }
 
-/* resources: NULL, not compiled. */
+/* resources: NULL if the kernel is not compiled. */
 static void print_kernel(struct arena *a, struct text *out, const struct plan *p, const struct kernel *k, bool prefill,
                          uint32_t launches, const struct kernel_resources *resources)
 {
@@ -52,13 +53,13 @@ static void print_kernel(struct arena *a, struct text *out, const struct plan *p
     const double issue = resources ? gpu_issue_micros(p, k, &resources->issues) : 0;
     struct cost_work work = cost_work_of(p, k, tokens, 0);
     work.issue_us = issue;
-    const struct cost_trust trust = cost_trust(p->profile, &work);
-    const char *waves = known ? arena_printf(a, "%u", code_object_waves(p->profile, resources->vgprs)) : "-";
+    const struct cost_trust trust = cost_trust(p->target, &work);
+    const char *waves = known ? arena_printf(a, "%u", code_object_waves(p->target, resources->vgprs)) : "-";
     const char *spills = known ? arena_printf(a, "%u", resources->vgpr_spills) : "-";
     text_printf(out, "    %-30s %8u  %-11s %7u  %s  %9u  %10s  %6s", k->name, launches, grid_cell(a, k), k->param[PARAM_THREADS],
                 registers_cell(a, resources), k->lds_bytes, waves, spills);
     text_printf(out, "  %12llu  %11llu  %9s  %8.2f  %6s%s\n", (ull)k->weight_bytes, (ull)k->operations,
-                issue > 0 ? arena_printf(a, "%.2f", issue) : "-", cost_micros(p->profile, &work), error_cell(a, &trust), tile_cell(a, k));
+                issue > 0 ? arena_printf(a, "%.2f", issue) : "-", cost_micros(p->target, &work), error_cell(a, &trust), tile_cell(a, k));
 }
 
 static void print_list(struct arena *a, struct text *out, const struct plan *p, const struct launch *list, uint32_t n,
@@ -82,7 +83,7 @@ static uint64_t operations_of(const struct kernel_list *k)
     return operations;
 }
 
-/* With the draw of the next one, where there is any. */
+/* Launches of a token, with the sampling of the next token if there is one. */
 static uint32_t launches_per_token(const struct kernel_list *k) { return k->n_decode + (k->sample.kernel != NO_KERNEL); }
 
 /* "4.5 % (27 kernels; forgec's on an H200)" */
@@ -93,7 +94,7 @@ static void print_error(struct text *out, const struct prediction *c, const char
                 c->error_percent > COST_TRUSTED ? ", worse than 15 %" : "");
 }
 
-/* Which kinds of kernels the program has, and how far predictions of them are off. */
+/* Prints the kinds of kernels in the program with the errors of their predictions. */
 static void print_errors(struct text *out, const struct plan *p)
 {
     const struct kernel_list *list = p->kernels;
@@ -101,16 +102,17 @@ static void print_errors(struct text *out, const struct plan *p)
     for (uint32_t i = 0; i < list->n_kernels; i++)
         used[cost_work_of(p, &list->kernels[i], list->kernels[i].prefill ? p->chunk : 1, 0).kind] = true;
     text_puts(out, "# times are predictions, not measurements; error: the mean over measured kernels of that kind, which the model's "
-                   "constants were not fitted to (!: worse than 15 %; small: of fewer bytes than any of them; -: there are none); issue: "
-                   "of the vector ALU, counted in the machine code, of decode's products on AMD alone, a bound that is in their times\n");
+                   "constants were not fitted to (!: worse than 15 %; small: the kernel reads fewer bytes than any of them; -: no "
+                   "such kernel was measured); issue: time of the vector ALU, counted in the machine code of decode's products, on AMD "
+                   "only; the times include this bound\n");
     for (uint32_t i = 0; i < N_PREDICTIONS; i++) {
         if (!used[i]) continue;
         text_printf(out, "#   %s: ", prediction_name[i]);
-        print_error(out, &p->profile->prediction.of[i], "kernels");
+        print_error(out, &p->target->prediction.of[i], "kernels");
     }
 }
 
-/* issue_us: [n_kernels]. */
+/* Prints why issue times were not counted, or for which kernels. issue_us: [n_kernels]. */
 static void print_uncounted(struct text *out, const struct kernel_list *list, const double *issue_us, const char *uncounted)
 {
     if (uncounted) { text_printf(out, "# issue: not counted: %s\n", uncounted); return; }
@@ -137,12 +139,12 @@ static void print_prediction(struct arena *a, struct text *out, const struct pla
     print_uncounted(out, p->kernels, issue_us, uncounted);
     text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
     text_printf(out, "%.0f us = %.1f tok/s with a full one; error ", full, 1e6 / full);
-    print_error(out, &p->profile->prediction.of[PREDICT_TOKEN], "tokens");
+    print_error(out, &p->target->prediction.of[PREDICT_TOKEN], "tokens");
     if (!p->kernels->n_prefill) return;
     const double prompt = cost_step_micros(p, true, p->chunk, 0, NULL);
     text_printf(out, "# prediction, not a measurement: %.0f us for a prompt's first %u tokens = %.0f tok/s; error ", prompt, p->chunk,
                 p->chunk * 1e6 / prompt);
-    print_error(out, &p->profile->prediction.of[PREDICT_PROMPT], "steps");
+    print_error(out, &p->target->prediction.of[PREDICT_PROMPT], "steps");
 }
 
 void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources,
@@ -150,7 +152,7 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
 {
     const struct kernel_list *k = p->kernels;
     text_printf(out, "# %s for %s: context %u, KV %s, prefill in chunks of %u tokens, %u-bit activations in integer products\n",
-                p->model->name, p->profile->name, p->options.n_ctx, kv_type_name[p->options.kv], p->chunk, 8 * p->gpu->digits);
+                p->model->name, p->target->name, p->options.n_ctx, kv_type_name[p->options.kv], p->chunk, 8 * p->gpu->digits);
     text_printf(out, "# weights %.3f MB, read per token %.3f MB; KV cache %.3f MB (%llu bytes per token); "
                      "arena %.3f MB, room for %s of %u tokens in it\n",
                 (double)p->image_bytes / 1e6, (double)p->read_bytes / 1e6, (double)p->state_bytes / 1e6, (ull)p->state_bytes_per_token,
@@ -158,8 +160,8 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
     text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products, convolutions and recurrences\n",
                 launches_per_token(k), (ull)operations_of(k));
     print_list(a, out, p, k->decode, k->n_decode, resources, n_resources);
-    text_printf(out, "# prefill: %u launches per chunk; a product has several kernels, each for steps of so many tokens; fill: useful part "
-                     "of what the compute units could do, at the most of them\n",
+    text_printf(out, "# prefill: %u launches per chunk; a product has several kernels for steps of different sizes; fill: useful part "
+                     "of what the compute units could do, at the largest step\n",
                 kernel_launches(k, k->prefill, k->n_prefill, p->chunk));
     print_list(a, out, p, k->prefill, k->n_prefill, resources, n_resources);
     print_prediction(a, out, p, resources, n_resources, uncounted);

@@ -1,11 +1,11 @@
-/* report.h -- what a GPU build came to, for people: kernels, what they use, bytes, and a prediction. */
+/* report.h -- prints the result of a GPU build for people: kernels, their resources, bytes, and a prediction. */
 #ifndef FORGEC_REPORT_H
 #define FORGEC_REPORT_H
 #include "compiler/build/code_object.h"
 #include "compiler/plan/plan.h"
 
-/* resources: [n_resources] of the code object, by name; or NULL: not compiled.  uncounted: why issues of the vector ALU were not counted;
- * NULL: they were. */
+/* resources: [n_resources] of the code object, found by kernel name; NULL: the kernels are not compiled. uncounted: why issues of the
+ * vector ALU were not counted; NULL: they were. */
 void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources,
                   const char *uncounted);
 #endif

@@ -1,4 +1,4 @@
-/* settings.c -- see settings.h.  What is left to measure is what the cost model cannot tell apart. */
+/* settings.c -- see settings.h. Only settings that the cost model cannot tell apart are left to measure. */
 #include "settings.h"
 #include "choose.h"
 #include "compiler/plan/cost.h"
@@ -8,7 +8,7 @@
 
 const char *const settings_step_name[SETTINGS_STEPS] = { "threads and groups", "rows and lanes", "depth" };
 
-static const double WORSE = 1.3;                 /* times the least prediction: not worth measuring */
+static const double WORSE = 1.3;                 /* times the least predicted time; slower settings are not worth measuring */
 
 struct search {
     struct arena        *arena;
@@ -19,20 +19,21 @@ struct search {
     uint32_t             n, capacity;
 };
 
-static struct gemv_shape gemv_of(const uint32_t *param)
+static struct gpu_gemv_shape gemv_of(const uint32_t *param)
 {
-    return (struct gemv_shape){ param[PARAM_ROWS], param[PARAM_LANES], param[PARAM_THREADS], param[PARAM_RESIDENT], param[PARAM_DEPTH] };
+    return (struct gpu_gemv_shape){ param[PARAM_ROWS], param[PARAM_LANES], param[PARAM_THREADS], param[PARAM_RESIDENT],
+                                    param[PARAM_DEPTH] };
 }
 
 static double predicted(const struct search *s, const uint32_t *param)
 {
     struct kernel k = *s->kernel;
     memcpy(k.param, param, sizeof k.param);
-    if (k.template == TEMPLATE_gemv) k.grid_x = s->plan->profile->compute_units * param[PARAM_RESIDENT];
+    if (k.template == TEMPLATE_gemv) k.grid_x = s->plan->target->compute_units * param[PARAM_RESIDENT];
     return cost_kernel_micros(s->plan, &k, s->tokens, s->n_past);
 }
 
-/* Of prefill's products without the sizes of steps that it serves. */
+/* The free parameters as a choice, without LEAST and MOST, the range of steps of a prefill product. */
 static struct kernel_choice choice_of(const struct kernel *k, const uint32_t *param)
 {
     const uint32_t sizes = 1u << PARAM_LEAST | 1u << PARAM_MOST;
@@ -62,12 +63,12 @@ static void add_gemv(struct search *s, const uint32_t *param, uint32_t threads, 
     p[PARAM_ROWS] = rows;
     p[PARAM_LANES] = lanes;
     p[PARAM_DEPTH] = depth;
-    const struct gemv_shape shape = gemv_of(p);
+    const struct gpu_gemv_shape shape = gemv_of(p);
     if (!gpu_gemv_misfit(s->arena, s->plan, s->kernel->group, &shape)) add(s, p);
 }
 
-/* A lane's registers are those of the SIMD over its waves: fewer than these do not hold a step of a few rows. */
-static bool has_registers(const struct profile *t, uint32_t threads, uint32_t resident)
+/* Does a lane have enough registers? The SIMD divides its registers among its waves, and fewer than 64 cannot hold a step of a few rows. */
+static bool has_registers(const struct target *t, uint32_t threads, uint32_t resident)
 {
     enum { REGISTERS_LEAST = 64 };
     return t->vgprs / REGISTERS_LEAST * t->simds >= threads / t->wave * resident;
@@ -75,7 +76,7 @@ static bool has_registers(const struct profile *t, uint32_t threads, uint32_t re
 
 static void search_gemv(struct search *s, const uint32_t *now, enum settings_step step)
 {
-    const struct profile *t = s->plan->profile;
+    const struct target *t = s->plan->target;
     const uint32_t threads = now[PARAM_THREADS], resident = now[PARAM_RESIDENT], rows = now[PARAM_ROWS], lanes = now[PARAM_LANES];
     if (step == SETTINGS_GROUPS)
         for (uint32_t n = 2 * t->wave; n <= 1024; n *= 2)
@@ -88,7 +89,7 @@ static void search_gemv(struct search *s, const uint32_t *now, enum settings_ste
         for (uint32_t d = 0; d <= 8; d = d < 4 ? d + 1 : d * 2) add_gemv(s, now, threads, resident, rows, lanes, d);
 }
 
-/* A span has as many positions as it must, at least; more spans than a full context has are left out. */
+/* Adds a candidate. Raises the span to the minimum number of positions. Leaves out shapes with more spans than a full context has. */
 static void add_attention(struct search *s, const uint32_t *param, struct attention_shape shape)
 {
     const struct node *n = s->kernel->group->node;
@@ -109,7 +110,7 @@ static void add_attention(struct search *s, const uint32_t *param, struct attent
 
 static void search_attention(struct search *s, const uint32_t *now, enum settings_step step)
 {
-    const struct profile *t = s->plan->profile;
+    const struct target *t = s->plan->target;
     const struct node *n = s->kernel->group->node;
     const uint32_t units = ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim);
     const struct attention_shape planned = { now[PARAM_SPLITS], now[PARAM_SPANS], now[PARAM_SPAN], now[PARAM_ROWS],
@@ -120,7 +121,7 @@ static void search_attention(struct search *s, const uint32_t *now, enum setting
             for (x.resident = 1; x.resident <= 2; x.resident++) if (has_registers(t, x.threads, x.resident)) add_attention(s, now, x);
     for (uint32_t i = 1; step == SETTINGS_ROWS && i <= 64; i *= 2)
         for (x.splits = i; x.splits <= i * 3 / 2; x.splits += i > 1 ? i / 2 : 1)
-            for (uint32_t fill = 0; fill < 4; fill++) {      /* one span, as many as the target runs, or fill its units once or twice */
+            for (uint32_t fill = 0; fill < 4; fill++) {      /* 1 span; attention_groups workgroups; 1 or 2 workgroups a compute unit */
                 const uint32_t groups[] = { units * x.splits, t->gpu.attention_groups, t->compute_units, 2 * t->compute_units };
                 x.spans = groups[fill] / (units * x.splits);
                 if (x.spans) add_attention(s, now, x);
@@ -138,12 +139,12 @@ static void search_prefill_attention(struct search *s, const uint32_t *now)
 {
     uint32_t p[PARAM_COUNT];
     memcpy(p, now, sizeof p);
-    for (p[PARAM_THREADS] = s->plan->profile->wave; p[PARAM_THREADS] <= 8 * s->plan->profile->wave; p[PARAM_THREADS] *= 2) add(s, p);
+    for (p[PARAM_THREADS] = s->plan->target->wave; p[PARAM_THREADS] <= 8 * s->plan->target->wave; p[PARAM_THREADS] *= 2) add(s, p);
 }
 
 static void search_gemm(struct search *s, const uint32_t *now)
 {
-    const struct profile *t = s->plan->profile;
+    const struct target *t = s->plan->target;
     struct gemm_part parts[MAX_BRANCHES];
     const struct gemm_product product = gpu_product(s->plan, s->kernel->group, s->kernel->weight_bytes, parts);
     uint32_t p[PARAM_COUNT];
@@ -152,7 +153,7 @@ static void search_gemm(struct search *s, const uint32_t *now)
         for (uint32_t tokens = 16; tokens <= 256; tokens += tokens < 128 ? 16 : 64)
             for (uint32_t rows = 16; rows <= 256; rows += rows < 128 ? 16 : 64) {
                 const struct gemm_shape shape = gemm_with_groups(t, (struct gemm_shape){ tokens, rows, threads, 0 });
-                /* Sums alone take tokens x rows / threads registers of a lane. */
+                /* The sums take tokens x rows / threads registers of a lane. */
                 if (tokens * rows / threads > 128 || !gemm_shape_works(t, &product, &shape)) continue;
                 p[PARAM_TOKENS] = tokens;
                 p[PARAM_ROWS] = rows;

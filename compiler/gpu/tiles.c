@@ -1,6 +1,6 @@
-/* tiles.c -- see gpu/tiles.h.  A product's groups run in rounds of one for each compute unit, so its time is that of a tile times the
- * rounds: a large tile reads LDS and decodes weights least for each product, a small one leaves fewer compute units without work.  What a
- * tile takes is estimated in clocks of the pipes; the shape with the least time wins. */
+/* tiles.c -- see tiles.h. The workgroups of a product run in rounds, one workgroup for each compute unit, so its time is that of a tile
+ * times the number of rounds. A large tile needs the fewest LDS reads and weight decodes per multiplication; a small tile leaves fewer
+ * compute units without work. The time of a tile is estimated in clocks of the pipes; the shape with the least time wins. */
 #include "tiles.h"
 #include "compiler/plan/plan.h"
 #include "compiler/base/family.h"
@@ -11,15 +11,15 @@ static uint64_t parts_of(uint64_t n, uint64_t size) { return (n + size - 1) / si
 
 /* ---- shapes ---- */
 
-/* gemm_tmpl.c: GEMM_GROUP */
-static bool is_joined(const struct profile *t, const struct gemm_shape *s)
+/* Do four waves multiply together (GEMM_GROUP of gemm_tmpl.c)? */
+static bool is_joined(const struct target *t, const struct gemm_shape *s)
 {
     return family_multiplies_in_fours(t) && s->threads % 128 == 0 && s->tokens % (s->threads / 2) == 0 && s->rows % 128 == 0;
 }
 
-/* How the waves share the tile: parts of tokens, of the columns of a step and of rows; tokens 0: they cannot. */
+/* How the waves divide the tile: into parts of tokens, of the columns of a step and of rows; tokens 0: they cannot. */
 struct split { uint32_t tokens, k, rows; };
-static struct split split_of(const struct profile *t, const struct gemm_shape *s)
+static struct split split_of(const struct target *t, const struct gemm_shape *s)
 {
     const uint32_t waves = s->threads / t->wave;
     if (is_joined(t, s)) return (struct split){ waves, 1, 1 };
@@ -28,9 +28,9 @@ static struct split split_of(const struct profile *t, const struct gemm_shape *s
     return (struct split){ tokens, k, tokens ? waves / tokens / k : 0 };
 }
 
-uint32_t gemm_stages(const struct profile *t) { return GEMM_STAGES_OF(t->family); }
+uint32_t gemm_stages(const struct target *t) { return GEMM_STAGES_OF(t->family); }
 
-uint32_t gemm_lds(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
+uint32_t gemm_lds(const struct target *t, const struct gemm_product *p, const struct gemm_shape *s)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < p->n_parts; i++) {
@@ -41,7 +41,7 @@ uint32_t gemm_lds(const struct profile *t, const struct gemm_product *p, const s
     return most;
 }
 
-bool gemm_shape_works(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
+bool gemm_shape_works(const struct target *t, const struct gemm_product *p, const struct gemm_shape *s)
 {
     bool pair = false;
     for (uint32_t i = 0; i < p->n_parts; i++) pair |= p->parts[i].pair;
@@ -61,7 +61,7 @@ uint64_t gemm_row_tiles(const struct gemm_product *p, const struct gemm_shape *s
     return tiles;
 }
 
-double gemm_fill(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
+double gemm_fill(const struct target *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
 {
     const uint64_t rounds = parts_of(gemm_row_tiles(p, s) * parts_of(tokens, s->tokens), t->compute_units);
     double wanted = 0;
@@ -71,9 +71,10 @@ double gemm_fill(const struct profile *t, const struct gemm_product *p, const st
 
 /* ---- time, in clocks ---- */
 
-/* What a compute unit does in a clock: the target's rates, or about those of an SM; memory: 0 where the target does not say. */
+/* Work of a compute unit per clock: the target's rates, or by default about those of an SM. memory: bytes per clock of the whole GPU; 0 if
+ * the target states no bandwidth. */
 struct rates { double matrix, lds, vector, memory, clock_mhz; };
-static struct rates rates_of(const struct profile *t)
+static struct rates rates_of(const struct target *t)
 {
     const double clock = t->rates.clock_ghz > 0 ? t->rates.clock_ghz : 1.8;
     return (struct rates){ t->rates.matrix[MATRIX_F16] > 0 ? t->rates.matrix[MATRIX_F16] : 2048,
@@ -81,18 +82,18 @@ static struct rates rates_of(const struct profile *t)
                            t->bandwidth_gb_s / clock, 1e3 * clock };
 }
 
-static const double LATENCY_CLOCKS = 600;        /* of a load in a step: weights are asked for one step ahead */
-static const double STEP_CLOCKS = 150;           /* of barriers, once a step */
-static const double GROUP_CLOCKS = 2000;         /* of a group before its first product and after its last */
+static const double LATENCY_CLOCKS = 600;        /* latency of a load; weights are loaded one step ahead */
+static const double STEP_CLOCKS = 150;           /* barriers of a step */
+static const double GROUP_CLOCKS = 2000;         /* of a workgroup before its first product and after its last one */
 static const double UNIT_INSTRUCTIONS = 120;     /* of a wave that decodes a unit of 64 columns in each lane;
                                                   * seen in the machine code of q4_K and q8_0 */
-static const double WAVE_INSTRUCTIONS = 35;      /* of the vector unit in a step beside that */
-static const double FETCH_BYTES = 64;            /* from the caches in a clock */
-enum { MORE_REGISTERS = 96 };                    /* beside the sums */
-static const double OTHERS = 0.5;       /* how far pipes delay each other */
+static const double WAVE_INSTRUCTIONS = 35;      /* other vector instructions of a wave in a step */
+static const double FETCH_BYTES = 64;            /* bytes per clock from the caches */
+enum { MORE_REGISTERS = 96 };                    /* registers of a lane in addition to the sums */
+static const double OTHERS = 0.5;       /* fraction of their time by which pipes delay each other */
 
-/* Groups that fit a compute unit at once. */
-static uint64_t resident(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
+/* Workgroups that fit a compute unit at once. */
+static uint64_t resident(const struct target *t, const struct gemm_product *p, const struct gemm_shape *s)
 {
     const uint32_t registers = s->tokens * s->rows / s->threads + MORE_REGISTERS, waves = s->threads / t->wave;
     const uint32_t by_registers = t->vgprs / registers * t->simds / waves, by_lds = t->lds_bytes / gemm_lds(t, p, s);
@@ -102,10 +103,10 @@ static uint64_t resident(const struct profile *t, const struct gemm_product *p, 
 
 static double larger(double x, double y) { return x > y ? x : y; }
 
-/* Clocks of a compute unit for a group's step of 64 columns; alone: of the step's parts, one after the other,
- * in a group that has the compute unit to itself. */
+/* Clocks of a compute unit for a workgroup's step of 64 columns, for each pipe. alone: of the step's parts in sequence, for a workgroup
+ * that has the compute unit to itself. */
 struct step_clocks { double matrix, lds, vector, fetch, alone; };
-static struct step_clocks step_of(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s)
+static struct step_clocks step_of(const struct target *t, const struct gemm_product *p, const struct gemm_shape *s)
 {
     const struct rates rates = rates_of(t);
     const struct split split = split_of(t, s);
@@ -126,19 +127,19 @@ static struct step_clocks step_of(const struct profile *t, const struct gemm_pro
     c.vector = (wave_units * UNIT_INSTRUCTIONS + waves * WAVE_INSTRUCTIONS) / rates.vector;
     c.fetch = (GEMM_ROW_LDS * s->tokens + unit_bytes * s->rows) / FETCH_BYTES;
     if (FAMILY_MMA_IS_VECTOR(t->family)) c.matrix += c.vector;
-    const double one_wave = rates.vector / t->simds;                        /* instructions in a clock */
+    const double one_wave = rates.vector / t->simds;                        /* instructions per clock */
     const double decode = (UNIT_INSTRUCTIONS * (double)parts_of(s->rows, s->threads) * packed / rows + WAVE_INSTRUCTIONS) / one_wave;
     const double idle = waves < t->simds ? (double)t->simds / waves : 1;
     c.alone = larger(LATENCY_CLOCKS, larger(c.matrix * idle, reads / rates.lds)) + decode + writes / rates.lds + STEP_CLOCKS;
     return c;
 }
 
-/* Fit for long steps: LDS and vector unit leave the matrix unit the slowest, at 0.9 and 0.6 of its time,
- * what the ends of a product take included. */
+/* Is the shape suitable for long steps? The matrix unit must be the slowest pipe: LDS takes at most 0.9 and the vector unit 0.6 of its
+ * time, including the time at the ends of a product (so 0.88 for LDS). */
 static bool is_balanced(const struct step_clocks *c) { return c->lds <= 0.88 * c->matrix && c->vector <= 0.6 * c->matrix; }
 
-/* With the launch: where that is most of it, as in small models, tiles hardly matter. */
-static double clocks_of(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
+/* Clocks of a step's product with its launch. If the launch takes most of them, as in small models, tiles hardly matter. */
+static double clocks_of(const struct target *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
 {
     const struct step_clocks c = step_of(t, p, s);
     const uint64_t groups = parts_of(gemm_row_tiles(p, s) * parts_of(tokens, s->tokens), t->compute_units),
@@ -152,7 +153,7 @@ static double clocks_of(const struct profile *t, const struct gemm_product *p, c
                                                    rates.memory > 0 ? (double)p->weight_bytes / rates.memory : 0);
 }
 
-double gemm_micros(const struct profile *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
+double gemm_micros(const struct target *t, const struct gemm_product *p, const struct gemm_shape *s, uint32_t tokens)
 {
     return clocks_of(t, p, s, tokens) / rates_of(t).clock_mhz - t->launch_us;
 }
@@ -182,10 +183,10 @@ bool gemm_refuse(struct gemm_refused *refused, uint32_t tokens, uint32_t rows, u
     return true;
 }
 
-/* Groups of so many threads that take as many as the target's own. */
-static uint32_t same_threads(const struct profile *t, uint32_t threads) { return t->gpu.gemm_groups * t->gpu.gemm_threads / threads; }
+/* Workgroups of a compute unit that have together as many threads as those of the target's own tile. */
+static uint32_t same_threads(const struct target *t, uint32_t threads) { return t->gpu.gemm_groups * t->gpu.gemm_threads / threads; }
 
-struct gemm_shape gemm_with_groups(const struct profile *t, struct gemm_shape s)
+struct gemm_shape gemm_with_groups(const struct target *t, struct gemm_shape s)
 {
     const bool few = s.tokens == t->gpu.gemm_tokens && s.rows == t->gpu.gemm_rows && s.threads == t->gpu.gemm_few_threads &&
                      s.threads != t->gpu.gemm_threads;
@@ -193,8 +194,8 @@ struct gemm_shape gemm_with_groups(const struct profile *t, struct gemm_shape s)
     return s;
 }
 
-/* The target's tile and smaller ones. */
-static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, const struct gemm_product *p,
+/* Fills the menu with the target's tile and smaller ones; returns their number. */
+static uint32_t menu_of(struct gemm_shape menu[MENU], const struct target *t, const struct gemm_product *p,
                         const struct gemm_refused *refused)
 {
     uint32_t n = 0;
@@ -208,16 +209,16 @@ static uint32_t menu_of(struct gemm_shape menu[MENU], const struct profile *t, c
     return n;
 }
 
-/* Of so many tiles, how much of the rounds that s takes. */
-static double filled(const struct profile *t, const struct gemm_shape *s, uint64_t tiles)
+/* The fraction of the places in all rounds that this number of tiles fills. */
+static double filled(const struct target *t, const struct gemm_shape *s, uint64_t tiles)
 {
     const uint64_t at_once = (uint64_t)t->compute_units * s->groups;
     return (double)tiles / (double)(parts_of(tiles, at_once) * at_once);
 }
 
-/* The target's own tile: of more tiles than compute units, several groups share one; of fewer, a group has one to itself, and of more, too,
- * where it is as fast alone and rounds are filled better. */
-static struct gemm_shape usual_shape(const struct profile *t, const struct gemm_product *p, uint32_t tokens)
+/* The target's own tile. With more tiles than compute units, several workgroups share a compute unit. Otherwise, or if a lone workgroup is
+ * as fast and fills the rounds better, each workgroup has a compute unit to itself. */
+static struct gemm_shape usual_shape(const struct target *t, const struct gemm_product *p, uint32_t tokens)
 {
     const struct gemm_shape many = { t->gpu.gemm_tokens, t->gpu.gemm_rows, t->gpu.gemm_threads, t->gpu.gemm_groups },
                             alone = { many.tokens, many.rows, t->gpu.gemm_few_threads, 1 };
@@ -228,7 +229,7 @@ static struct gemm_shape usual_shape(const struct profile *t, const struct gemm_
     return tiles <= t->compute_units || (as_fast && filled(t, &alone, tiles) > filled(t, &many, tiles)) ? alone : many;
 }
 
-/* Sizes of steps at which shapes are compared: 16, 24, 32, 48, ... up to most, which is the last. */
+/* Sizes of steps (in tokens) at which shapes are compared: 16, 24, 32, 48, ..., and last `most`. */
 static uint32_t sizes_of(uint32_t sizes[SIZES], uint32_t most)
 {
     uint32_t n = 0;
@@ -240,8 +241,8 @@ static uint32_t sizes_of(uint32_t sizes[SIZES], uint32_t most)
     return n;
 }
 
-/* Cuts the sizes into `ranges` parts, one shape for each, so that the sum over all sizes of loss is least; returns the sum.
- * loss: [n_menu][SIZES] the time over the least possible time, times how often the size is met. */
+/* Cuts the sizes into `ranges` ranges with one shape each, so that the sum of losses over all sizes is least. Returns the sum.
+ * loss: [n_menu][SIZES], time divided by the least possible time, times the weight of the size. */
 struct cut { double sum; uint32_t first, shape; };
 static double cut_sizes(struct cut cuts[GEMM_RANGES][SIZES], double (*loss)[SIZES], uint32_t n_menu, uint32_t n, uint32_t ranges)
 {
@@ -261,17 +262,17 @@ static double cut_sizes(struct cut cuts[GEMM_RANGES][SIZES], double (*loss)[SIZE
     return cuts[ranges - 1][n - 1].sum;
 }
 
-/* How often a step of this size is met; most: whole chunks of a long prompt. */
+/* How often steps of this size occur; `most` tokens: the whole chunks of a long prompt. */
 static double weight_of(uint32_t size, uint32_t most) { return size == most ? 8 : size == 512 ? 4 : 1; }
 
-uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *t, const struct gemm_product *p, uint32_t chunk,
+uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct target *t, const struct gemm_product *p, uint32_t chunk,
                    const struct gemm_refused *refused)
 {
-    static const double PAYS = 1.0;                     /* a range more, whose kernel is text to read and to compile, must save so many
-                                                         * times the time of one size */
-    static const double LONG_FILL = 0.85, CHUNK_FILL = 0.95;      /* what long steps should reach: less counts as that much more time */
-    static const double USUAL_FILL = 0.5;               /* a chunk that fills less with the target's own tile counts as short */
-    static const double FEW_FILL = 0.2;                 /* and one that fills less than this lets nothing hold up the matrix unit */
+    static const double PAYS = 1.0;                     /* another range is another kernel to read and to compile: it must save this
+                                                         * many times the time of one size */
+    static const double LONG_FILL = 0.85, CHUNK_FILL = 0.95;      /* fill that long steps should reach; less counts as more time */
+    static const double USUAL_FILL = 0.5;               /* a chunk with less fill by the target's own tile counts as short */
+    static const double FEW_FILL = 0.2;                 /* with less fill than this every shape counts as balanced */
     const struct gemm_shape usual = usual_shape(t, p, chunk);
     const double usual_fill = gemm_fill(t, p, &usual, chunk);
     const uint32_t limit = p->shared ? t->gpu.gemm_fit_experts : t->gpu.gemm_fit, fit = limit && usual_fill < USUAL_FILL ? chunk : limit;
@@ -307,7 +308,7 @@ uint32_t gemm_plan(struct gemm_range ranges[GEMM_RANGES], const struct profile *
         sum = next;
         kept++;
     }
-    /* From the last range to the first; then the usual tile, if there is one, goes behind them. */
+    /* From the last range to the first. If there is a range for the usual tile, it is appended. */
     struct gemm_range found[GEMM_RANGES];
     for (uint32_t k = kept, last = n_sizes - 1; k-- > 0;) {
         const struct cut *c = &cuts[kept - 1][k][last];

@@ -1,10 +1,10 @@
-/* values.c -- forms and places of values.  In decode every value is one f32 row; in prefill, what only products read is kept in the 16-bit
- * form they read, unless the program is exact: then prefill's products are decode's, a token a group.  Places of both never matter at the
- * same time, but a row is small: they have places of their own. */
+/* values.c -- forms and places of values. In decode every value is one f32 row. In prefill a value that only products read is kept in the
+ * 16-bit form that they read. In exact programs it stays f32: prefill's products are then decode's, with a token for each workgroup. The
+ * f32 row and the 16-bit rows are never needed at the same time, but have separate places, because a row is small. */
 #include "choose.h"
 #include "compiler/plan/lifetimes.h"
 #include "templates/gpu/attention_sizes.h"
-#include "templates/gpu/exchange_sizes.h"
+#include "templates/gpu/collective_sizes.h"
 #include "templates/gpu/layers_sizes.h"
 #include "templates/gpu/sample_sizes.h"
 
@@ -20,40 +20,40 @@ static struct gpu_place place_of(const struct node *n, enum gpu_form form, const
 }
 
 static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
-/* Tokens of a step whose products are decode's. */
+/* The maximum number of tokens of a step that computes products as decode does. */
 static uint32_t columns_of(const struct plan *p) { return p->options.columns ? p->options.columns : 1; }
 
-bool gpu_gives_logits(const struct node *given) { return given->op == OP_give && given->readers[0]->op == OP_gather; }
+bool gpu_pushes_logits(const struct node *given) { return given->op == OP_push && given->readers[0]->op == OP_all_gather; }
 
 uint32_t gpu_given_rows(const struct plan *p, const struct node *given)
 {
-    return gpu_gives_logits(given) ? p->gpu->logits_rows : columns_of(p);
+    return gpu_pushes_logits(given) ? p->gpu->logits_rows : columns_of(p);
 }
 
-/* Floats from row to row, the same for all GPUs: a sum's columns, or as many as a GPU has of all at most. */
+/* Floats from row to row, the same for all ranks: a sum's columns, or for logits the maximum number of columns of a rank. */
 static uint32_t given_stride(const struct plan *p, const struct node *given)
 {
-    return gpu_gives_logits(given) ? (given->readers[0]->cols + p->options.ranks - 1) / p->options.ranks : given->cols;
+    return gpu_pushes_logits(given) ? (given->readers[0]->cols + p->options.ranks - 1) / p->options.ranks : given->cols;
 }
 
-static void choose_exchange(struct plan *p)
+static void choose_collective(struct plan *p)
 {
-    const uint32_t ranks = p->options.ranks, threads = p->profile->gpu.stage_threads;
+    const uint32_t ranks = p->options.ranks, threads = p->target->gpu.stage_threads;
     uint64_t pairs = 0, flags = 0, rows = 0;
     for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
         const struct node *n = p->fused->graph->nodes[i];
-        if (n->op != OP_give) continue;
-        pairs = larger(pairs, EXCHANGE_PAIRS_BYTES(ranks, gpu_given_rows(p, n), given_stride(p, n)));
-        if (gpu_gives_logits(n)) continue;
-        flags = larger(flags, EXCHANGE_FLAGS_BYTES(ranks, p->chunk, n->cols, threads));
-        rows = larger(rows, EXCHANGE_ROWS_BYTES(ranks, p->chunk, n->cols));
+        if (n->op != OP_push) continue;
+        pairs = larger(pairs, COLLECTIVE_PAIRS_BYTES(ranks, gpu_given_rows(p, n), given_stride(p, n)));
+        if (gpu_pushes_logits(n)) continue;
+        flags = larger(flags, COLLECTIVE_FLAGS_BYTES(ranks, p->chunk, n->cols, threads));
+        rows = larger(rows, COLLECTIVE_ROWS_BYTES(ranks, p->chunk, n->cols));
     }
-    p->gpu->exchange_flags = plan_align(pairs, 256);
-    p->gpu->exchange_values = p->gpu->exchange_flags + plan_align(flags, 256);
-    p->gpu->exchange_half = p->gpu->exchange_values + plan_align(rows, 256);
+    p->gpu->collective_flags = plan_align(pairs, 256);
+    p->gpu->collective_values = p->gpu->collective_flags + plan_align(flags, 256);
+    p->gpu->collective_half = p->gpu->collective_values + plan_align(rows, 256);
 }
 
-/* Of GPUs in a row: both sides have the same values in the same order. */
+/* The sending and the receiving stage have the same values in the same order, so both get the same offsets. */
 uint64_t gpu_passed_bytes(const struct plan *p, const struct node *up_to, enum op op)
 {
     uint64_t bytes = 0;
@@ -65,9 +65,9 @@ uint64_t gpu_passed_bytes(const struct plan *p, const struct node *up_to, enum o
     return bytes;
 }
 
-uint64_t gpu_exchange_room(const struct plan *p)
+uint64_t gpu_collective_room(const struct plan *p)
 {
-    if (p->options.split == SPLIT_TENSOR) return 2 * p->gpu->exchange_half;
+    if (p->options.split == SPLIT_TENSOR) return 2 * p->gpu->collective_half;
     return LAYERS_VALUES + LAYERS_PARTS * gpu_passed_bytes(p, NULL, OP_receive);
 }
 
@@ -89,7 +89,7 @@ struct gpu_place gpu_written(const struct plan *p, const struct node *n, bool pr
     const struct buffer *f16 = &p->gpu->f16[n->index], *bf16 = &p->gpu->bf16[n->index];
     const struct buffer logits = { .offset = p->gpu->logits, .stride = (uint64_t)p->model->n_out * 4 };
     if (n == p->fused->graph->output || n == p->fused->graph->draft) return place_of(n, FORM_LOGITS, &logits);
-    if ((n->op == OP_give || n->op == OP_send) && (!prefill || gpu_gives_logits(n))) return gpu_given(p, n);
+    if ((n->op == OP_push || n->op == OP_send) && (!prefill || gpu_pushes_logits(n))) return gpu_given(p, n);
     if (prefill && f16->exists) return place_of(n, FORM_F16, f16);
     if (prefill && bf16->exists) return place_of(n, FORM_BF16, bf16);
     return gpu_read(p, n);
@@ -111,7 +111,7 @@ static struct buffer rows_of(uint32_t cols, uint32_t bytes)
 
 struct gpu_place gpu_own(const struct node *n, const struct buffer *b) { return place_of(n, FORM_F32, b); }
 
-/* Does the kernel that makes n hand on single values, so that it can round them as a product wants them? */
+/* Does the kernel that makes n store single values, so that it can round them to the form that a product reads? */
 static bool makes_stage(const struct plan *p, const struct node *n)
 {
     const struct group *g = &p->fused->groups[fuse_group(p->fused, n)];
@@ -125,14 +125,15 @@ static bool makes_stage(const struct plan *p, const struct node *n)
     }
 }
 
-/* Products read n as it is, in whole units of its columns, or of their pieces of it. */
+/* Is product a product that reads n directly and in whole units of 64 columns? */
 static bool reads_units(const struct node *product, const struct node *n)
 {
     const bool is = product->op == OP_matmul || product->op == OP_expert_matmul || product->op == OP_matmul_heads;
     return is && product->inputs[0] == n && product->weight->cols % 64 == 0;
 }
 
-/* In prefill, all readers are products that want this value as it is, in one 16-bit form; and its maker can write that form. */
+/* Is n kept in a 16-bit form in prefill? Yes if all readers are products that read it without a norm and in the same form, and the kernel
+ * that makes n can write that form. */
 static bool keep_as_stage(const struct plan *p, const struct node *n, bool *bf16)
 {
     const struct fused *f = p->fused;
@@ -148,12 +149,12 @@ static bool keep_as_stage(const struct plan *p, const struct node *n, bool *bf16
     return true;
 }
 
-/* Products find a token's row, or that of one of its experts, in a step's rows by a number of bytes in 32 bits. */
+/* Products address the row of a token, or of one of its experts, by a 32-bit byte offset in a step's rows. */
 static void check_stage(const struct plan *p, const char *name, const struct buffer *b)
 {
     if (b->stride * p->chunk > UINT32_MAX)
-        die("%s: a token's %s is %llu bytes; %u tokens are more than the GPU kernels count to: a smaller prefill_chunk in %s, or a CPU "
-            "target, takes it", p->model->gguf->path, name, (unsigned long long)b->stride, p->chunk, p->profile->path);
+        die("%s: a token's %s is %llu bytes; %u tokens are more than the GPU kernels can count: choose a smaller prefill_chunk in %s, or "
+            "build for a CPU target", p->model->gguf->path, name, (unsigned long long)b->stride, p->chunk, p->target->path);
 }
 
 static void add_stages(struct arena *a, struct plan *p, struct arena_plan *ap, uint32_t i)
@@ -174,7 +175,7 @@ static void add_stages(struct arena *a, struct plan *p, struct arena_plan *ap, u
     }
 }
 
-/* What prefill keeps of experts beside values. */
+/* Adds the buffers that prefill needs for experts: lists of tokens, and rows of all experts before their sum. */
 static void add_picked(struct arena *a, struct plan *p, struct arena_plan *ap, uint32_t i)
 {
     const struct group *g = &p->fused->groups[i];
@@ -195,7 +196,7 @@ static void add_picked(struct arena *a, struct plan *p, struct arena_plan *ap, u
     arena_add(ap, arena_printf(a, "rows of %s", g->name), &gg->rows, i, i, p->chunk);
 }
 
-/* A router's choice may be made where it is first read: so long its logits are needed. */
+/* The last group that needs n. A router's choice may be made by the product that first reads it, so its logits live until then. */
 static uint32_t last_reader(const struct plan *p, const struct node *n)
 {
     uint32_t last = plan_last_reader(p, n);
@@ -237,7 +238,7 @@ static void place_values(struct arena *a, struct plan *p)
     arena_place(&ap, p);
 }
 
-/* ---- the arena beyond the values ---- */
+/* ---- the parts of the arena after the values ---- */
 
 static uint64_t take(struct plan *p, uint64_t bytes)
 {
@@ -246,7 +247,7 @@ static uint64_t take(struct plan *p, uint64_t bytes)
     return at;
 }
 
-/* Decode's attention, or the unfused one's scores, of the layer that needs most. */
+/* The maximum over all layers of the bytes for decode's attention, and for the scores of attention in steps. */
 struct attention_bytes { uint64_t parts, ml, scores, counters; };
 static struct attention_bytes attention_bytes(const struct plan *p)
 {
@@ -269,7 +270,7 @@ static struct attention_bytes attention_bytes(const struct plan *p)
 void choose_values(struct arena *a, struct plan *p)
 {
     struct gpu_plan *gpu = p->gpu;
-    choose_exchange(p);
+    choose_collective(p);
     gpu->f16 = arena_array(a, struct buffer, p->fused->graph->n_nodes);
     gpu->bf16 = arena_array(a, struct buffer, p->fused->graph->n_nodes);
     place_values(a, p);
@@ -277,12 +278,12 @@ void choose_values(struct arena *a, struct plan *p)
     p->parts_offset = take(p, attention.parts);
     gpu->parts_ml = take(p, attention.ml);
     gpu->zero = take(p, attention.counters);
-    const uint32_t draws = gpu->has_several || p->options.spec ? columns_of(p) : 1;      /* side by side */
+    const uint32_t draws = gpu->has_several || p->options.spec ? columns_of(p) : 1;      /* tokens sampled in parallel */
     if (!p->model->pooling) gpu->sample_counters = take(p, draws * SAMPLE_COUNTERS * 4);
     if (p->options.spec) gpu->draft_words = take(p, DRAFT_WORDS(p->options.columns) * 4ull);
     gpu->zero_bytes = p->arena_bytes - gpu->zero;
     if (!p->model->pooling && p->fused->graph->output)
-        gpu->sample_scratch = take(p, draws * SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->profile->gpu.sample_groups));
+        gpu->sample_scratch = take(p, draws * SAMPLE_SCRATCH_BYTES((uint64_t)p->model->n_vocab, p->target->gpu.sample_groups));
     if (attention.scores) gpu->scores = take(p, attention.scores);
     gpu->logits = take(p, p->fused->graph->output ? (uint64_t)p->model->n_out * 4 * p->gpu->logits_rows : 0);
     p->arena_bytes = plan_align(p->arena_bytes, 256);

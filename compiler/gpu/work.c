@@ -1,4 +1,4 @@
-/* work.c -- what a launch has to do, for predictions (compiler/plan/cost.h), from what the plan knows. */
+/* work.c -- the work of a launch, as far as the plan knows it, for predictions (compiler/plan/cost.h); see work.h. */
 #include "work.h"
 #include "choose.h"
 #include "templates/gpu/attention_sizes.h"
@@ -6,7 +6,8 @@
 
 /* ---- decode's products ---- */
 
-/* The loads of a lane: bytes of a unit, units of a row and lane in a step (gemv_tmpl.c: STEP_UNITS), all as the template takes them. */
+/* The loads of a lane as in the template: bytes of a unit, units of a row, and units that a lane loads in a step (STEP_UNITS of
+ * gemv_tmpl.c). */
 struct step { double unit_bytes, units, depth; };
 static struct step step_of(const struct plan *p, const struct gpu_run *r, uint64_t cols, const struct kernel *k)
 {
@@ -21,7 +22,7 @@ static struct step step_of(const struct plan *p, const struct gpu_run *r, uint64
     return s;
 }
 
-/* Columns of a run's rows, and how many groups of rows its slots share. */
+/* Columns of a run's rows; and the number of row groups that the slots divide among them. */
 static uint64_t run_cols(const struct group *g, const struct gpu_run *r)
 {
     return gpu_slices_of(g) == SLICES_SUM ? gpu_input_cols(g) : r->weight->cols;
@@ -34,7 +35,7 @@ static double run_groups(const struct kernel *k, const struct gpu_run *r)
     return ceil((double)r->rows * (pair ? 2 : 1) / k->param[PARAM_ROWS]) * matrices;
 }
 
-/* Row groups are dealt out to the compute units in turn, and to their slots (gemv_slot). */
+/* Row groups go to the compute units in turn, and there to the slots (gemv_slot). */
 static struct cost_work gemv_work(const struct plan *p, const struct kernel *k)
 {
     const struct group *g = k->group;
@@ -49,20 +50,20 @@ static struct cost_work gemv_work(const struct plan *p, const struct kernel *k)
         const double n = run_groups(k, r);
         const struct step s = step_of(p, r, run_cols(g, r), k);
         groups += n;
-        busiest += ceil(n / p->profile->compute_units);
+        busiest += ceil(n / p->target->compute_units);
         w.in_flight = fmax(w.in_flight, fmin(n, slots) * rows * fmin(lanes, s.units) * s.depth * s.unit_bytes);
         w.stride = (double)packing_row_bytes(plan_packing(p, r->weight), r->weight->cols);
     }
-    w.uneven = busiest * p->profile->compute_units / groups;
+    w.uneven = busiest * p->target->compute_units / groups;
     return w;
 }
 
-/* A wave's loop for a run does two steps a turn, one for each of its register buffers, and what it does only sometimes once for each group
- * of rows (gemv_tmpl.c). */
+/* An iteration of a wave's loop for a run does two steps, one for each of its register buffers; the conditional instructions run once for
+ * each row group (gemv_tmpl.c). */
 double gpu_issue_micros(const struct plan *p, const struct kernel *k, const struct kernel_issues *counted)
 {
-    const struct profile *t = p->profile;
-    if (k->template != TEMPLATE_gemv || k->grid_tokens || profile_missing_rate(t)) return 0;
+    const struct target *t = p->target;
+    if (k->template != TEMPLATE_gemv || k->grid_tokens || target_missing_rate(t)) return 0;
     const struct gpu_group *gg = &p->gpu->groups[k->group - p->fused->groups];
     if (counted->n_loops != gg->n_runs) return 0;
     const double slots = (double)t->wave / k->param[PARAM_LANES], clocks = t->compute_units * t->rates.vector * t->rates.clock_ghz * 1e3;
@@ -77,7 +78,7 @@ double gpu_issue_micros(const struct plan *p, const struct kernel *k, const stru
 
 /* ---- prefill ---- */
 
-/* Of a choice's tokens each expert gets its share. */
+/* With a choice of experts, each expert gets its share of the tokens. */
 static struct cost_work gemm_work(const struct plan *p, const struct kernel *k, uint32_t tokens)
 {
     const struct group *g = k->group;
@@ -86,7 +87,7 @@ static struct cost_work gemm_work(const struct plan *p, const struct kernel *k, 
     const struct gemm_shape shape = { k->param[PARAM_TOKENS], k->param[PARAM_ROWS], k->param[PARAM_THREADS], k->param[PARAM_RESIDENT] };
     const uint32_t each = g->choice ? (uint32_t)(((uint64_t)tokens * plan_slices(g) + gpu_matrices(g) - 1) / gpu_matrices(g)) : tokens;
     return (struct cost_work){ .kind = PREDICT_PREFILL, .bytes = (double)k->weight_bytes, .copied = parts[0].copied,
-                               .clocks_us = gemm_micros(p->profile, &product, &shape, each) };
+                               .clocks_us = gemm_micros(p->target, &product, &shape, each) };
 }
 
 static enum prediction_kind kind_of(const struct kernel *k, uint32_t tokens)
@@ -95,14 +96,14 @@ static enum prediction_kind kind_of(const struct kernel *k, uint32_t tokens)
     return k->template == TEMPLATE_attention_decode ? PREDICT_ATTENTION : PREDICT_OTHERS;
 }
 
-/* Groups that have positions, on as many compute units, or each on several groups'. */
+/* Compute units divided by the workgroups that have positions, at least 1: compute units without such a workgroup have no work. */
 static double attention_uneven(const struct plan *p, const struct kernel *k, uint32_t n_past)
 {
     const struct node *n = k->group->node;
     const uint32_t positions = k->window && n_past > k->window ? k->window : n_past, lanes = ATTENTION_LANES(n->attr.head_dim),
                    blocks = (positions * lanes + k->param[PARAM_THREADS] - 1) / k->param[PARAM_THREADS], splits = k->param[PARAM_SPLITS],
                    spans = positions / k->param[PARAM_SPAN];
-    const double units = ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim), compute_units = p->profile->compute_units,
+    const double units = ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim), compute_units = p->target->compute_units,
                  groups = spans > 1 ? units * splits * fmin(spans, k->param[PARAM_SPANS]) : units * fmin(fmax(blocks, 1), splits);
     return fmax(compute_units / groups, 1);
 }
@@ -111,7 +112,7 @@ struct cost_work gpu_work(const struct plan *p, const struct kernel *k, uint32_t
 {
     if (k->template == TEMPLATE_gemv && !k->grid_tokens) return gemv_work(p, k);
     if (k->template == TEMPLATE_gemm) return gemm_work(p, k, tokens);
-    const bool matrix = k->template == TEMPLATE_attention_decode && k->param[PARAM_DIGITS] > 0;      /* takes no time of its own */
+    const bool matrix = k->template == TEMPLATE_attention_decode && k->param[PARAM_DIGITS] > 0;      /* its products add no time */
     return (struct cost_work){ .kind = kind_of(k, tokens), .bytes = cost_kernel_bytes(p, k, tokens, n_past),
                                .uneven = k->template == TEMPLATE_attention_decode ? attention_uneven(p, k, n_past) : 0,
                                .operations = matrix ? 0 : cost_kernel_operations(p, k, tokens, n_past) };

@@ -1,16 +1,16 @@
-/* fuse.c -- the rules by which operations join one kernel, a row of `rules` each.
+/* fuse.c -- the rules by which operations join one kernel; the table `rules` has a row for each operation.
  *
  *   siblings            %q = matmul a, %n             matmuls of one input run in one kernel, one after
  *                       %k = matmul b, %n        ->   another over its rows
  *   norm                %n = rmsnorm w, %x            every reader of %n is a matmul: each matmul's kernel
  *                       %q = matmul a, %n        ->   recomputes the norm from %x, %n is never stored
  *   rows, sum, gate     %q = matmul a, %n             bias, glu and add work on rows while they are still in
- *                       %b = bias b, %q          ->   registers, if nobody else reads %q
- *   heads               %r = rope %q             ->   the same of headnorm, rope and stores, where the target's products see whole heads
- *   attention           %k = store_k %r          ->   else its attention may norm, rotate and store the heads of one product
- *   slices              %g = expert_matmul g, %n, %c  products of one input and one choice are siblings, too; expert_sum ends the rows of
- *                       %s = expert_sum %d, %c   ->   experts, what follows works on those of the token
- *   view                %p = part %q             ->   whole columns of rows are read where they lie
+ *                       %b = bias b, %q          ->   registers, if no other operation reads %q
+ *   heads               %r = rope %q             ->   the same for headnorm, rope and stores, if the target's products see whole heads
+ *   attention           %k = store_k %r          ->   otherwise attention may norm, rotate and store the heads of one product
+ *   slices              %g = expert_matmul g, %n, %c  products of one input and one choice are siblings, too; the rows of experts end
+ *                       %s = expert_sum %d, %c   ->   with expert_sum, later operations work on the token's row
+ *   view                %p = part %q             ->   a range of columns is read in place
  */
 #include "fuse.h"
 #include "runtime/model/abi.h"
@@ -78,33 +78,32 @@ bool fuse_reads_partner(const struct group *g, const struct branch *b, const str
     return b->partner >= 0 && op_info[n->op].n_values == 2 && n->inputs[1] == g->branches[b->partner].result;
 }
 
-/* A map that begins with one of these has a kernel that goes from value to value, or from head to head, and takes the operations behind it,
- * too; other maps are one operation each. */
+/* Can the kernel of a map that begins with n take the operations that follow? It can if it works value by value or head by head. Other maps
+ * have one operation each. */
 static bool begins_chain(const struct node *n)
 {
     switch (n->op) {
     case OP_times: case OP_scale: case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr:
-    case OP_softcap: case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm: case OP_take:
+    case OP_softcap: case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm: case OP_all_reduce:
     case OP_layernorm_heads: case OP_receive: return true;
     default: return false;
     }
 }
 
-/* Does the node's kernel read its tensor?  Frequency divisors are part of the table of rotations. */
-static bool reads_tensor(const struct node *n) { return n->weight && n->op != OP_rope; }
-
-/* May the group's kernel read one more tensor?  A launch has a fixed number of places for them. */
-static bool has_room(const struct group *g)
+uint32_t fuse_tensors(const struct group *g)
 {
-    uint32_t n = g->norm && g->norm->weight;
+    uint32_t n = g->norm && node_reads_weight(g->norm);
     for (uint32_t i = 0; i < g->n_branches; i++) {
         n++;
-        for (uint32_t k = 0; k < g->branches[i].n_chain; k++) n += reads_tensor(g->branches[i].chain[k]);
+        for (uint32_t k = 0; k < g->branches[i].n_chain; k++) n += node_reads_weight(g->branches[i].chain[k]);
     }
-    return n < FORGE_MAX_WEIGHTS;
+    return n;
 }
 
-/* The branch whose last value is `value`, if only one node reads it. */
+/* May the group's kernel read one more tensor?  A launch has a fixed number of places for them. */
+static bool has_room(const struct group *g) { return fuse_tensors(g) < FORGE_MAX_WEIGHTS; }
+
+/* The branch that ends with `value` and that the only reader of `value` may join; NULL: there is no such branch. */
 static struct branch *open_branch(struct fuser *f, const struct node *value)
 {
     if (!f->fusing || value->n_readers != 1 || fuse_group(f->out, value) == NO_GROUP) return NULL;
@@ -118,7 +117,8 @@ static struct branch *open_branch(struct fuser *f, const struct node *value)
     return NULL;
 }
 
-/* Rows of products with slices: those of each expert up to the sum, then the token's; those of heads are left as they are. */
+/* May n join the chain of a product with slices? Up to expert_sum the chain works on rows of each expert, after it on the token's row.
+ * Nothing joins products with a slice for each head. */
 static bool slices_take(const struct branch *b, const struct node *n)
 {
     bool summed = false;
@@ -130,22 +130,23 @@ static bool slices_take(const struct branch *b, const struct node *n)
     case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap: case OP_scale:
         return true;
     case OP_glu_silu: case OP_glu_gelu: case OP_glu_oai: return !summed;
-    case OP_add: case OP_mul: case OP_bias: case OP_times: case OP_give: case OP_send: return summed;
+    case OP_add: case OP_mul: case OP_bias: case OP_times: case OP_push: case OP_send: return summed;
     default: return false;
     }
 }
 
 static bool join_branch(struct fuser *f, struct branch *b, struct node *n)
 {
-    if (!b || (reads_tensor(n) && !has_room(group_at(f, b->result)))) return false;
+    if (!b || (node_reads_weight(n) && !has_room(group_at(f, b->result)))) return false;
     if (group_at(f, b->result)->kind == GROUP_SLICES && !slices_take(b, n)) return false;
     chain_append(f, b, n);
     return true;
 }
 
-/* ---- rules: does n join a group that is there?  Then it is placed. ---- */
+/* ---- rules: a rule returns true if it placed n, or if n needs no group ---- */
 
-/* Products of one input that may run in one kernel: matrices of one layer, or slices of experts by one choice that read the input alike. */
+/* May two products run in one kernel? They must read one input, and be matrices of one layer, or experts of one choice with the same
+ * number of columns. */
 static bool are_siblings(const struct node *x, const struct node *y)
 {
     if (x->op != y->op || x->inputs[0] != y->inputs[0]) return false;
@@ -153,7 +154,7 @@ static bool are_siblings(const struct node *x, const struct node *y)
     return x->op == OP_expert_matmul && x->inputs[1] == y->inputs[1] && x->weight->cols == y->weight->cols;
 }
 
-/* The group of an earlier sibling that takes one more product, or NULL. */
+/* The group of an earlier sibling that has room for one more product, or NULL. */
 static struct group *sibling_of(const struct fuser *f, const struct node *product)
 {
     const struct node *x = product->inputs[0];
@@ -182,19 +183,19 @@ static bool rule_product(struct fuser *f, struct node *n)
     return true;
 }
 
-/* It stays without a group, and its readers look into the other's rows. */
+/* A view gets no group; its readers read the other value's rows. */
 static bool rule_part(struct fuser *f, struct node *n)
 {
     (void)f;
     return fuse_is_view(n);
 }
 
-/* It stays without a group. */
+/* A norm that its readers recompute gets no group. */
 static bool rule_norm(struct fuser *f, struct node *n) { return f->fusing && recomputed(f, n); }
 
 static bool rule_rows(struct fuser *f, struct node *n) { return join_branch(f, open_branch(f, n->inputs[0]), n); }
 
-/* What comes from another GPU, or what is made of it alone, is sent on by a kernel of its own. */
+/* A value that comes from another GPU, or is made of such a value alone, is sent to the next one by a separate kernel. */
 static bool rule_send(struct fuser *f, struct node *n)
 {
     const struct group *g = fuse_group(f->out, n->inputs[0]) == NO_GROUP ? NULL : group_at(f, n->inputs[0]);
@@ -204,7 +205,7 @@ static bool rule_send(struct fuser *f, struct node *n)
 
 static bool rule_heads(struct fuser *f, struct node *n) { return f->absorbs->product_heads && rule_rows(f, n); }
 
-/* One operand is fresh, the other is ready before its kernel starts. */
+/* The sum joins the branch that makes one operand, if the other operand is ready before that kernel starts. */
 static bool rule_sum(struct fuser *f, struct node *add)
 {
     for (uint32_t k = 0; k < 2; k++) {
@@ -215,7 +216,8 @@ static bool rule_sum(struct fuser *f, struct node *add)
     return false;
 }
 
-/* Gate or up is fresh from experts, a recurrence or a map, the other is ready. */
+/* The glu joins the map or sequence that makes gate or up, if the other operand is ready before; or the product that makes one of them, if
+ * the other operand is a view. */
 static bool rule_beside(struct fuser *f, struct node *glu)
 {
     for (uint32_t k = 0; k < 2; k++) {
@@ -229,9 +231,9 @@ static bool rule_beside(struct fuser *f, struct node *glu)
     return false;
 }
 
-/* Gate and up are branches of one kernel.  The kernel finishes a unit of the gate's rows together with the same rows of up, to which it
- * can apply biases and factors, but nothing that works on whole heads or reads other values.  Where it does so in one format only, others
- * stay two products of one kernel, and the gate has its own. */
+/* Gate and up are branches of one kernel. The kernel finishes a unit of the gate's rows together with the same rows of up. It can apply
+ * biases and factors to the rows of up, but nothing that works on whole heads or reads other values. If the target requires one format
+ * (gates_alike) and the formats differ, the two products still share a kernel, but the glu has a separate one. */
 static bool rule_gate(struct fuser *f, struct node *glu)
 {
     const struct node *gate = glu->inputs[0], *up = glu->inputs[1];
@@ -276,7 +278,8 @@ static struct node *skip(struct node *n, enum op op, struct node **skipped)
     return *skipped ? n->inputs[0] : n;
 }
 
-/* What stands between a projection and the operand of attention: at most a head norm, a rotation and a store, each read by nobody else. */
+/* Fills c with the operations between a projection and the operand of attention: at most a head norm, a rotation and a store. False if
+ * there are others, or if another operation reads one of the values. */
 static bool head_chain(const struct fuser *f, struct node *operand, struct head_chain *c)
 {
     struct node *n = operand;
@@ -292,7 +295,7 @@ static bool rotate_alike(const struct node *q, const struct node *k)
     return q && k ? q->rotation == k->rotation && q->attr.neox == k->attr.neox : q == k;
 }
 
-/* Attention norms, rotates and stores the heads that one product leaves for it and for nobody else. */
+/* Attention takes over norms, rotations and stores of the heads that one product makes for it alone. */
 static void absorb_heads(struct fuser *f, struct group *g)
 {
     struct head_chain chains[3];
@@ -319,7 +322,8 @@ static bool finishes_heads(const struct branch *b)
     return false;
 }
 
-/* The projection right before attention makes whole heads, and nothing else, so threads can share out both alike. */
+/* If the projection right before attention makes whole heads and nothing else, both kernels divide the heads among threads in the same
+ * way, and no barrier is needed between them. */
 static void join_projection(struct fuser *f, struct group *g)
 {
     const struct group *before = g - 1;
@@ -345,7 +349,7 @@ static bool rule_attention(struct fuser *f, struct node *n)
 
 /* ---- the table ---- */
 
-/* What an operation joins, else the kind of group it begins. */
+/* The rule by which an operation joins a group, and the kind of group that it begins if it joins none. */
 static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum group_kind alone; } rules[OP_COUNT] = {
     [OP_embed]     = { rule_none,      GROUP_EMBED },
     [OP_rmsnorm]   = { rule_norm,      GROUP_NORM },
@@ -386,9 +390,9 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_expert_bias]   = { rule_rows,  GROUP_MAP },
     [OP_expert_times]  = { rule_rows,  GROUP_MAP },
     [OP_expert_sum]    = { rule_rows,  GROUP_MAP },
-    [OP_give]      = { rule_rows,      GROUP_MAP },
-    [OP_take]      = { rule_none,      GROUP_MAP },
-    [OP_gather]    = { rule_none,      GROUP_MAP },
+    [OP_push]      = { rule_rows,      GROUP_MAP },
+    [OP_all_reduce]      = { rule_none,      GROUP_MAP },
+    [OP_all_gather]    = { rule_none,      GROUP_MAP },
     [OP_send]      = { rule_send,      GROUP_MAP },
     [OP_receive]   = { rule_none,      GROUP_MAP },
 };
@@ -404,7 +408,7 @@ static void begin_group(struct fuser *f, struct node *n, enum group_kind kind)
     else g->node = n;
 }
 
-/* Groups whose operations attention took over go; the others keep their order. */
+/* Removes groups that are empty because attention took over their operations. The others keep their order. */
 static void close_gaps(struct fuser *f)
 {
     struct fused *out = f->out;
@@ -457,7 +461,7 @@ static void name_groups(struct arena *a, struct fused *out)
     }
 }
 
-/* What the block that drafts does for its state alone: groups whose values its stores need. */
+/* Marks the groups of the block that drafts tokens (drafts), and those among them that compute values for its state (keeps). */
 static void mark_drafts(struct arena *a, struct fused *out)
 {
     const struct graph *g = out->graph;
@@ -487,7 +491,7 @@ struct fused *fuse(struct arena *a, const struct graph *graph, enum fuse_level l
         if (!rule->joins(&f, n)) begin_group(&f, n, rule->alone);
     }
     close_gaps(&f);
-    for (uint32_t i = 0; f.fusing && absorbs->joined_rows && i < f.out->n_groups; i++)    /* now that projections have all their branches */
+    for (uint32_t i = 0; f.fusing && absorbs->joined_rows && i < f.out->n_groups; i++)    /* after projections got all their branches */
         if (f.out->groups[i].kind == GROUP_ATTENTION) join_projection(&f, &f.out->groups[i]);
     name_groups(a, f.out);
     mark_drafts(a, f.out);
@@ -498,10 +502,10 @@ uint32_t fuse_last_store(const struct fused *f)
 {
     const struct graph *g = f->graph;
     uint32_t last = 0;
-    if (!g->output) return f->n_groups;                    /* the GPU behind needs all rows */
+    if (!g->output) return f->n_groups;                    /* the next stage needs all rows */
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (op_keeps(g->nodes[i]->op) && f->group_of[i] > last) last = f->group_of[i];
-    if (fuse_group(f, g->output) <= last)                  /* its rows are counted from the first token with logits */
+    if (fuse_group(f, g->output) <= last)                  /* rows of logits are counted from the first token with logits */
         die("%%%s, the logits, are ready before the last layer's keys and values are stored; forgec has no kernel for that",
             g->output->name);
     return last;

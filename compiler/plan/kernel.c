@@ -57,7 +57,7 @@ const char *kernel_symbol(struct arena *a, const char *prefix, const char *name)
     return symbol;
 }
 
-/* Of one more weight of the launch; two with the same role have two symbols. */
+/* The symbol of one more weight of the launch; weights with the same role get different symbols. */
 static const char *weight_symbol(const struct kernel_draft *d, const char *role)
 {
     const struct launch *l = &d->launch;
@@ -77,6 +77,9 @@ uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role
     if (l->n_weights == COUNT_OF(l->weights))
         die("kernel %s reads more than %zu tensors; this is a mistake in forgec, please report it (--fuse none may avoid it)",
             d->kernel.name, COUNT_OF(l->weights));
+    if (offset == UINT64_MAX)
+        die("kernel %s reads tensor %s, which has no place among the weights; this is a mistake in forgec, please report it",
+            d->kernel.name, role);
     l->symbols[l->n_weights] = weight_symbol(d, role);
     l->weights[l->n_weights] = offset;
     return l->n_weights++;
@@ -112,7 +115,7 @@ static uint32_t kernel_of(struct kernel_list *list, const struct kernel *k)
     return list->n_kernels++;
 }
 
-/* The slots, in their order. */
+/* Appends the line that names the weights in the order of their slots. */
 static void weights_do(struct kernel_draft *d)
 {
     const struct launch *l = &d->launch;

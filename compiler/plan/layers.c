@@ -5,20 +5,20 @@
 
 /* ---- where a row may be cut ---- */
 
-/* Does a node from `from` on read it, of those that are not left out? */
+/* Does a node with index >= from read n? Nodes of the block that drafts tokens do not count. */
 static bool is_read_from(const struct graph *g, const struct node *n, uint32_t from)
 {
     for (uint32_t i = 0; i < n->n_readers; i++) if (n->readers[i]->index >= from && !graph_drafts(g, n->readers[i])) return true;
     return false;
 }
 
-/* Does it pass from the GPU before node `from` to the one behind? */
+/* Does n pass a cut before node `from`? */
 static bool passes(const struct graph *g, const struct node *n, uint32_t from)
 {
     return n->index < from && !graph_drafts(g, n) && is_read_from(g, n, from);
 }
 
-/* Rows of floats can be passed on; a cache, and the numbers of experts, cannot. */
+/* Rows of floats can pass a cut; a cache and the chosen experts cannot. */
 static bool may_cut(const struct graph *g, uint32_t from)
 {
     uint32_t n = 0;
@@ -30,18 +30,19 @@ static bool may_cut(const struct graph *g, uint32_t from)
     return n > 0;
 }
 
-/* Bytes that a token reads of the weights, as the file has them. */
+/* Bytes of n's weight, as stored in the file, that a token reads. */
 static double bytes_read(const struct node *n)
 {
     const struct weight *w = n->weight;
-    if (!w || op_info[n->op].reads == READS_ROWS) return 0;
+    if (!node_reads_weight(n) || op_info[n->op].reads == READS_ROWS) return 0;
     const struct format *q = w->tensor->quant;
     const double all = (double)w->rows * (double)w->cols / q->block_weights * q->block_bytes;
     const struct node *choice = op_info[n->op].reads == READS_EXPERTS ? n->inputs[1] : NULL;
     return choice ? all * choice->attr.used / choice->inputs[0]->cols : all;
 }
 
-/* Before layer i: the node with which it begins, whether the row may be cut there, and the bytes that a token reads of all before. */
+/* The border before a layer: the first node of the layer, whether the graph may be cut there, and the weight bytes that a token reads
+ * before it. */
 struct border { uint32_t node; bool may; double bytes; };
 
 static uint32_t first_of_layer(const struct graph *g, uint32_t layer)
@@ -66,7 +67,7 @@ static void read_borders(const struct graph *g, struct border *borders)
     }
 }
 
-/* The border behind layer `after` that is next to `wanted` bytes, with `left` others behind it; 0: there is none. */
+/* The border after layer `after` that is nearest to `wanted` bytes and has at least `left` possible borders after it; 0: no such border. */
 static uint32_t nearest(const struct border *borders, uint32_t n_layer, uint32_t after, double wanted, uint32_t left)
 {
     uint32_t best = 0, behind = 0;
@@ -87,7 +88,7 @@ static struct layers_cuts cuts_by_speed(const struct graph *g, uint32_t ranks, c
     for (uint32_t r = 1, layer = 0; r < ranks; r++) {
         before += speeds[r - 1];
         const uint32_t next = nearest(borders, g->model->n_layer, layer, bytes * before / all, ranks - 1 - r);
-        if (!next) die("%s: its %u layers cannot be cut in %u, of which keys and values stay together; take fewer GPUs",
+        if (!next) die("%s: its %u layers cannot be split into %u stages, since some layers share keys and values; take fewer GPUs",
                        g->model->gguf->path, g->model->n_layer, ranks);
         cuts.first[r] = borders[next].node;
         cuts.layers[r - 1] = next - layer;
@@ -103,12 +104,12 @@ static struct layers_cuts cuts_as_asked(const struct graph *g, uint32_t ranks, c
     uint32_t all = 0;
     for (uint32_t r = 0; r < ranks; r++) all += layers[r];
     if (all != g->model->n_layer)
-        die("--split: %u layers are shared out, %s has %u", all, g->model->gguf->path, g->model->n_layer);
+        die("--split: the numbers add up to %u layers, but %s has %u", all, g->model->gguf->path, g->model->n_layer);
     for (uint32_t r = 0, layer = 0; r < ranks; layer += layers[r++]) {
         cuts.layers[r] = layers[r];
         if (r && !borders[layer].may)
-            die("--split: %s cannot be cut before layer %u: later layers read keys and values of earlier ones", g->model->gguf->path,
-                layer);
+            die("--split: %s cannot be cut before layer %u, since later layers read keys and values of earlier ones; "
+                "choose other numbers", g->model->gguf->path, layer);
         cuts.first[r] = r ? borders[layer].node : 0;
     }
     return cuts;
@@ -123,12 +124,12 @@ struct layers_cuts layers_cut(struct arena *a, const struct graph *g, uint32_t r
     return cuts;
 }
 
-/* ---- the graph of one ---- */
+/* ---- the graph of one stage ---- */
 
 struct making {
     struct arena *arena;
     struct graph *to;
-    struct node **made;                          /* [nodes of the whole graph] what stands for a node */
+    struct node **made;                          /* [nodes of the whole graph] the new node for each node */
 };
 
 static struct node *node_new(struct making *m, const struct node *like, enum op op, const char *name)
@@ -144,7 +145,7 @@ static struct node *node_new(struct making *m, const struct node *like, enum op 
     return n;
 }
 
-/* Without what belongs to the operation that made it. */
+/* A send or receive node for the value of `like`, without its inputs, weight and attributes. */
 static struct node *passed_new(struct making *m, const struct node *like, enum op op, const char *name)
 {
     struct node *n = node_new(m, like, op, name);

@@ -1,4 +1,4 @@
-/* lifetimes.c -- first fit over lifetimes. */
+/* lifetimes.c -- see lifetimes.h. */
 #include "lifetimes.h"
 #include <string.h>
 
@@ -58,7 +58,7 @@ void arena_add(struct arena_plan *ap, const char *name, struct buffer *b, uint32
     b->symbol = symbol_of(ap, (uint32_t)(s - ap->slots), b->stride);
 }
 
-/* That of the view which lies alike, else a new one. */
+/* The symbol of a view with the same name and place, else a new symbol. */
 static const char *view_symbol(const struct arena_plan *ap, const char *name, const struct buffer *of, uint64_t first)
 {
     for (uint32_t i = 0; i < ap->n_views; i++) {

@@ -1,7 +1,7 @@
 /* machine.c -- see machine.h. */
 #include "machine.h"
 
-extern const struct machine machine_cpu, machine_gpu, machine_webgpu;          /* cpu, gpu, web: choose.c */
+extern const struct machine machine_cpu, machine_gpu, machine_webgpu;          /* choose.c of compiler/cpu, gpu and web */
 
 const struct machine *machine_of(enum target_kind kind)
 {

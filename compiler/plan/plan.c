@@ -1,5 +1,5 @@
-/* plan.c -- fused graph + profile -> places and sizes: options, KV cache, weight image.
- * The machine (machine.h) plans the values and kernels. */
+/* plan.c -- fused graph + target -> places and sizes: options, KV cache, weight image.
+ * The target's back end (machine.h) plans values and kernels. */
 #include "plan.h"
 #include "limits.h"
 #include "machine.h"
@@ -8,10 +8,11 @@
 #include <string.h>
 
 const char *const kv_type_name[] = { [KV_TYPE_F16] = "f16", [KV_TYPE_F32] = "f32", [KV_TYPE_Q8_0] = "q8_0" };
-const char *const row_form_name[ROW_FORMS] = { [ROW_F32] = "f32", [ROW_Q8] = "q8", [ROW_BF16] = "bf16" };
+const char *const row_form_name[ROW_FORMS] = { [ROW_F32] = "f32", [ROW_Q8] = "q8", [ROW_BF16] = "bf16",
+                                              [ROW_BF16_PARTS] = "two bf16" };
 const char *const spec_kind_name[] = { [SPEC_NONE] = "none", [SPEC_NGRAM] = "ngram", [SPEC_MTP] = "mtp" };
 
-static const struct machine *machine_for(const struct plan *p) { return machine_of(p->profile->kind); }
+static const struct machine *machine_for(const struct plan *p) { return machine_of(p->target->kind); }
 
 uint64_t plan_align(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -27,9 +28,9 @@ static void fill_options(struct plan *p, const struct plan_options *o)
     p->options = *o;
     p->options.n_ctx = plan_context(p->model, o);
     if (p->options.n_ctx > 1u << 24)
-        die("a context of %u tokens is beyond what forgec plans for (%u); choose a smaller --ctx", p->options.n_ctx, 1u << 24);
+        die("a context of %u tokens is longer than %u, the most that forgec can plan; choose a smaller --ctx", p->options.n_ctx, 1u << 24);
     if (!p->options.max_threads) p->options.max_threads = 64;
-    const uint32_t chunk = o->chunk ? o->chunk : p->profile->tile.prefill_chunk;
+    const uint32_t chunk = o->chunk ? o->chunk : p->target->tile.prefill_chunk;
     p->chunk = p->max_logits = chunk < p->options.n_ctx && p->model->causal ? chunk : p->options.n_ctx;
     if (!p->model->causal && p->chunk > CHUNK_MOST)
         die("%s: its attention sees later tokens, so all of a text is computed at once, at most %u tokens; choose --ctx %u or smaller",
@@ -39,7 +40,7 @@ static void fill_options(struct plan *p, const struct plan_options *o)
             p->model->gguf->path, p->chunk);
 }
 
-/* ---- states: what a sequence leaves behind, layer by layer ---- */
+/* ---- states of a sequence, layer by layer ---- */
 
 const char *const state_kind_name[STATE_KINDS] = { [STATE_KV] = "kv", [STATE_RING] = "ring", [STATE_RECURRENT] = "recurrent",
                                                    [STATE_CONV] = "conv" };
@@ -49,7 +50,7 @@ static uint64_t kv_row_bytes(enum kv_type kv, uint32_t head_dim)
     return kv == KV_TYPE_F16 ? 2ull * head_dim : kv == KV_TYPE_F32 ? 4ull * head_dim : head_dim / 32 * 34ull;
 }
 
-/* The largest window of the attentions to these keys; 0: one of them reads all positions. */
+/* The largest window of the attention nodes that read these keys; 0: a reader attends all positions. */
 static uint32_t widest_window(const struct node *store)
 {
     uint32_t window = 0;
@@ -61,17 +62,17 @@ static uint32_t widest_window(const struct node *store)
     return window;
 }
 
-/* K and V of a layer, `each` 2, or one of them, where V's heads have another size than K's.  A CPU keeps 16 positions together; a GPU keeps
- * rows without gaps, and the scales of q8_0 behind all codes (templates/gpu/kv.h): then the cache is no runs of whole rows.
- * A ring's rows hold what the tokens of a step read: the oldest position of the first token to the last token's own.  Drafts that were not
- * taken are no tokens of the sequence, but have overwritten rows. */
+/* The state of K and V of a layer together (each 2), or of K or V alone (each 1), if their head sizes differ. A CPU keeps 16 positions
+ * together. A GPU keeps rows without gaps, and the scales of q8_0 after all codes (templates/gpu/kv.h): then the state does not consist of
+ * runs of whole rows. A ring has rows for all positions that the tokens of a step read, from the oldest position of the first token to the
+ * last token's own. Rejected drafts are not tokens of the sequence, but they have overwritten rows. */
 static struct state kv_state(const struct plan *p, const struct node *store, uint32_t head_dim, uint32_t each)
 {
     const uint32_t all = (uint32_t)plan_align(p->options.n_ctx, 16), window = widest_window(store), runs = each * store->heads;
     const uint64_t ring = plan_align((uint64_t)window + p->chunk - 1, 16);
     const uint32_t rows = window > 0 && ring < all ? (uint32_t)ring : all;
     const uint64_t row = kv_row_bytes(p->options.kv, head_dim);
-    const bool gaps = p->profile->kind != TARGET_CPU && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
+    const bool gaps = p->target->kind != TARGET_CPU && (p->options.kv == KV_TYPE_Q8_0 || (rows == all && p->options.n_ctx % 16));
     return (struct state){ .kind = rows < all ? STATE_RING : STATE_KV, .layer = store->layer, .node = store,
                            .bytes = plan_align(runs * row * rows, machine_for(p)->state_align), .runs = runs, .rows = rows,
                            .row_bytes = gaps ? 0 : row, .token_bytes = runs * row,
@@ -87,7 +88,7 @@ static void add_state(struct plan *p, struct state s)
     if (p->state_bytes > 1ull << 46) die("a KV cache for %u tokens would take more than 64 TB; choose a smaller --ctx", p->options.n_ctx);
 }
 
-/* The heads of V that attention reads with these K. */
+/* The V operand of the attention that reads these keys. */
 static const struct node *values_of(const struct node *store_k)
 {
     for (uint32_t i = 0; i < store_k->n_readers; i++) if (store_k->readers[i]->op == OP_attention) return store_k->readers[i]->inputs[2];
@@ -105,14 +106,15 @@ static void add_kv_states(struct plan *p, const struct node *store)
     add_state(p, kv_state(p, store, value_dim, 1));
 }
 
-uint32_t plan_slots(const struct plan *p) { return p->options.spec && p->profile->kind == TARGET_GPU ? p->options.columns : 1; }
+uint32_t plan_slots(const struct plan *p) { return p->options.spec && p->target->kind == TARGET_GPU ? p->options.columns : 1; }
 
 uint32_t plan_slots_of(const struct plan *p, const struct node *n)
 {
     return plan_slots(p) + (graph_drafts(p->fused->graph, n) && n->op == OP_previous);
 }
 
-/* A wrong row before the first one of a draft costs that draft and no text: so any number of tokens can be forgotten. */
+/* The block that drafts: a wrong row before its first draft costs only that draft and never changes the text. So any number of tokens can
+ * be forgotten. */
 static struct state float_state(const struct plan *p, enum state_kind kind, const struct node *n, uint64_t floats)
 {
     const uint64_t one = plan_align(4 * floats, machine_for(p)->state_align);
@@ -169,11 +171,11 @@ void plan_count_sequence(const struct plan *p, const struct node *n, struct kern
     if (n->op == OP_recur) k->operations = (n->attr.delta ? 7ull : 5ull) * n->cols * n->attr.head_dim;
 }
 
-/* ---- the weight image, in the order in which a token reads it ---- */
+/* ---- the weight image, in the order in which kernels read it ---- */
 
 struct packing plan_packing(const struct plan *p, const struct weight *w)
 {
-    return packing_of(machine_for(p)->layout, w->tensor->quant, p->profile->row_period);
+    return packing_of(machine_for(p)->layout, w->tensor->quant, p->target->row_period);
 }
 
 static enum weight_form form_of(const struct node *n)
@@ -189,7 +191,7 @@ static void plan_forms(struct arena *a, struct plan *p)
     p->weight_form = arena_array(a, enum weight_form, p->model->n_weights);
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct node *n = g->nodes[i];
-        if (!n->weight) continue;
+        if (!node_reads_weight(n)) continue;
         enum weight_form *form = &p->weight_form[n->weight->index];
         if (*form && *form != form_of(n))
             die("%%%s: another operation reads %s in another way; forgec has no kernel for both", n->name, n->weight->name);
@@ -219,18 +221,9 @@ uint64_t plan_weight_bytes(const struct plan *p, const struct weight *w)
 
 uint32_t plan_slices(const struct group *g) { return g->choice ? g->choice->attr.used : g->branches[0].matmul->weight->slices; }
 
-/* Does a value have a row for each expert of the choice?  The columns do not tell where one expert is chosen. */
-static bool is_of_experts(const struct node *n, const struct node *choice)
-{
-    for (; n->op != OP_expert_matmul; n = n->inputs[0])
-        if (!op_info[n->op].n_values || n->cols != n->inputs[0]->cols) return false;
-    return n->inputs[1] == choice;
-}
-
 bool plan_reads_pieces(const struct node *product)
 {
-    const struct node *x = product->inputs[0];
-    return x->cols != product->weight->cols || (product->op == OP_expert_matmul && is_of_experts(x, product->inputs[1]));
+    return product->op == OP_expert_matmul ? product->attr.each : product->inputs[0]->cols != product->weight->cols;
 }
 
 uint64_t plan_bytes_read(const struct plan *p, const struct node *n)
@@ -247,11 +240,11 @@ static bool is_run(const struct plan *p, const struct weight *w)
     return p->weight_form[w->index] == WEIGHT_MATRIX && !w->slices && w->run == w->rows;
 }
 
-/* The weight in the image, if any, of whose rows all those of w are some: where one table is embedding and head, and GPUs share the latter.
- * Only GPUs pack rows one by one. */
+/* A weight in the image that contains all rows of w, or NULL. This happens if one table is both embedding and output head and GPUs share
+ * the head. Only GPUs pack rows one by one. */
 static const struct weight *holder_of(const struct plan *p, const struct weight *w)
 {
-    if (p->profile->kind != TARGET_GPU || !is_run(p, w)) return NULL;
+    if (p->target->kind != TARGET_GPU || !is_run(p, w)) return NULL;
     for (uint32_t i = 0; i < p->model->n_weights; i++) {
         const struct weight *h = &p->model->weights[i];
         if (p->weight_offset[i] != UINT64_MAX && is_run(p, h) && h->tensor == w->tensor && h->col0 == w->col0 && h->cols == w->cols &&
@@ -290,10 +283,13 @@ static void place_rotations(struct plan *p)
 {
     for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
         struct rotation_plan *r = &p->rotations[i];
-        const uint64_t row = (uint64_t)r->n_rot * 4;
+        const uint64_t row = (uint64_t)r->n_rot * 4, lo = plan_align(r->block * row, 64), hi = (p->options.n_ctx / r->block + 1) * row;
+        const bool far = p->fused->graph->rotations[i].far;
+        r->lo_far = far ? lo : 0;
+        r->hi_far = far ? plan_align(hi, 64) : 0;
         r->lo = p->image_bytes;
-        r->hi = plan_align(r->lo + r->block * row, 64);
-        r->bytes = r->hi + (p->options.n_ctx / r->block + 1) * row - r->lo;
+        r->hi = r->lo + r->lo_far + lo;
+        r->bytes = r->hi + r->hi_far + hi - r->lo;
         p->image_bytes = plan_align(r->lo + r->bytes, 64);
     }
 }
@@ -307,7 +303,7 @@ static const struct node *head_norm(const struct fused *f, const struct group *g
     return NULL;
 }
 
-/* A product, then the vectors that its rows meet. */
+/* Places the matrix of a branch, then the vectors that its operations read. */
 static void place_branch(struct plan *p, const struct group *g, uint32_t branch)
 {
     const struct branch *b = &g->branches[branch];
@@ -315,9 +311,9 @@ static void place_branch(struct plan *p, const struct group *g, uint32_t branch)
     if (b->matmul) place_weight(p, b->matmul->weight);
     for (uint32_t c = 0; c < b->n_chain; c++) {
         const struct node *n = b->chain[c];
-        if (n->weight && n->op != OP_rope) place_weight(p, n->weight);
+        if (node_reads_weight(n)) place_weight(p, n->weight);
     }
-    if (norm && norm->weight) place_weight(p, norm->weight);
+    if (norm && node_reads_weight(norm)) place_weight(p, norm->weight);
 }
 
 static void plan_image(struct arena *a, struct plan *p)
@@ -327,11 +323,11 @@ static void plan_image(struct arena *a, struct plan *p)
     p->weight_held = arena_array(a, bool, m->n_weights);
     for (uint32_t i = 0; i < m->n_weights; i++) p->weight_offset[i] = UINT64_MAX;
     place_rotations(p);
-    if (p->profile->kind == TARGET_WEBGPU) p->image_bytes = plan_align(p->image_bytes, machine_for(p)->image_align);    /* of bindings */
+    if (p->target->kind == TARGET_WEBGPU) p->image_bytes = plan_align(p->image_bytes, machine_for(p)->image_align);     /* for bindings */
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
-        if (g->norm && g->norm->weight) place_weight(p, g->norm->weight);
-        if (g->node && g->node->weight) place_weight(p, g->node->weight);
+        if (g->norm && node_reads_weight(g->norm)) place_weight(p, g->norm->weight);
+        if (g->node && node_reads_weight(g->node)) place_weight(p, g->node->weight);
         for (uint32_t k = 0; k < g->n_branches; k++) place_branch(p, g, k);
     }
     for (uint32_t i = 0; i < m->n_weights; i++) p->n_tensors += p->weight_offset[i] != UINT64_MAX && !p->weight_held[i];
@@ -367,7 +363,7 @@ const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p)
 
 /* ---- values ---- */
 
-/* The last of `last` and the groups that read n, or what its readers recompute of it or see in it. */
+/* The last of group `last` and all groups that read n, directly or through a norm that they recompute or a view. */
 static uint32_t last_reader(const struct plan *p, const struct node *n, uint32_t last)
 {
     for (uint32_t i = 0; i < n->n_readers; i++) {
@@ -381,15 +377,15 @@ static uint32_t last_reader(const struct plan *p, const struct node *n, uint32_t
 uint32_t plan_last_reader(const struct plan *p, const struct node *n)
 {
     const uint32_t last = last_reader(p, n, fuse_group(p->fused, n));
-    /* Threads may go on from the projection of heads to their attention without a barrier (joins_divides in runtime/model/abi.h): what one
-     * of them still reads in the first must not be overwritten by another in the second. */
+    /* Threads may continue from the projection of heads to attention without a barrier (joins_divides in runtime/model/abi.h). A thread
+     * that is already in attention must not overwrite a value that another thread still reads in the projection. */
     const bool joins = last + 1 < p->fused->n_groups && p->fused->groups[last + 1].joins;
     return joins ? last + 1 : last;
 }
 
 bool plan_needs_buffer(const struct plan *p, const struct node *n)
 {
-    if (n->op == OP_give && n->readers[0]->op == OP_gather) return false;
+    if (n->op == OP_push && n->readers[0]->op == OP_all_gather) return false;
     if (n->op == OP_store_k || n->op == OP_store_v || n == p->fused->graph->output || n == p->fused->graph->draft ||
         fuse_group(p->fused, n) == NO_GROUP) return false;
     const struct group *g = &p->fused->groups[fuse_group(p->fused, n)];
@@ -405,20 +401,20 @@ const char *plan_value_name(const struct node *n)
     return dot ? dot + 1 : n->name;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole plan ---- */
 
 double plan_micros(const struct plan *p, uint64_t bytes)
 {
-    return p->profile->bandwidth_gb_s > 0 ? (double)bytes / (p->profile->bandwidth_gb_s * 1e3) : 0;
+    return p->target->bandwidth_gb_s > 0 ? (double)bytes / (p->target->bandwidth_gb_s * 1e3) : 0;
 }
 
-struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct profile *profile,
+struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level level, const struct target *target,
                        const struct plan_options *o)
 {
     struct plan *p = arena_new(a, struct plan);
-    const struct machine *machine = machine_of(profile->kind);
+    const struct machine *machine = machine_of(target->kind);
     p->model = g->model;
-    p->profile = profile;
+    p->target = target;
     fill_options(p, o);
     plan_check_limits(p, g);
     const struct fused *f = p->fused = fuse(a, g, level, &machine->absorbs);

@@ -1,22 +1,22 @@
-/* share.c -- see share.h.  First, what is cut: from each product that may be, back to the products that make its input.  Then the graph is
- * written anew with what the rank has of it. */
+/* share.c -- see share.h. First it decides what is cut: from each product that may be shared, back to the products that make its input.
+ * Then it writes a new graph with the rank's part. */
 #include "share.h"
 #include <string.h>
 
 /* How a node is shared. */
 enum part {
-    PART_NONE,                                   /* all GPUs have all of it */
-    PART_COLUMNS,                                /* each has some of its columns */
-    PART_SUM,                                    /* its columns are sums, of which each has a part */
+    PART_NONE,                                   /* each GPU has the whole value */
+    PART_COLUMNS,                                /* each GPU has some columns */
+    PART_SUM,                                    /* each GPU has a part of the sum in every column */
 };
 struct cut {
     enum part part;
     uint64_t  units;
-    uint64_t  heads_kv;          /* fewer KV heads than GPUs: each has one, and some of the units that belong to it; 0: not so */
-    bool      copied;            /* it is made of that KV head, and all GPUs that have the head have all of it */
-    bool      ends;              /* behind it the GPUs put the parts together */
-    const struct node *with;     /* its sum is put together with this earlier one, of which all that follows it waits for that */
-    bool      waits;
+    uint64_t  heads_kv;          /* number of KV heads if fewer than GPUs: a GPU has one, with some of its units; else 0 */
+    bool      copied;            /* made of that KV head: each GPU that has the head has all of it */
+    bool      ends;              /* the GPUs combine their parts after this node */
+    const struct node *with;     /* one all_reduce combines its sum and that of this earlier node; NULL: its own only */
+    bool      waits;             /* the node belongs to such an earlier sum and waits for the later one */
 };
 
 struct sharing {
@@ -24,8 +24,8 @@ struct sharing {
     const struct graph *from;
     struct cut         *cuts;                    /* [from->n_nodes] */
     uint32_t            rank, ranks, columns;
-    /* the region at hand: the nodes from which a product's input comes, those of them that make keys and values, in which units both are
-     * cut, and into how many KV heads the latter (0: there is no attention) */
+    /* The current region: the nodes from which a product's input comes, which of them make keys and values (makes_keys), the number of
+     * units into which the others (units) and keys and values (key_units) are cut, and the number of KV heads (0: no attention). */
     const struct node **members;
     bool               *makes_keys;              /* [from->n_nodes] */
     uint32_t            n_members;
@@ -34,8 +34,8 @@ struct sharing {
     /* the new graph */
     struct graph       *to;
     struct model       *model;
-    struct node       **made;                    /* [from->n_nodes] what stands for a node */
-    uint32_t            n_left_out;              /* of the sum at hand */
+    struct node       **made;                    /* [from->n_nodes] the new node for each node */
+    uint32_t            n_left_out;              /* operations of the current sum that this rank leaves out */
 };
 
 static uint64_t common(uint64_t x, uint64_t y) { return y ? common(y, x % y) : x; }
@@ -48,7 +48,7 @@ static bool is_member(const struct sharing *s, const struct node *n)
     return false;
 }
 
-/* Values of experts have a row of each of those that a token uses. */
+/* Rows of a value for each token: values of experts have a row for each expert that a token uses. */
 static uint32_t rows_of_experts(const struct node *n)
 {
     switch (n->op) {
@@ -59,7 +59,7 @@ static uint32_t rows_of_experts(const struct node *n)
     }
 }
 
-/* Rows that lie one behind the other in the tensor, or in each of its slices. */
+/* Are the rows contiguous in the tensor, or in each of its slices? */
 static bool is_plain(const struct weight *w) { return w->run == w->rows || (w->slices && w->run == w->rows / w->slices); }
 
 static bool add_input(struct sharing *s, const struct node *n);
@@ -91,8 +91,8 @@ static bool add_attention(struct sharing *s, const struct node *n)
     return added;
 }
 
-/* Does every column of n come from columns of its operands, from heads of them, or from rows of a product?  Then it is a member, and so are
- * those. */
+/* Does every column of n come from columns or heads of its operands, or from rows of a product? Then n is a member of the region, and so
+ * are its operands. */
 static bool add_input(struct sharing *s, const struct node *n)
 {
     if (is_member(s, n)) return s->makes_keys[n->index] == s->in_keys;
@@ -122,7 +122,7 @@ static bool add_input(struct sharing *s, const struct node *n)
     }
 }
 
-/* Nobody but members and the product reads what a GPU has only some of. */
+/* If a GPU has only a part of a member's value, do only other members and the product read this value? */
 static bool is_closed(const struct sharing *s, const struct node *product)
 {
     for (uint32_t i = 0; i < s->n_members; i++) {
@@ -134,7 +134,7 @@ static bool is_closed(const struct sharing *s, const struct node *product)
     return true;
 }
 
-/* Blocks of a weight's columns can be told apart. */
+/* The number of units into which a weight's columns can be cut. A unit has whole blocks. 0: the columns cannot be cut. */
 static uint64_t column_units(const struct sharing *s, const struct weight *w)
 {
     const uint64_t block = w->tensor->quant->block_weights, least = block > s->columns ? block : s->columns;
@@ -148,8 +148,8 @@ static void begin_region(struct sharing *s, uint64_t units)
     s->key_units = s->heads_kv = 0;
 }
 
-/* How the units go to the GPUs: each has some of all, with the KV heads that belong to them, or some of one KV head's.  False: they are
- * too few. */
+/* How the units are divided: a GPU has some of all units, with the KV heads that belong to them, or some units of one KV head. False if
+ * there are too few. */
 static bool share_out(const struct sharing *s, struct cut *cut)
 {
     const uint64_t heads = s->heads_kv;
@@ -169,7 +169,7 @@ static void cut_region(struct sharing *s, struct cut cut)
     }
 }
 
-/* What stands between a product with experts and the sum over them; NULL: there is none. */
+/* The sum over experts that follows a product with experts, after biases and factors only; NULL: no such sum. */
 static const struct node *sum_of_experts(const struct node *product)
 {
     const struct node *n = product;
@@ -199,8 +199,8 @@ static const struct node *skip_biases(const struct node *n)
     return n;
 }
 
-/* Where attention and feed-forward part both read the stream at the beginning of the layer, x + A + F is made of two sums that nobody reads
- * but the additions: the GPUs add their parts of both, and put them together once. */
+/* If attention (A) and the feed-forward part (F) both read the value x at the beginning of the layer, only the additions of x + A + F read
+ * the two sums. Then each GPU adds its parts of both, and one all_reduce combines them. */
 static void join_sums(struct sharing *s, const struct node *second)
 {
     const struct node *n = skip_biases(second), *last = n->n_readers == 1 ? n->readers[0] : NULL;
@@ -218,7 +218,7 @@ static void join_sums(struct sharing *s, const struct node *second)
     }
 }
 
-/* The head, and what works on single logits behind it. */
+/* Cuts the output head and the operations on single logits that follow it. */
 static void cut_output(struct sharing *s)
 {
     const struct node *n = s->from->output;
@@ -237,14 +237,14 @@ static void cut_output(struct sharing *s)
 /* ---- the rank's part ---- */
 
 struct range { uint64_t first, n; };
-/* The ith of n parts, all but alike. */
+/* The ith of n parts of almost equal size. */
 static struct range part_of(uint64_t all, uint64_t i, uint64_t n)
 {
     return (struct range){ all * i / n, all * (i + 1) / n - all * i / n };
 }
 
-/* Of so many columns, or rows, those that the rank has.  Of H KV heads, fewer than ranks, it has number rank H / ranks; the ranks that
- * have the same one, neighbours, share its units. */
+/* The rank's range of `all` columns or rows. With H KV heads, fewer than ranks, the rank has KV head rank H / ranks; the neighbouring ranks
+ * that have the same KV head share its units. */
 static struct range range_of(const struct sharing *s, const struct cut *cut, uint64_t all)
 {
     const uint64_t each = all / cut->units, heads = cut->heads_kv;
@@ -320,25 +320,25 @@ static struct node *node_new(struct sharing *s, const struct node *like, const c
     return n;
 }
 
-static struct node *exchange_new(struct sharing *s, struct node *x, enum op op, const char *name, uint32_t cols)
+static struct node *collective_new(struct sharing *s, struct node *x, enum op op, const char *name, uint32_t cols)
 {
     struct node *n = node_new(s, x, name);
     n->op = op;
     n->inputs[0] = x;
     n->weight = NULL;
-    n->attr = (struct node_attrs){ .count = op == OP_gather ? cols : 0 };
+    n->attr = (struct node_attrs){ .count = op == OP_all_gather ? cols : 0 };
     n->cols = cols;
     n->heads = 0;
     return n;
 }
 
-/* Biases that a sum has once are added by the first rank. */
+/* A sum must contain the bias of an expert only once: the first rank adds it. */
 static bool is_left_out(const struct sharing *s, const struct node *n)
 {
     return s->cuts[n->index].part == PART_SUM && n->op == OP_expert_bias && s->rank > 0;
 }
 
-/* All GPUs have as many launches, also where every operation is one: in the place of what is left out, one that changes nothing. */
+/* All GPUs must have the same number of launches, also without fusion: a scale by 1 stands for an operation that is left out. */
 static struct node *unchanged_new(struct sharing *s, struct node *x)
 {
     struct node *n = node_new(s, x, arena_printf(s->arena, "%s_unchanged", x->name));
@@ -349,16 +349,16 @@ static struct node *unchanged_new(struct sharing *s, struct node *x)
     return n;
 }
 
-/* What the GPUs put together of the parts that they have. */
-static struct node *exchanged(struct sharing *s, const struct node *n, struct node *part)
+/* The complete value, which the GPUs combine from their parts. */
+static struct node *combined(struct sharing *s, const struct node *n, struct node *part)
 {
     const bool sums = s->cuts[n->index].part == PART_SUM;
-    struct node *given = exchange_new(s, part, OP_give, arena_printf(s->arena, "%s_given", n->name), part->cols);
-    return exchange_new(s, given, sums ? OP_take : OP_gather, n->name, n->cols);
+    struct node *given = collective_new(s, part, OP_push, arena_printf(s->arena, "%s_pushed", n->name), part->cols);
+    return collective_new(s, given, sums ? OP_all_reduce : OP_all_gather, n->name, n->cols);
 }
 
-/* Two sums in one.  The biases of the first have waited for it. */
-static struct node *exchanged_with(struct sharing *s, const struct node *n, struct node *part)
+/* Combines two sums with one all_reduce, and then adds the biases of the first one, which waited for it. */
+static struct node *combined_with(struct sharing *s, const struct node *n, struct node *part)
 {
     const struct node *first = s->cuts[n->index].with, *biased = first;
     struct node *both = node_new(s, part, arena_printf(s->arena, "%s_both", n->name));
@@ -367,7 +367,7 @@ static struct node *exchanged_with(struct sharing *s, const struct node *n, stru
     both->inputs[1] = part;
     both->weight = NULL;
     both->attr = (struct node_attrs){ 0 };
-    struct node *made = exchanged(s, n, both);
+    struct node *made = combined(s, n, both);
     while ((biased = biased->readers[0])->op == OP_bias) {
         struct node *sum = node_new(s, biased, biased->name);
         sum->inputs[0] = made;
@@ -377,7 +377,7 @@ static struct node *exchanged_with(struct sharing *s, const struct node *n, stru
     return made;
 }
 
-/* What waits for a later sum: of the addition its other operand goes on, the biases are made behind that sum. */
+/* Does n wait for a later sum? Then an addition stands for its other operand, and combined_with adds the biases after that sum. */
 static bool is_waiting(struct sharing *s, const struct node *n)
 {
     if (!s->cuts[n->index].waits || s->cuts[n->index].ends) return false;
@@ -402,7 +402,7 @@ static void make_node(struct sharing *s, const struct node *n)
         made->heads = n->heads ? (uint32_t)range_of(s, cut, n->heads).n : 0;
     }
     for (; n->op == OP_expert_sum && s->n_left_out; s->n_left_out--) made = unchanged_new(s, made);
-    if (cut->ends && !cut->waits) made = cut->with ? exchanged_with(s, n, made) : exchanged(s, n, made);
+    if (cut->ends && !cut->waits) made = cut->with ? combined_with(s, n, made) : combined(s, n, made);
     s->made[n->index] = made;
 }
 
@@ -430,7 +430,7 @@ const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t
     cut_output(&s);
     bool any = false;
     for (uint32_t i = 0; i < g->n_nodes; i++) any |= s.cuts[i].part != PART_NONE;
-    if (!any) die("%s: there is nothing in this model that %u GPUs can share", g->model->gguf->path, ranks);
+    if (!any) die("%s: %u GPUs cannot divide any tensor of this model; use fewer GPUs, or --split layer", g->model->gguf->path, ranks);
     model_copy(&s);
     s.to->model = s.model;
     s.to->nodes = arena_array(a, struct node *, 3 * g->n_nodes);

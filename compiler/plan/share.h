@@ -1,25 +1,25 @@
-/* share.h -- what one of several GPUs computes of a model: tensor parallelism (Shoeybi et al. 2019, arXiv:1909.08053), decided on the
- * graph.  Knows no targets. */
+/* share.h -- tensor parallelism: the part of a model that each of several GPUs computes (Shoeybi et al. 2019, arXiv:1909.08053). The graph
+ * alone decides; targets play no part. */
 #ifndef FORGEC_SHARE_H
 #define FORGEC_SHARE_H
 #include "compiler/front/graph.h"
 
 enum { SHARE_COLUMNS = 64 };
-/* The graph of GPU `rank` of `ranks`, which all run theirs side by side.
+/* The graph of GPU `rank` of `ranks` GPUs that run at the same time.
  *
- * A product whose input is made column by column, from the rows of other products on, is shared: each GPU has some of these columns (heads
- * of attention, columns of a feed-forward part, of each expert) with the rows and columns of weights that belong to them, gives its part of
- * the product's sum to all (`give`) and takes the sum of all parts (`take`).  So is the vocabulary: each has some rows of the head, and
- * gathers the logits of all (`gather`).  What cannot be cut so (recurrences, latent attention) all compute alike.
- * Two sums of a layer that are only added are given as one.
+ * A product is shared if its input is made column by column, beginning with the rows of other products. Each GPU has some of these columns
+ * (heads of attention, columns of a feed-forward part or of each expert) and the rows and columns of weights that belong to them. It sends
+ * its part of the product's sum to all GPUs (`push`) and adds all parts (`all_reduce`). The vocabulary is shared, too: each GPU has some
+ * rows of the output head and gets the logits of all (`all_gather`). All GPUs compute the rest, which cannot be cut in this way
+ * (recurrences, latent attention). If two sums of a layer are only added, they take one all_reduce.
  *
- * Fewer KV heads than GPUs are copied: neighbouring ranks have the same one, with its keys and values, and share its query heads.  No GPU
- * has query heads of several KV heads but all of theirs; where a KV head's columns of the product behind have fewer units than it has GPUs,
- * all compute alike.
+ * If there are fewer KV heads than GPUs, neighbouring ranks have a copy of the same KV head with its keys and values, and divide its query
+ * heads among them. A GPU that has query heads of several KV heads has all query heads of each. If the columns of a KV head in the product
+ * that follows have fewer units than the KV head has GPUs, all GPUs compute everything.
  *
- * Units that are cut are as small as heads and the blocks of a weight's format allow, and of a product's columns so many at least
- * (SHARE_COLUMNS: packed rows are read in such units; so all GPUs have the same launches); of U units rank r has those from U r / ranks up
- * to before U (r + 1) / ranks.  Dies where nothing can be shared.  The block that drafts tokens is left out. */
+ * A unit is as small as heads and the blocks of weight formats allow, and a unit of a product's columns has at least `columns` columns
+ * (SHARE_COLUMNS: packed rows are read in such units, so all GPUs have the same launches). With U units, rank r has the units from
+ * U r / ranks up to but not including U (r + 1) / ranks. Dies if nothing can be shared. The block that drafts tokens is left out. */
 const struct graph *share_graph(struct arena *a, const struct graph *g, uint32_t rank, uint32_t ranks,
                                 uint32_t columns);
 #endif

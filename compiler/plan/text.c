@@ -87,7 +87,7 @@ static void print_kernels(struct text *out, const struct plan *p, enum kernel_st
 void plan_text_print(struct text *out, const struct plan *p, const char *options)
 {
     text_puts(out, "plan 1\n");
-    text_printf(out, "target %s\noptions %s\nchunk %u\n", p->profile->name, options, p->chunk);
+    text_printf(out, "target %s\noptions %s\nchunk %u\n", p->target->name, options, p->chunk);
     if (p->model->pooling) text_printf(out, "# embeddings: %s\n", model_embeddings(out->arena, p->model));
     print_states(out, p);
     print_image(out, p);
@@ -98,31 +98,31 @@ void plan_text_print(struct text *out, const struct plan *p, const char *options
 
 /* ---- reading ---- */
 
-struct reader {
+struct plan_parser {
     struct arena     *arena;
     struct plan_text *out;
     const char       *p, *line;
-    struct place      at;               /* of the line's first character */
+    struct place      at;               /* place of the line's first character */
     uint32_t          capacity;
-    enum kernel_steps section;          /* STEPS_COUNT: still the head */
+    enum kernel_steps section;          /* STEPS_COUNT: in the head, before the first section */
 };
 
-static struct place here(const struct reader *r)
+static struct place here(const struct plan_parser *r)
 {
     struct place at = r->at;
     at.column += (uint32_t)(r->p - r->line);
     return at;
 }
 
-static void skip_blanks(struct reader *r) { while (*r->p == ' ' || *r->p == '\t') r->p++; }
+static void skip_blanks(struct plan_parser *r) { while (*r->p == ' ' || *r->p == '\t') r->p++; }
 
-static bool at_end(struct reader *r)
+static bool at_end(struct plan_parser *r)
 {
     skip_blanks(r);
     return !*r->p || *r->p == '#';
 }
 
-static const char *read_word(struct reader *r, const char *what)
+static const char *read_word(struct plan_parser *r, const char *what)
 {
     const char *start = r->p;
     while (isalnum((unsigned char)*r->p) || *r->p == '_') r->p++;
@@ -130,7 +130,7 @@ static const char *read_word(struct reader *r, const char *what)
     return arena_strndup(r->arena, start, (size_t)(r->p - start));
 }
 
-static uint32_t read_number(struct reader *r)
+static uint32_t read_number(struct plan_parser *r)
 {
     const struct place at = here(r);
     uint64_t value = 0;
@@ -141,13 +141,13 @@ static uint32_t read_number(struct reader *r)
     return (uint32_t)value;
 }
 
-static void need_end(struct reader *r)
+static void need_end(struct plan_parser *r)
 {
     if (!at_end(r)) die_at(here(r), "expected the end of the line");
 }
 
 /* The rest of the line up to a comment. */
-static const char *read_rest(struct reader *r)
+static const char *read_rest(struct plan_parser *r)
 {
     skip_blanks(r);
     size_t n = strcspn(r->p, "#");
@@ -157,12 +157,12 @@ static const char *read_rest(struct reader *r)
     return text;
 }
 
-static void read_head(struct reader *r, struct place at, const char *word)
+static void read_head(struct plan_parser *r, struct place at, const char *word)
 {
     struct plan_text *t = r->out;
     skip_blanks(r);
     if (strcmp(word, "plan") == 0) {
-        if (read_number(r) != 1) die_at(at, "this forgec reads plans of version 1");
+        if (read_number(r) != 1) die_at(at, "this forgec reads only plans of version 1; write the plan again with --emit plan");
     } else if (strcmp(word, "target") == 0) {
         t->target_at = here(r);
         t->target = read_rest(r);
@@ -171,7 +171,7 @@ static void read_head(struct reader *r, struct place at, const char *word)
         t->options = read_rest(r);
     } else if (strcmp(word, "chunk") == 0) {
         t->chunk = read_number(r);
-        if (t->chunk < 1 || t->chunk > CHUNK_MOST) die_at(at, "a chunk has 1 to %u tokens", CHUNK_MOST);
+        if (t->chunk < 1 || t->chunk > CHUNK_MOST) die_at(at, "a chunk must have 1 to %u tokens", CHUNK_MOST);
     } else die_at(at, "expected plan, target, options, chunk, decode, prefill or columns");
     need_end(r);
 }
@@ -182,7 +182,7 @@ static enum kernel_template template_named(struct place at, const char *word)
     die_at(at, "unknown template %s", word);
 }
 
-static void read_groups(struct reader *r, struct kernel_choice *c)
+static void read_groups(struct plan_parser *r, struct kernel_choice *c)
 {
     uint32_t n = 1;
     for (const char *s = r->p; isdigit((unsigned char)*s) || *s == ','; s++) n += *s == ',';
@@ -192,7 +192,7 @@ static void read_groups(struct reader *r, struct kernel_choice *c)
     c->groups = groups;
 }
 
-static void read_setting(struct reader *r, struct kernel_choice *c)
+static void read_setting(struct plan_parser *r, struct kernel_choice *c)
 {
     const struct place at = here(r);
     const char *key = read_word(r, "parameter=number or groups=list");
@@ -205,7 +205,7 @@ static void read_setting(struct reader *r, struct kernel_choice *c)
     for (uint32_t i = 0; i < PARAM_COUNT; i++) {
         if (strcmp(kernel_param_name[i], key)) continue;
         if (!(template_info[c->template].free >> i & 1))
-            die_at(at, "%s of a %s follows from other things; it cannot be chosen", key, template_info[c->template].name);
+            die_at(at, "%s of a %s follows from other settings and cannot be set; remove it", key, template_info[c->template].name);
         if (c->given >> i & 1) die_at(at, "%s is given twice", key);
         c->given |= 1u << i;
         c->param[i] = read_number(r);
@@ -214,8 +214,8 @@ static void read_setting(struct reader *r, struct kernel_choice *c)
     die_at(at, "unknown parameter %s", key);
 }
 
-/* "gemv attn_qkv rows=4 lanes=16 groups=1,6,11": the name is for people. */
-static void read_kernel(struct reader *r, struct place at, const char *word)
+/* "gemv attn_qkv rows=4 lanes=16 groups=1,6,11": the name (attn_qkv) is for readers only. */
+static void read_kernel(struct plan_parser *r, struct place at, const char *word)
 {
     struct kernel_choices *list = &r->out->choices;
     arena_room(r->arena, list->list, list->n, r->capacity);
@@ -224,10 +224,10 @@ static void read_kernel(struct reader *r, struct place at, const char *word)
     skip_blanks(r);
     read_word(r, "the kernel's name");
     while (!at_end(r)) read_setting(r, c);
-    if (!c->groups && c->template != TEMPLATE_sample) die_at(at, "groups=list is missing: the groups whose kernel this is");
+    if (!c->groups && c->template != TEMPLATE_sample) die_at(at, "groups=list is missing: the groups that this kernel computes");
 }
 
-/* STEPS_COUNT: none has that name. */
+/* The section of that name; STEPS_COUNT: there is no such section. */
 static enum kernel_steps section_named(const char *word)
 {
     enum kernel_steps i = 0;
@@ -235,7 +235,7 @@ static enum kernel_steps section_named(const char *word)
     return i;
 }
 
-static void read_line(struct reader *r)
+static void read_line(struct plan_parser *r)
 {
     if (at_end(r)) return;
     const struct place at = here(r);
@@ -251,7 +251,7 @@ static void read_line(struct reader *r)
 
 struct plan_text *plan_text_read(struct arena *a, const char *name, const char *text)
 {
-    struct reader r = { .arena = a, .out = arena_new(a, struct plan_text), .at = { name, 1, 1 }, .section = STEPS_COUNT };
+    struct plan_parser r = { .arena = a, .out = arena_new(a, struct plan_text), .at = { name, 1, 1 }, .section = STEPS_COUNT };
     for (const char *p = text; *p; r.at.line++) {
         const size_t n = strcspn(p, "\n");
         r.p = r.line = arena_strndup(a, p, n);
@@ -265,7 +265,7 @@ struct plan_text *plan_text_read(struct arena *a, const char *name, const char *
 struct kernel_choice plan_text_kernel(struct arena *a, struct place at, const char *text)
 {
     struct plan_text out = { .target = NULL };
-    struct reader r = { .arena = a, .out = &out, .at = at, .p = text, .line = text };
+    struct plan_parser r = { .arena = a, .out = &out, .at = at, .p = text, .line = text };
     const struct place section = here(&r);
     const char *word = at_end(&r) ? "" : read_word(&r, "decode, prefill or columns");
     r.section = section_named(word);
@@ -284,7 +284,7 @@ static uint32_t count_kernels(const struct kernel_list *list, struct launches la
     return count;
 }
 
-/* Choices of the text up to and with c that are for the same kernel of the group. */
+/* The number of choices up to and including c for the same template, kind of step and group. */
 static uint32_t count_choices(const struct plan_text *text, const struct kernel_choice *c, uint32_t group)
 {
     uint32_t count = 0;
@@ -304,7 +304,7 @@ void plan_text_check(const struct plan *p, const struct plan_text *text)
         for (uint32_t k = 0; k < c->n_groups; k++) {
             const uint32_t group = c->groups[k], has = count_kernels(list, launches, c->template, group);
             if (!has)
-                die_at(c->at, "group %u has no %s kernel in %s; the plan is of another model, or fused in another way", group, name,
+                die_at(c->at, "group %u has no %s kernel in %s; the plan is for another model or another --fuse", group, name,
                        section);
             if (count_choices(text, c, group) > has)
                 die_at(c->at, "group %u stands in more %s lines of %s than it has kernels", group, name, section);

@@ -30,7 +30,7 @@ const char *tuned_shape(struct arena *a, const struct plan *p)
 static void need_same(const struct yaml *tuned, const char *key, const char *what, const char *here)
 {
     const struct yaml *v = yaml_need(tuned, key);
-    if (strcmp(yaml_string(v), here)) die_at(v->at, "these settings are of %s %s; this build has %s", what, yaml_string(v), here);
+    if (strcmp(yaml_string(v), here)) die_at(v->at, "these settings are for %s %s; this build has %s", what, yaml_string(v), here);
 }
 
 static bool has_kernel(const struct plan *p, const struct kernel_choice *c, uint32_t group)
@@ -41,7 +41,7 @@ static bool has_kernel(const struct plan *p, const struct kernel_choice *c, uint
     return false;
 }
 
-/* What a context shorter than the one that was measured has no room for.  False: nothing is left of it. */
+/* Adapts c to a context shorter than the measured one. False if c serves only steps that p does not have. */
 static bool fit(const struct plan *p, struct kernel_choice *c)
 {
     const uint32_t splits = (p->options.n_ctx + 15) / 16;
@@ -54,8 +54,8 @@ static bool fit(const struct plan *p, struct kernel_choice *c)
 
 const struct kernel_choices *tuned_choices(struct arena *a, const struct plan *p, const char *options)
 {
-    const struct yaml *root = p->profile->tuned, *tuned = yaml_need(root, "tuned"), *kernels = yaml_get(root, "kernels");
-    need_same(tuned, "target", "target", p->profile->name);
+    const struct yaml *root = p->target->tuned, *tuned = yaml_need(root, "tuned"), *kernels = yaml_get(root, "kernels");
+    need_same(tuned, "target", "target", p->target->name);
     need_same(tuned, "options", "the options", options);
     need_same(tuned, "shape", "a model of shape", tuned_shape(a, p));
     if (!kernels || kernels->kind == YAML_NULL) return NULL;

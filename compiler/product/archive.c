@@ -1,5 +1,5 @@
-/* archive.c -- "!<arch>\n", the index "/", long names "//", the object; each member has a header of 60 characters and begins at an even
- * offset.  Source: ar(5) of FreeBSD, "System V/GNU" variant; the index holds big-endian offsets of member headers. */
+/* archive.c -- the parts of the file: "!<arch>\n", the index "/", long names "//", the object. Each member has a header of 60 characters
+ * and begins at an even offset. Source: ar(5) of FreeBSD, "System V/GNU" variant; the index has big-endian offsets of member headers. */
 #include "archive.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* charsmap.c -- tokenizer.ggml.precompiled_charsmap, SentencePiece's: the bytes of a double array after their number, then texts.  All in
- * it that text can lead to is followed here, so that the runtime need not look again. */
+/* charsmap.c -- tokenizer.ggml.precompiled_charsmap, in SentencePiece's format: the size of a double-array trie in bytes, the trie, then
+ * the texts. Everything that a text can lead to is checked here, so that the runtime need not check again. */
 #include "charsmap.h"
 #include "runtime/model/vocab.h"
 #include <inttypes.h>
@@ -8,18 +8,18 @@
 
 static uint32_t u32_at(const uint8_t *b) { return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24; }
 
-/* What stands for `length` bytes must be UTF-8, and fit: the runtime has room for 6 characters and 13 bytes a byte, blanks being 3
- * (unigram_text in runtime/text/pieces.c).  NFKC's longest is U+FDFA: 18 characters and 39 bytes for 3. */
+/* A replacement for `length` bytes must be valid UTF-8 and fit: the runtime has room for 6 characters and 13 bytes per byte, where a blank
+ * takes 3 bytes (unigram_text in runtime/text/pieces.c). The longest of NFKC is U+FDFA: 18 characters and 39 bytes for 3 bytes. */
 static void check_replacement(const char *path, const struct charsmap *m, uint32_t offset, uint64_t length)
 {
     if (offset >= m->bytes)
         die("%s: '" KEY "' is damaged: a replacement at byte %u of %u; convert the model again", path, offset, m->bytes);
-    const uint8_t *text  = m->replacements + offset;       /* ends: so do they all, in a zero */
+    const uint8_t *text  = m->replacements + offset;       /* ends with a zero: all texts do */
     uint64_t       bytes = 0, characters = 0;
     for (size_t i = 0, n; text[i]; i += n, characters++) {
         n = text[i] < 0x80 ? 1 : text[i] < 0xc0 ? 0 : text[i] < 0xe0 ? 2 : text[i] < 0xf0 ? 3 : text[i] < 0xf8 ? 4 : 0;
         for (size_t k = 1; k < n; k++) if ((text[i + k] & 0xc0) != 0x80) n = 0;
-        if (n == 0) die("%s: '" KEY "': a replacement is no UTF-8; convert the model again", path);
+        if (n == 0) die("%s: '" KEY "': a replacement is not UTF-8; convert the model again", path);
         bytes += text[i] == ' ' ? 3 : n;
     }
     if (characters > 6 * length || bytes > 13 * length)
@@ -27,10 +27,11 @@ static void check_replacement(const char *path, const struct charsmap *m, uint32
             characters);
 }
 
-/* Bytes of the longest text that is replaced.  NFKC's have a few characters; the runtime reads so many at every place of a text. */
+/* Maximum bytes of a replaced text. Those of NFKC have a few characters; the runtime reads up to this many bytes at every position of a
+ * text. */
 enum { LONGEST = 255 };
 
-/* Follows the double array from its root, shortest texts first: each unit is seen once, though a charsmap may share parts. */
+/* Visits the trie from its root, shortest texts first. Each unit is visited once, although a charsmap may share parts. */
 static void check(struct arena *a, const char *path, const struct charsmap *m)
 {
     struct reached { uint32_t base, length; } *list = arena_array(a, struct reached, m->n_units + 1ull);

@@ -13,7 +13,7 @@ struct bytes grammar_build(struct arena *a, const char *grammar_path, const char
     const size_t bytes = grammar_path ? grammar_room(text.size) : schema_room(text.size);
     struct room r = room_of(arena_array(work, uint8_t, bytes), bytes);
     const struct grammar *g = grammar_path ? grammar_read(&r, (const char *)text.data, text.size, vocab.data, &e)
-                                           : grammar_of_schema(&r, (const char *)text.data, text.size, &e);
+                                           : grammar_of_schema(&r, (const char *)text.data, text.size, NULL, &e);
     if (!g) die_at((struct place){ path, e.line, e.column }, "%s", e.text);
     uint8_t *image = arena_array(a, uint8_t, g->bytes);
     memcpy(image, g, g->bytes);

@@ -1,4 +1,4 @@
-/* header.c -- the header from its template, the tables from the plan. */
+/* header.c -- writes the header from its template, and the tables from the plan. */
 #include "header.h"
 #include "library_sizes.h"
 #include "compiler/source/program.h"
@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #define TEMPLATE "runtime/library/model.h"
 enum { PREFIX_MOST = 63, VALUE_COLUMNS = 25 };
@@ -23,7 +24,7 @@ static bool is_one_of(const char *const *list, size_t n, const char *word, size_
     return false;
 }
 
-/* Keywords of C11 to C23, C++11 to C++26 and GNU C; those with an underscore in front are reserved anyway. */
+/* Keywords of C11 to C23, C++11 to C++26 and GNU C; names that begin with an underscore are reserved anyway. */
 static bool is_keyword(const char *s)
 {
     static const char *const words[] = { "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case",
@@ -44,7 +45,7 @@ static bool is_keyword(const char *s)
     return is_one_of(words, COUNT_OF(words), s, strlen(s));
 }
 
-/* Macros and types of the headers that a program has beside this one; `linux`, `unix` and `i386` are macros of GNU C without any header. */
+/* Macros and types of other headers that a program may include; `linux`, `unix` and `i386` are macros of GNU C without any header. */
 static bool is_header_name(const char *s)
 {
     static const char *const names[] = { "BUFSIZ", "EOF", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "I", "INFINITY", "MB_CUR_MAX", "NAN",
@@ -64,14 +65,14 @@ static bool is_header_name(const char *s)
     return false;
 }
 
-/* What C libraries have functions of these names of: sem_open, aio_cancel, gai_strerror ... */
+/* Families of function names in C libraries: sem_open, aio_cancel, gai_strerror ... */
 static bool is_library_family(const char *s)
 {
     static const char *const families[] = { "aio", "dbm", "fts", "gai", "iconv", "io", "mq", "pthread", "res", "sem", "shm" };
     return is_one_of(families, COUNT_OF(families), s, strlen(s));
 }
 
-/* A name that functions of the library would share with the runtime they are compiled in, or NULL. */
+/* A name that the library's functions would share with the runtime that they are compiled with, or NULL. */
 static const char *runtime_name(struct arena *a, const char *prefix)
 {
     const char **paths = resource_list(a, NULL, "runtime/");
@@ -90,11 +91,11 @@ static const char *runtime_name(struct arena *a, const char *prefix)
 
 const char *library_prefix_wrong(struct arena *a, const char *prefix)
 {
-    /* `struct PREFIX`, the function PREFIX_open and the macro PREFIX_OK must be possible in C and C++, whatever else a program includes. */
+    /* `struct PREFIX`, the function PREFIX_open and the macro PREFIX_OK must be valid in C and C++, whatever else a program includes. */
     const size_t n = strlen(prefix);
     bool good = n > 0 && !isdigit((unsigned char)prefix[0]);
     for (size_t i = 0; i < n; i++) good = good && in_identifier(prefix[i]);
-    if (!good) return arena_printf(a, "\"%s\" is no C identifier", printable(a, prefix, n));
+    if (!good) return arena_printf(a, "\"%s\" is not a C identifier", printable(a, prefix, n));
     if (n > PREFIX_MOST) return arena_printf(a, "%zu characters are too many (%d at most)", n, PREFIX_MOST);
     if (prefix[0] == '_')
         return arena_printf(a, "\"%s\": names that begin with an underscore belong to the compiler and its libraries", prefix);
@@ -133,7 +134,7 @@ static const char *upper(struct arena *a, const char *s)
     return copy;
 }
 
-/* model_X, MODEL_X and struct model with the prefix in the place of model; the word in comments stays. */
+/* Writes text with the prefix instead of "model" in model_X, MODEL_X and struct model; the word "model" in comments stays. */
 static void put_renamed(struct text *t, const char *s, const char *end, const char *prefix)
 {
     const char *big = upper(t->arena, prefix);
@@ -157,27 +158,16 @@ static void put_renamed(struct text *t, const char *s, const char *end, const ch
 
 /* ---- the tables ---- */
 
-/* A pointer to bytes that are added to the object; 0 where there are none. */
+/* Writes a pointer to bytes that are added to the object; 0 if there are no such bytes. */
 static void put_pointer(struct text *t, const char *name, const char *bytes, bool there)
 {
     if (there) text_printf(t, "extern const uint8_t %s[];\n", bytes);
     text_printf(t, "extern const uint8_t *const %s;\nconst uint8_t *const %s = %s;\n", name, name, there ? bytes : "0");
 }
 
-struct bytes emit_library_tables(struct arena *a, const char *symbol, bool embedded, bool has_chat, bool has_grammar)
-{
-    struct text t = { .arena = a };
-    const struct bytes table = emit_table(a, &symbol, 1);
-    text_append(&t, (const char *)table.data, table.size);
-    put_pointer(&t, "forge_weights", "forge_weights_image", embedded);
-    put_pointer(&t, "library_chat", "forge_chat", has_chat);
-    put_pointer(&t, "library_grammar", "forge_grammar", has_grammar);
-    return (struct bytes){ (const uint8_t *)t.data, t.size };
-}
-
 /* ---- the header ---- */
 
-/* Calls of kernels for one token: launches that the number of workers does not make needless, a tile for each worker. */
+/* Calls of kernels for one token: launches except those that the number of workers makes unnecessary, one tile per worker. */
 static uint64_t decode_tiles(const struct plan *p)
 {
     const struct kernel_list *k = p->kernels;
@@ -205,7 +195,7 @@ static const char *c_linear_of(struct arena *a, const char *of, uint64_t each, u
 static const char *c_linear(struct arena *a, uint64_t each, uint64_t fixed) { return c_linear_of(a, "n", each, fixed); }
 static const char *c_count(struct arena *a, uint64_t n) { return arena_printf(a, "%lluu", (unsigned long long)n); }
 
-/* What an instance takes: of the host's memory, of a GPU's, and how its kernels are cut. */
+/* The needs of an instance: memory of the host and of a GPU, and how its kernels are split. */
 struct takes { struct library_sizes host; uint64_t device_bytes, sequence_device_bytes, workers, tiles; };
 
 static struct takes takes_cpu(const struct library *l)
@@ -214,8 +204,8 @@ static struct takes takes_cpu(const struct library *l)
     return (struct takes){ library_sizes(p->options.n_ctx, p->arena_bytes, p->state_bytes), 0, 0, p->options.max_threads, decode_tiles(p) };
 }
 
-/* Of the device, beside weights, KV cache and activations: the tokens and the numbers of a step; of a further sequence states and tokens
- * (runtime/device/gpu_memory.c). */
+/* Device memory besides weights, KV cache and activations: the tokens and numbers of a step; for each further sequence its states and
+ * tokens (runtime/device/gpu_memory.c). */
 static struct takes takes_gpu(const struct library *l)
 {
     const struct plan *p = l->plan;
@@ -228,6 +218,16 @@ static struct takes takes_gpu(const struct library *l)
 struct constant { const char *name, *value; bool found; };
 enum { CONSTANTS_MOST = 40 };
 
+static bool is_text(const struct constant *c) { return c->value[0] == '"'; }
+
+/* A number that changes with every number on which callers rely: a program may use a library if their headers have the same one. */
+static uint32_t interface_of(struct arena *a, const struct constant *list, size_t n)
+{
+    struct text t = { .arena = a };
+    for (size_t i = 0; i < n; i++) if (!is_text(&list[i])) text_printf(&t, "%s %s\n", list[i].name, list[i].value);
+    return (uint32_t)XXH64(t.data, t.size, 0);
+}
+
 static size_t constants(struct arena *a, const struct library *l, struct constant list[CONSTANTS_MOST])
 {
     const struct plan *p = l->plan;
@@ -235,12 +235,13 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
     struct library_sizes s = takes.host;
     const struct library_text_sizes g = library_text_sizes(l->vocab.data, p->model->n_vocab);
     if (p->model->pooling) s.workspace_bytes += library_rows_bytes(p->chunk, p->model->n_embd);
-    if (!strstr(p->profile->elf_machine, "64") && s.workspace_bytes > INT32_MAX)
+    if (!strstr(p->target->elf_machine, "64") && s.workspace_bytes > INT32_MAX)
         die("an instance needs %llu bytes of memory, more than %s addresses; choose a smaller --ctx", (unsigned long long)s.workspace_bytes,
-            p->profile->name);
+            p->target->name);
     const struct constant all[] = {
+        { "ABI_VERSION", c_count(a, s.abi_version), false }, { "INTERFACE", "", false },
         { "BUILD_HASH", c_string(a, l->build_hash), false }, { "NAME", c_string(a, p->model->name ? p->model->name : ""), false },
-        { "TARGET", c_string(a, p->profile->name), false },
+        { "TARGET", c_string(a, p->target->name), false },
         { "N_VOCAB", c_count(a, p->model->n_vocab), false }, { "EMBEDDINGS", p->model->pooling ? "1" : "0", false },
         { "N_EMBD", c_count(a, p->model->n_embd), false }, { "N_CTX", c_count(a, p->options.n_ctx), false },
         { "CHUNK", c_count(a, p->chunk), false },
@@ -254,7 +255,7 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
         { "WORKERS", c_count(a, takes.workers), false }, { "TILES", c_count(a, takes.tiles), false },
         { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)takes.device_bytes), false },
         { "SEQUENCE_DEVICE_BYTES", arena_printf(a, "((uint64_t)%llu)", (unsigned long long)takes.sequence_device_bytes), false },
-        { "LAPS", c_count(a, p->kernels->n_decode > p->kernels->n_prefill ? p->kernels->n_decode : p->kernels->n_prefill), false },
+        { "TIMINGS", c_count(a, p->kernels->n_decode > p->kernels->n_prefill ? p->kernels->n_decode : p->kernels->n_prefill), false },
         { "HAS_TOKENIZER", l->vocab.data ? "1" : "0", false },
         { "ENCODE_SCRATCH(n)", c_linear(a, s.scratch_per_byte, s.scratch_fixed), false },
         { "HAS_CHAT", l->has_chat ? "1" : "0", false }, { "CHAT_BYTES(n)", c_linear(a, g.chat_per_byte, g.chat_fixed), false },
@@ -268,10 +269,42 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
     };
     _Static_assert(COUNT_OF(all) <= CONSTANTS_MOST, "all constants fit");
     memcpy(list, all, sizeof all);
+    list[1].value = arena_printf(a, "0x%08xu", interface_of(a, list, COUNT_OF(all)));
     return COUNT_OF(all);
 }
 
-/* A "#define MODEL_X value  comment" of the template with its value; false for other lines. */
+/* The numbers as struct model_facts has them; without a plan, where nobody reads them, none. */
+static void put_facts(struct text *t, const struct library *l)
+{
+    struct constant list[CONSTANTS_MOST];
+    struct text values = { .arena = t->arena };
+    const size_t n = l->plan ? constants(t->arena, l, list) : 0;
+    size_t members = 1;
+    for (size_t i = 0; i < n; i++) {
+        const char *argument = strchr(list[i].name, '(');
+        if (is_text(&list[i])) continue;
+        if (argument)
+            text_printf(&values, "#undef value\n#define value%s %s\n    value(0), value(1) - value(0),\n", argument, list[i].value);
+        else text_printf(&values, "    %s,\n", list[i].value);
+        members += argument ? 2 : 1;
+    }
+    text_puts(t, "#include <stddef.h>\nextern const uint64_t library_facts[];\n");
+    text_printf(t, "const uint64_t library_facts[] = { %zu,\n%s};\n", members * sizeof(uint64_t), text_str(&values));
+}
+
+struct bytes emit_library_tables(struct arena *a, const char *symbol, const struct library *l)
+{
+    struct text t = { .arena = a };
+    const struct bytes table = emit_table(a, &symbol, 1);
+    text_append(&t, (const char *)table.data, table.size);
+    put_pointer(&t, "forge_weights", "forge_weights_image", l->embedded);
+    put_pointer(&t, "library_chat", "forge_chat", l->has_chat);
+    put_pointer(&t, "library_grammar", "forge_grammar", l->has_grammar);
+    put_facts(&t, l);
+    return (struct bytes){ (const uint8_t *)t.data, t.size };
+}
+
+/* Writes a "#define MODEL_X value  comment" line of the template with its value; false for other lines. */
 static bool put_constant(struct text *t, const char *line, const char *end, const char *prefix, struct constant *list, size_t n)
 {
     static const char define[] = "#define MODEL_";
@@ -295,14 +328,14 @@ static bool put_constant(struct text *t, const char *line, const char *end, cons
     return false;
 }
 
-/* The template's first paragraph is about the template; this one is about the product. */
+/* Writes the first paragraph, about the product; the template's first paragraph is about the template. */
 static void put_head(struct arena *a, struct text *t, const struct library *l)
 {
     const struct model *m = l->plan->model;
     text_printf(t, "/* %s.h -- %s for %s: link %s.  " HEADER_MARK " " FORGEC_VERSION "; C99 and C++.\n", l->prefix,
-                m->name ? m->name : "a model", l->plan->profile->name, printable(a, l->product, strlen(l->product)));
+                m->name ? m->name : "a model", l->plan->target->name, printable(a, l->product, strlen(l->product)));
     if (l->weights_file)
-        text_printf(t, " * Its weights, which the program passes in struct %s_options, are in %s behind the first 4096 bytes.\n", l->prefix,
+        text_printf(t, " * Its weights, which the program passes in struct %s_options, are in %s after the first 4096 bytes.\n", l->prefix,
                     printable(a, l->weights_file, strlen(l->weights_file)));
 }
 
@@ -319,9 +352,11 @@ struct bytes emit_header(struct arena *a, const struct library *l)
         const char *newline = memchr(line, '\n', (size_t)(end - line)), *stop = newline ? newline : end;
         head = head && !(stop - line == 2 && !memcmp(line, " *", 2));
         const bool begins = memmem(line, (size_t)(stop - line), "@constants", 10) != NULL,
+            callers = memmem(line, (size_t)(stop - line), "@callers", 8) != NULL,
             ends = memmem(line, (size_t)(stop - line), "@end", 4) != NULL;
         if (begins) inside = true;
         else if (ends) inside = false;
+        else if (callers) ;
         else if (!head && !(inside && put_constant(&t, line, stop, l->prefix, list, n))) {
             put_renamed(&t, line, stop, l->prefix);
             text_puts(&t, "\n");

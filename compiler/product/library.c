@@ -1,5 +1,5 @@
-/* library.c -- compiles the parts (freestanding but for what drives a GPU), joins them to one object, hides all but the API, puts
- * vocabulary and weights behind. */
+/* library.c -- compiles the parts (freestanding, except the code that drives a GPU), joins them to one object, hides everything except the
+ * API, and appends vocabulary and weights. */
 #include "library.h"
 #include "archive.h"
 #include "compiler/source/program.h"
@@ -22,15 +22,16 @@ bool library_wanted(const struct build_options *o)
 
 static const char *prefix_of(const struct build_options *o) { return o->prefix ? o->prefix : "model"; }
 
-void library_check(struct arena *a, const struct build_options *o, const struct profile *p)
+void library_check(struct arena *a, const struct build_options *o, const struct target *p)
 {
     const char *kind = o->emit == EMIT_OBJ ? "--emit obj" : o->emit == EMIT_LIB ? "--emit lib"
         : "--emit shared", *wrong = library_prefix_wrong(a, prefix_of(o));
     if (wrong) die("--prefix: %s", wrong);
     if (o->n_targets > 1)
-        die("%s takes one target: a library has no choice at run time; build one for each, with a --prefix of its own", kind);
+        die("%s takes one target: a library cannot choose at run time; build one library for each target, each with its own --prefix",
+            kind);
     if (o->source) die("forgec cc makes programs; %s is for forgec build", kind);
-    if (o->has_server) die("--server is for programs; docs/embedding.md has what a library offers");
+    if (o->has_server) die("--server cannot be used with a library; docs/embedding.md says what a library offers");
     if (o->is_static) die("--static is for programs; %s needs no library of the system", kind);
     if (o->emit == EMIT_SHARED && p->bare)
         die("--emit shared: target %s has no operating system that could load a shared library; use --emit obj or lib", p->name);
@@ -46,7 +47,7 @@ const char *library_default_path(struct arena *a, const struct build_options *o)
 
 /* ---- the header ---- */
 
-/* NAME.h and NAME.pc beside the product. */
+/* The path of NAME.h or NAME.pc, in the product's folder. */
 static const char *beside(struct arena *a, const struct build_options *o, const char *out, const char *suffix)
 {
     return arena_printf(a, "%.*s%s%s", (int)(path_name(out) - out), out, prefix_of(o), suffix);
@@ -66,11 +67,12 @@ void library_claim(struct arena *a, const struct build_options *o, const char *o
 {
     claim_beside(a, beside(a, o, out, ".h"));
     if (o->emit != EMIT_OBJ) claim_beside(a, beside(a, o, out, ".pc"));
+    if (o->emit != EMIT_SHARED && o->weights == WEIGHTS_EMBED) claim_beside(a, beside(a, o, out, ".ld"));
 }
 
 const char *library_hash(struct arena *a, const struct toolchain *tc, const struct library_input *in, const struct cc_job *jobs, size_t n)
 {
-    const struct profile *p = in->plan->profile;
+    const struct target *p = in->plan->target;
     struct bytes *parts = arena_array(a, struct bytes, n + 9);
     size_t count = 0;
     parts[count++] = bytes_of("forgec library " FORGEC_VERSION);
@@ -88,41 +90,41 @@ const char *library_hash(struct arena *a, const struct toolchain *tc, const stru
 
 /* ---- the object ---- */
 
-struct cc_job *library_jobs(struct arena *a, const struct library_input *in, size_t extra, size_t *n)
+struct cc_job *library_jobs(struct arena *a, const struct library_input *in, const struct library *facts, size_t extra, size_t *n)
 {
     const struct build_options *o = in->options;
-    const struct profile *p = in->plan->profile;
+    const struct target *p = in->plan->target;
     struct cc_job *jobs = cc_library_jobs(a, p, library_defines(a, prefix_of(o)), extra + 2, n);
-    /* a GPU's is tables only */
+    /* for a GPU it has only tables */
     jobs[(*n)++] = (struct cc_job){ .name = "model.c", .source = cc_hidden(a, in->source),
                                     .kind = in->code.data ? CC_LIBRARY
-                                    : CC_LIBRARY_KERNELS, .profile = p, .user_text = o->templates_dir &&
+                                    : CC_LIBRARY_KERNELS, .target = p, .user_text = o->templates_dir &&
                                     !in->code.data ? arena_printf(a, "model.c with the templates of %s", o->templates_dir) : NULL };
-    jobs[(*n)++] = (struct cc_job){ .name = "tables.c", .kind = CC_LIBRARY, .profile = p,
-                                    .source = cc_hidden(a, emit_library_tables(a, emit_symbol(a, p, 0), o->weights == WEIGHTS_EMBED,
-                                                                               in->chat.data != NULL, in->grammar.data != NULL)) };
+    jobs[(*n)++] = (struct cc_job){ .name = "tables.c", .kind = CC_LIBRARY, .target = p,
+                                    .source = cc_hidden(a, emit_library_tables(a, emit_symbol(a, p, 0), facts)) };
     return jobs;
 }
 
-/* What an object for a GPU takes from the program's C library (glibc before 2.34: libdl). */
+/* Functions that an object for a GPU needs from the program's C library (in glibc before 2.34: also libdl). */
 static const char *const hosted_needs[] = { "memcpy", "memmove", "memset", "memcmp", "strlen", "strcmp", "strncmp", "strchr", "strstr",
                                             "strspn", "strcspn", "strtol", "strtoull", "snprintf", "vsnprintf", "strerror", "getenv",
                                             "open", "read", "close", "access", "clock_gettime", "nanosleep", "dlopen", "dlsym", "dlerror",
-                                            "__errno_location", "forge_weights_image", NULL };
+                                            "opendir", "readdir", "closedir", "secure_getenv", "__errno_location",
+                                            "forge_weights_image", NULL };
 static const char *const bare_needs[] = { "memcpy", "memmove", "memset", "forge_weights_image", NULL };
 
 /* The whole file is head, then the weights if they are embedded, then tail. */
 struct object { struct bytes head, tail; uint64_t file_bytes; };
 
-/* The object with its API and data; the weights come behind it, unless it goes into a shared library, which links them. */
+/* The object with its API and data. The weights follow it, except in a shared library, where the linker adds them. */
 static struct object library_object(struct arena *a, const struct library_input *in, struct bytes joined)
 {
     const struct build_options *o = in->options;
     const bool embedded = o->weights == WEIGHTS_EMBED, shared = o->emit == EMIT_SHARED;
-    const bool x86 = strcmp(in->plan->profile->elf_machine, "x86_64") == 0;
+    const bool x86 = strcmp(in->plan->target->elf_machine, "x86_64") == 0;
     struct objfile_data data[5];
     size_t n = 0;
-    const char *code = emit_code_symbol(a, in->plan->profile, 0);
+    const char *code = emit_code_symbol(a, in->plan->target, 0);
     if (in->code.data) data[n++] = (struct objfile_data){ code, ".rodata.forge_code", in->code.size, DATA_ALIGN, in->code.data };
     if (in->vocab.data)
         data[n++] = (struct objfile_data){ "forge_vocab", ".rodata.forge_vocab", in->vocab.size, DATA_ALIGN, in->vocab.data };
@@ -132,7 +134,7 @@ static struct object library_object(struct arena *a, const struct library_input 
     if (embedded && !shared)
         data[n++] = (struct objfile_data){ "forge_weights_image", x86 ? ".lrodata.forge_weights" : ".rodata.forge_weights",
                                            in->weights_bytes, DATA_ALIGN, NULL };
-    /* forge_weights_image is left for the linker of a shared library; elsewhere it is in the data or nobody refers to it */
+    /* forge_weights_image stays undefined for the linker of a shared library; otherwise it is in the data, or nothing refers to it */
     const struct objfile_edit edit = { .exported = library_symbols(a, prefix_of(o)), .needed = in->code.data ? hosted_needs : bare_needs,
                                        .data = data, .n_data = n };
     const struct objfile file = objfile_rewrite(a, arena_printf(a, "%s.o", prefix_of(o)), joined, &edit);
@@ -161,7 +163,7 @@ static struct object wasm_library(struct arena *a, const struct library_input *i
     static const char *const needs[] = { "memcpy", "memmove", "memset", NULL };
     if (o->weights == WEIGHTS_EMBED && in->weights_bytes > INT32_MAX)
         die("%llu bytes of weights do not fit an object of %s; pass them with --weights external", (unsigned long long)in->weights_bytes,
-            in->plan->profile->name);
+            in->plan->target->name);
     const struct wasm_object file = wasm_rewrite(a, arena_printf(a, "%s.o", prefix_of(o)), joined, library_symbols(a, prefix_of(o)), needs,
                                                  o->weights == WEIGHTS_EMBED ? in->weights_bytes : 0);
     return (struct object){ file.head, file.tail, file.file_bytes };
@@ -174,7 +176,8 @@ static void write_object(struct outfile *f, const struct library_input *in, cons
     if (in->options->weights == WEIGHTS_EMBED) image_write(f, in->writer);
     outfile_write(f, object->tail.data, object->tail.size);
     if (f->offset - begin != object->file_bytes)
-        die("%s: %llu bytes were announced, %llu written", f->path, (unsigned long long)object->file_bytes,
+        die("%s: %llu bytes were announced, %llu written; this is a mistake in forgec, please report it", f->path,
+            (unsigned long long)object->file_bytes,
             (unsigned long long)(f->offset - begin));
 }
 
@@ -185,7 +188,7 @@ static void write_product(struct arena *a, struct toolchain *tc, const struct li
     const char *member = arena_printf(a, "%s.o", prefix_of(o));
     if (o->emit == EMIT_SHARED) {
         const struct link_object objects[] = { { member, object->head } };
-        const struct link_input input = { .profile = in->plan->profile, .objects = objects, .n_objects = 1, .soname = path_name(out),
+        const struct link_input input = { .target = in->plan->target, .objects = objects, .n_objects = 1, .soname = path_name(out),
                                           .weights_bytes = o->weights == WEIGHTS_EMBED ? in->weights_bytes : 0 };
         link_executable(a, tc, &input, set, out, image_write, in->writer);
         return;
@@ -201,34 +204,46 @@ static void write_text(struct arena *a, struct outset *set, const char *path, st
     outfile_write(outset_open(a, set, path, 0666), text.data, text.size);
 }
 
+/* True if code on x86-64, which reaches 2 GiB, cannot reach past the weights in a static object. */
+static bool has_large_weights(const struct library_input *in)
+{
+    const struct build_options *o = in->options;
+    const uint64_t most = (uint64_t)2 << 30, code = (uint64_t)256 << 20;
+    return o->emit != EMIT_SHARED && o->weights == WEIGHTS_EMBED && !strcmp(in->plan->target->elf_machine, "x86_64") &&
+           in->weights_bytes > most - code;
+}
+
 const char *library_build(struct arena *a, struct toolchain *tc, const struct library_input *in, const char *out)
 {
     const struct build_options *o = in->options;
     const bool external = o->weights == WEIGHTS_EXTERNAL;
     const char *header = beside(a, o, out, ".h"), *pc = o->emit == EMIT_OBJ ? NULL
         : beside(a, o, out, ".pc"), *weights = weights_file_path(a, out);
+    struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = path_name(out), .build_hash = "",
+                             .weights_file = external ? path_name(weights) : NULL, .embedded = o->weights == WEIGHTS_EMBED,
+                             .vocab = in->vocab, .has_chat = in->chat.data != NULL, .has_grammar = in->grammar.data != NULL,
+                             .n_kernels = in->n_kernels };
     size_t n;
-    struct cc_job *jobs = library_jobs(a, in, 0, &n);
-    const struct library facts = { .plan = in->plan, .prefix = prefix_of(o), .product = path_name(out),
-                                   .weights_file = external ? path_name(weights)
-                                   : NULL, .embedded = o->weights == WEIGHTS_EMBED, .vocab = in->vocab,
-                                   .has_chat = in->chat.data != NULL, .has_grammar = in->grammar.data != NULL,
-                                   .build_hash = library_hash(a, tc, in, jobs, n), .n_kernels = in->n_kernels };
+    struct cc_job *jobs = library_jobs(a, in, &facts, 0, &n);
+    facts.build_hash = library_hash(a, tc, in, jobs, n);
     const struct bytes text = emit_header(a, &facts);
     cc_compile(a, tc, jobs, n);
-    const bool web = in->plan->profile->web;
+    const bool web = in->plan->target->web;
     struct link_object *objects = arena_array(a, struct link_object, n + LIBRARY_DATA_MOST);
     for (size_t i = 0; i < n; i++) objects[i] = (struct link_object){ jobs[i].name, jobs[i].object };
     if (web) n += library_wasm_data(a, in, objects + n);
-    const struct bytes joined = link_relocatable(a, tc, in->plan->profile, objects, n);
+    const struct bytes joined = link_relocatable(a, tc, in->plan->target, objects, n);
     if (o->cc.spawn.dry_run) return header;
     const struct object object = web ? wasm_library(a, in, joined) : library_object(a, in, joined);
 
     struct outset set = { .n = 0 };
+    const bool large = has_large_weights(in);
+    const char *more = in->code.data && o->emit == EMIT_LIB ? "-ldl" : NULL;
+    if (large) more = arena_printf(a, "%s%s%s", pc_ld(a, prefix_of(o)), more ? " " : "", more ? more : "");
     write_product(a, tc, in, &object, &set, out);
+    if (large) write_text(a, &set, beside(a, o, out, ".ld"), emit_ld(a));
     write_text(a, &set, header, text);
-    if (pc) write_text(a, &set, pc, emit_pc(a, prefix_of(o), in->plan->profile->name, path_name(out),
-                                            in->code.data && o->emit == EMIT_LIB ? "-ldl" : NULL));
+    if (pc) write_text(a, &set, pc, emit_pc(a, prefix_of(o), in->plan->target->name, path_name(out), more));
     if (external) weights_file_write(a, &set, weights, in->weights_hash, in->weights_bytes, image_write, in->writer);
     outset_commit(a, &set);
     return header;

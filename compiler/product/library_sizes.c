@@ -1,4 +1,4 @@
-/* library_sizes.c -- the macros of runtime/library as values. */
+/* library_sizes.c -- evaluates macros of runtime/library. */
 #include "library_sizes.h"
 #include "runtime/library/instance.h"
 #include "runtime/chat/answer.h"
@@ -13,6 +13,7 @@ const char *const library_api[] = {
 struct library_sizes library_sizes(uint32_t n_ctx, uint64_t arena_bytes, uint64_t state_bytes)
 {
     return (struct library_sizes){
+        .abi_version = MODEL_ABI_VERSION,
         .align = LIBRARY_ALIGN,
         .workspace_bytes = LIBRARY_WORKSPACE_BYTES(n_ctx, arena_bytes, state_bytes),
         .sequence_bytes = LIBRARY_SEQUENCE_BYTES(n_ctx, state_bytes),

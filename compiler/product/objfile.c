@@ -11,7 +11,7 @@
 #ifndef SHF_X86_64_LARGE
 #define SHF_X86_64_LARGE 0x10000000u
 #endif
-enum { FILE_ALIGN_MOST = 64 };     /* in the file; larger alignments matter in memory only */
+enum { FILE_ALIGN_MOST = 64 };     /* in the file; larger alignments only matter in memory */
 
 struct section { uint32_t name, type, link, info; uint64_t flags, offset, bytes, align, entry; const uint8_t *data; };
 struct symbol  { uint32_t name; uint8_t bind, type, other; uint16_t section; uint64_t value,
@@ -44,7 +44,7 @@ static const char *string_at(const struct elf *e, const struct section *table, u
     return (const char *)table->data + at;
 }
 
-/* Is it an object of a machine whose conventions this file keeps? */
+/* Dies unless it is an object for a machine whose conventions this file supports. */
 static void check_header(struct elf *e)
 {
     const uint8_t *ident = e->file.data;
@@ -62,10 +62,10 @@ static void check_header(struct elf *e)
         h = (Elf64_Ehdr){ .e_type = s.e_type, .e_machine = s.e_machine, .e_shoff = s.e_shoff, .e_shentsize = s.e_shentsize,
                           .e_shnum = s.e_shnum, .e_shstrndx = s.e_shstrndx };
     }
-    if (h.e_type != ET_REL) die("%s: ELF type %u is no relocatable object", e->name, h.e_type);
+    if (h.e_type != ET_REL) die("%s: ELF type %u is not a relocatable object", e->name, h.e_type);
     const bool known = e->wide ? h.e_machine == EM_X86_64 || h.e_machine == EM_AARCH64 || h.e_machine == EM_RISCV
         : h.e_machine == EM_ARM || h.e_machine == EM_RISCV;
-    if (!known) die("%s: ELF machine %u of %u bits is not one forgec writes objects for", e->name, h.e_machine, e->wide ? 64 : 32);
+    if (!known) die("%s: forgec does not write objects for ELF machine %u of %u bits", e->name, h.e_machine, e->wide ? 64 : 32);
     if (h.e_shentsize != (e->wide ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr)) || h.e_shnum < 2 || h.e_shstrndx >= h.e_shnum ||
         !inside(h.e_shoff, h.e_shnum, h.e_shentsize, e->file.size))
         die("%s: the table of sections is damaged", e->name);
@@ -110,7 +110,8 @@ static void read_sections(struct elf *e)
     for (uint32_t i = 1; i < e->n_sections; i++) {
         struct section *s = &e->sections[i];
         const uint64_t offset = section_offset(e, i);
-        if (s->align & (s->align - 1)) die("%s: section %u is aligned to %llu, no power of two", e->name, i, (unsigned long long)s->align);
+        if (s->align & (s->align - 1))
+            die("%s: section %u is aligned to %llu, which is not a power of two", e->name, i, (unsigned long long)s->align);
         if (s->type == SHT_NOBITS || s->type == SHT_NULL) continue;
         if (!inside(offset, s->bytes, 1, e->file.size)) die("%s: section %u lies outside the file", e->name, i);
         s->data = e->file.data + offset;
@@ -160,7 +161,7 @@ static const char *section_name(const struct elf *e, const struct section *s)
     return (const char *)e->sections[e->section_names].data + s->name;
 }
 
-/* ---- what the result promises ---- */
+/* ---- checks of the result ---- */
 
 static void check_sections(const struct elf *e)
 {
@@ -170,7 +171,7 @@ static void check_sections(const struct elf *e)
         const bool relro = !strncmp(name, ".data.rel.ro", 12), variables = (s->flags & SHF_ALLOC) && (s->flags & (SHF_WRITE | SHF_TLS)) &&
             s->bytes && !relro;
         if (variables)
-            die("%s: section %s holds %llu bytes of variables; a library has none outside its workspace", e->name, name,
+            die("%s: section %s holds %llu bytes of variables; a library may have variables only in its workspace", e->name, name,
                 (unsigned long long)s->bytes);
         const bool relocations = s->type == SHT_REL || s->type == SHT_RELA;
         const uint64_t entry = s->type == SHT_REL ? e->wide ? sizeof(Elf64_Rel) : sizeof(Elf32_Rel) : e->wide ? sizeof(Elf64_Rela)
@@ -179,7 +180,7 @@ static void check_sections(const struct elf *e)
             die("%s: the relocations in %s are damaged", e->name, name);
         const bool names_symbols = s->link == e->symbols_at && s->type != SHT_NULL;
         if (s->type == SHT_SYMTAB_SHNDX || s->type == SHT_GROUP || (names_symbols && !relocations))
-            die("%s: section %s (type %#x) names symbols in a way forgec does not know", e->name, name, s->type);
+            die("%s: section %s (type %#x) refers to symbols in a form that forgec cannot read", e->name, name, s->type);
     }
 }
 
@@ -201,7 +202,7 @@ static void check_exported(const struct elf *e, const char *const *exported)
     }
 }
 
-/* The sections of the data and the symbols that mean them. */
+/* Adds the sections of the data, and the symbols for them. */
 static void add_data(struct elf *e, const struct objfile_edit *edit, struct text *names)
 {
     struct section *grown = arena_array(e->arena, struct section, e->n_sections + edit->n_data);
@@ -235,8 +236,8 @@ static void hide_symbols(struct elf *e, const struct objfile_edit *edit)
         struct symbol *y = &e->symbols[i];
         if (y->bind == STB_LOCAL) continue;
         const char *name = symbol_name(e, y);
-        if (y->section == SHN_UNDEF && !in_list(edit->needed, name)) die("%s: it needs %s, which it must bring itself", e->name, name);
-        y->other &= (uint8_t)~3u;                      /* visibility is that of binding: sources declare all as hidden */
+        if (y->section == SHN_UNDEF && !in_list(edit->needed, name)) die("%s: it needs %s but does not define it", e->name, name);
+        y->other &= (uint8_t)~3u;                      /* visibility then follows from the binding: the sources declare everything hidden */
         if (y->section != SHN_UNDEF && !in_list(edit->exported, name)) y->bind = STB_LOCAL;
     }
     uint32_t number = 1;
@@ -264,7 +265,7 @@ static struct bytes symbol_table(const struct elf *e)
     return (struct bytes){ table, bytes };
 }
 
-/* The number of a symbol is the upper 32 bits of r_info (ELF32: 24), which follows the offset. */
+/* Renumbers symbols in relocations: the number is the upper 32 bits of r_info (ELF32: 24), which follows the offset. */
 static const uint8_t *renumber(const struct elf *e, const struct section *s)
 {
     uint8_t *copy = arena_alloc(e->arena, s->bytes);
@@ -298,7 +299,7 @@ static void renew_tables(struct elf *e, const struct text *names)
     strings->bytes = names->size;
 }
 
-/* Places for all contents; returns that of the section headers.  The section that the caller writes comes behind them. */
+/* Assigns file offsets to all contents; returns the offset of the section headers. The section that the caller writes comes after them. */
 static uint64_t place(struct elf *e, bool streamed, uint64_t *end)
 {
     uint64_t at = e->wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);

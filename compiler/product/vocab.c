@@ -1,7 +1,9 @@
-/* vocab.c -- tokenizer.ggml.* of a GGUF file -> vocabulary image.  Which token plays which part follows llama.cpp
- * (llama_vocab::impl::load in src/llama-vocab.cpp): ids, defaults and the texts that are recognised are its facts. */
+/* vocab.c -- converts tokenizer.ggml.* of a GGUF file to the vocabulary image. The roles of tokens follow llama.cpp
+ * (llama_vocab::impl::load in src/llama-vocab.cpp): ids, defaults and recognised texts are as there. How text is split follows the models'
+ * own tokenizer.json, of which a GGUF file only has the name in 'tokenizer.ggml.pre', or llama.cpp if the user asks for that. */
 #include "vocab.h"
 #include "charsmap.h"
+#include "compiler/front/token_lists.h"
 #include "runtime/model/vocab.h"
 #include "runtime/run/entropy.h"
 #include "fold.inc"
@@ -17,11 +19,14 @@
 enum pre_option {
     IGNORE_MERGES = 1, ADD_BOS = 2,
     NO_BOS        = 4,                                     /* no default BOS id */
-    MASK_LSTRIP   = 8,                                     /* "<mask>" swallows the blanks to its left */
+    MASK_LSTRIP   = 8,                                     /* "<mask>" consumes the blanks to its left */
     WHOLE         = 16,                                    /* merges of UTF-8 characters with U+2581 for blanks, not of bytes */
-    GEMMA4        = 32,                                    /* BOS whatever the file says; newlines that are a token stay whole */
-    NO_MERGES     = 64,                                    /* a file without merges is taken: every byte is a token */
+    GEMMA4        = 32,                                    /* BOS whatever the file says; newlines that are a token are not split */
+    NO_MERGES     = 64,                                    /* a file without merges is accepted: every byte is a token */
+    NFC           = 128,                                   /* the model's tokenizer.json normalises to NFC */
 };
+/* NFC according to the tokenizer.json of Qwen 2 to 3.6, Command R and GPT-NeoX (OLMo, ModernBERT, MPT) and to the Python code of HunYuan
+ * and StableLM 2. Models that were not examined have no NFC here. */
 static const struct pre_name { const char *name; enum forge_pre pre; uint32_t options; } pre_names[] = {
     { "default",                  FORGE_PRE_DEFAULT,        0 },
     { "llama-bpe",                FORGE_PRE_LLAMA3,         IGNORE_MERGES | ADD_BOS },
@@ -38,19 +43,19 @@ static const struct pre_name { const char *name; enum forge_pre pre; uint32_t op
     { "glm4",                     FORGE_PRE_LLAMA3,         NO_BOS },
     { "chatglm-bpe",              FORGE_PRE_LLAMA3,         NO_BOS },
     { "jais-2",                   FORGE_PRE_JAIS2,          0 },
-    { "qwen2",                    FORGE_PRE_QWEN2,          0 },
+    { "qwen2",                    FORGE_PRE_QWEN2,          NFC },
     { "deepseek-r1-qwen",         FORGE_PRE_QWEN2,          0 },
     { "kormo",                    FORGE_PRE_QWEN2,          0 },
-    { "f2llmv2",                  FORGE_PRE_QWEN2,          0 },
-    { "hunyuan",                  FORGE_PRE_QWEN2,          0 },
+    { "f2llmv2",                  FORGE_PRE_QWEN2,          NFC },
+    { "hunyuan",                  FORGE_PRE_QWEN2,          NFC },
     { "solar-open",               FORGE_PRE_QWEN2,          0 },
     { "grok-2",                   FORGE_PRE_QWEN2,          0 },
-    { "megrez",                   FORGE_PRE_QWEN2,          0 },
-    { "stablelm2",                FORGE_PRE_QWEN2,          0 },
+    { "megrez",                   FORGE_PRE_QWEN2,          NFC },
+    { "stablelm2",                FORGE_PRE_QWEN2,          NFC },
     { "bailingmoe",               FORGE_PRE_QWEN2,          0 },
     { "bailingmoe2",              FORGE_PRE_QWEN2,          0 },
     { "llada-moe",                FORGE_PRE_QWEN2,          0 },
-    { "qwen35",                   FORGE_PRE_QWEN35,         0 },
+    { "qwen35",                   FORGE_PRE_QWEN35,         NFC },
     { "seed-coder",               FORGE_PRE_SEED_CODER,     0 },
     { "laguna",                   FORGE_PRE_LAGUNA,         0 },
     { "minicpm5",                 FORGE_PRE_MINICPM5,       IGNORE_MERGES },
@@ -60,7 +65,7 @@ static const struct pre_name { const char *name; enum forge_pre pre; uint32_t op
     { "gigachat",                 FORGE_PRE_GPT2,           0 },
     { "a.x-4.0",                  FORGE_PRE_GPT2,           0 },
     { "mellum",                   FORGE_PRE_GPT2,           0 },
-    { "modern-bert",              FORGE_PRE_GPT2,           0 },
+    { "modern-bert",              FORGE_PRE_GPT2,           NFC },
     { "exaone4",                  FORGE_PRE_GPT2,           0 },
     { "jina-es",                  FORGE_PRE_GPT2,           0 },
     { "jina-de",                  FORGE_PRE_GPT2,           0 },
@@ -69,14 +74,14 @@ static const struct pre_name { const char *name; enum forge_pre pre; uint32_t op
     { "jina-v2-es",               FORGE_PRE_GPT2,           MASK_LSTRIP },
     { "jina-v2-de",               FORGE_PRE_GPT2,           MASK_LSTRIP },
     { "roberta-bpe",              FORGE_PRE_GPT2,           0 },
-    { "mpt",                      FORGE_PRE_GPT2,           0 },
-    { "olmo",                     FORGE_PRE_GPT2,           0 },
+    { "mpt",                      FORGE_PRE_GPT2,           NFC },
+    { "olmo",                     FORGE_PRE_GPT2,           NFC },
     { "jais",                     FORGE_PRE_GPT2,           0 },
     { "trillion",                 FORGE_PRE_GPT2,           0 },
     { "granite-docling",          FORGE_PRE_GPT2,           0 },
     { "starcoder",                FORGE_PRE_STARCODER,      0 },
     { "refact",                   FORGE_PRE_STARCODER,      0 },
-    { "command-r",                FORGE_PRE_STARCODER,      0 },
+    { "command-r",                FORGE_PRE_STARCODER,      NFC },
     { "smollm",                   FORGE_PRE_STARCODER,      0 },
     { "codeshell",                FORGE_PRE_STARCODER,      0 },
     { "exaone",                   FORGE_PRE_STARCODER,      0 },
@@ -141,7 +146,7 @@ static const char *const eog_texts[] = {
     "<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>",
     "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~[",
 };
-/* gpt-oss: always shown, never control. */
+/* gpt-oss: these are always shown and never count as control tokens. */
 static const char *const shown_texts[] = { "<|channel|>", "<|message|>", "<|start|>", "<|constrain|>" };
 
 /* ---- symbols: the texts of tokens, then of the other parts of merges ---- */
@@ -152,19 +157,21 @@ struct build {
     const struct gguf        *gguf;
     struct forge_vocab_header h;
     const struct pre_name    *pre;                 /* BPE only */
+    bool                      llama_cpp;           /* split text as llama.cpp does */
     struct charsmap           charsmap;            /* Unigram */
     struct piece             *symbols;             /* [n_symbols], capacity max_symbols */
     uint32_t                  max_symbols;
-    uint32_t                 *slots, n_slots;      /* symbol by text; the last of equal tokens wins */
-    uint64_t                  seed;                /* of the hashes behind slots: drawn anew, as files may choose texts that collide; no
-                                                    * output depends on it */
+    uint32_t                 *slots, n_slots;      /* symbol by text; the last of equal tokens counts */
+    uint64_t                  seed;                /* seed of the hashes for slots: random, because a file may choose texts that collide;
+                                                    * the output does not depend on it */
     uint8_t                  *attr;                /* [n_tokens] */
-    bool                     *in_text;             /* [n_tokens], Unigram: of the types that text becomes */
+    bool                     *in_text;             /* [n_tokens], Unigram: tokens of types that text can become */
     uint32_t                 *score;               /* [n_tokens], SentencePiece and Unigram */
     struct forge_merge       *merges;
     uint32_t                 *special, *special_sorted, *sorted;
     int32_t                   part[N_PARTS];
     uint32_t                  byte_symbol[256], byte_token[256];
+    struct token_list         suppressed;
 };
 
 static bool piece_equal(struct piece x, struct piece y) { return x.n == y.n && memcmp(x.text, y.text, x.n) == 0; }
@@ -174,7 +181,7 @@ static uint32_t seeded_slot(const struct build *b, const void *key, size_t n, ui
     return (uint32_t)(((XXH3_64bits_withSeed(key, n, b->seed) >> 32) * slots) >> 32);
 }
 
-/* The slot that holds this text, or the free one where it belongs. */
+/* The slot that has this text, or the free slot for it. */
 static uint32_t symbol_slot(const struct build *b, struct piece p)
 {
     uint32_t slot = seeded_slot(b, p.text, p.n, b->n_slots);
@@ -193,7 +200,7 @@ static uint32_t symbol_intern(struct build *b, struct piece p)
     return b->slots[slot];
 }
 
-/* The token of this text, -1 when there is none. */
+/* The token with this text; -1 if there is no such token. */
 static int32_t token_find(const struct build *b, const char *text)
 {
     const uint32_t id = b->slots[symbol_slot(b, (struct piece){ (const uint8_t *)text, (uint32_t)strlen(text) })];
@@ -202,7 +209,7 @@ static int32_t token_find(const struct build *b, const char *text)
 
 /* ---- metadata ---- */
 
-/* NULL when absent.  Dies when it is not an array of the wanted kind. */
+/* NULL if absent. Dies if it is not an array of the wanted kind. */
 static const struct gguf_value *find_array(const struct gguf *g, const char *key, bool strings)
 {
     const struct gguf_value *v = gguf_find(g, key);
@@ -237,13 +244,13 @@ static void get_flag(struct build *b, const char *name, uint16_t flag)
 
 static bool string_is(struct gguf_string s, const char *text) { return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0; }
 
-/* llama.cpp takes strings of arrays up to their first NUL. */
+/* llama.cpp reads strings of arrays up to their first NUL. */
 static struct piece piece_of(const struct gguf *g, const char *key, uint64_t item, struct gguf_string s)
 {
     const void    *nul = s.size ? memchr(s.data, 0, s.size) : NULL;
     const uint64_t n   = nul ? (uint64_t)((const char *)nul - s.data) : s.size;
     if (n > 1u << 20)
-        die("%s: '%s' has a text of %" PRIu64 " bytes, item %" PRIu64 "; forgec takes at most 1 MiB; convert the model again", g->path,
+        die("%s: '%s' has a text of %" PRIu64 " bytes, item %" PRIu64 "; forgec supports at most 1 MiB; convert the model again", g->path,
             key, n, item);
     return (struct piece){ (const uint8_t *)s.data, (uint32_t)n };
 }
@@ -254,7 +261,7 @@ static bool model_is(const struct build *b, const char *name)
     return gguf_get_string(b->gguf, "tokenizer.ggml.model", &model) && string_is(model, name);
 }
 
-/* False: token ids only. */
+/* False: the file has token ids only. */
 static bool read_kind(struct build *b)
 {
     const struct gguf *g = b->gguf;
@@ -310,13 +317,15 @@ static void set_defaults(struct build *b)
         h->bos   = o & NO_BOS || model_is(b, "gemma4") ? -1 : 11;
         h->eos   = model_is(b, "gemma4") ? -1 : 11;
         h->flags = (uint16_t)((o & ADD_BOS ? FORGE_VOCAB_ADD_BOS : 0) | (o & IGNORE_MERGES ? FORGE_VOCAB_IGNORE_MERGES : 0)
-                              | (o & WHOLE ? FORGE_VOCAB_ESCAPED : 0) | (o & GEMMA4 ? FORGE_VOCAB_NEWLINES : 0));
+                              | (o & WHOLE ? FORGE_VOCAB_ESCAPED : 0) | (o & GEMMA4 ? FORGE_VOCAB_NEWLINES : 0)
+                              | (o & NFC && !b->llama_cpp ? FORGE_VOCAB_NFC : 0));
     }
+    if (b->llama_cpp && (h->kind == FORGE_VOCAB_BPE || h->kind == FORGE_VOCAB_WORDPIECE)) h->flags |= FORGE_VOCAB_LLAMA_CPP;
     get_flag(b, "add_space_prefix", FORGE_VOCAB_SPACE_PREFIX);
     get_flag(b, "add_bos_token", FORGE_VOCAB_ADD_BOS);
     get_flag(b, "add_eos_token", FORGE_VOCAB_ADD_EOS);
     get_flag(b, "remove_extra_whitespaces", FORGE_VOCAB_MERGE_SPACES);
-    /* llama.cpp overrides gemma4's files, and asks those of WordPiece nothing: text stands between [CLS] and [SEP] */
+    /* llama.cpp overrides the files of gemma4, and ignores those of WordPiece: text is always between [CLS] and [SEP] */
     if ((b->pre && b->pre->options & GEMMA4) || h->kind == FORGE_VOCAB_WORDPIECE) h->flags |= FORGE_VOCAB_ADD_BOS;
     if (h->kind == FORGE_VOCAB_WORDPIECE) h->flags &= (uint16_t)~FORGE_VOCAB_ADD_EOS;
 }
@@ -333,7 +342,7 @@ static uint8_t attr_of_type(uint64_t type)
     }
 }
 
-/* Higher scores merge first: the bits of the score, turned so that they ascend as unsigned while the score descends. */
+/* Higher scores merge first: the bits of the score, mapped so that unsigned numbers ascend while the score descends. */
 static uint32_t score_key(double score)
 {
     const float f = score != score ? -3.4e38f : score == 0 ? 0.0f : (float)score;
@@ -365,7 +374,8 @@ static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
             n_vocab);
     if (tokens->count < n_vocab)
         warn("%s: 'tokenizer.ggml.tokens' has %" PRIu64 " tokens for the model's %u rows: the tokens from %" PRIu64 " on have no text,"
-             " and none is printed when the model chooses one; if they should have one, convert the model again", g->path, tokens->count,
+             " and nothing is printed when the model chooses such a token; if they should have texts, convert the model again", g->path,
+             tokens->count,
              n_vocab, tokens->count);
     if (scores && scores->item_type != GGUF_F32)
         die("%s: 'tokenizer.ggml.scores' is an array of %s, not of f32; convert the model again", g->path,
@@ -381,7 +391,7 @@ static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
             tokens->count);
     const uint64_t most_merges = (UINT32_MAX / 4 - tokens->count - 256) / 3;
     if (n_merges > most_merges)
-        die("%s: 'tokenizer.ggml.merges' has %" PRIu64 " items; forgec takes at most %" PRIu64, g->path, n_merges, most_merges);
+        die("%s: 'tokenizer.ggml.merges' has %" PRIu64 " items; forgec supports at most %" PRIu64, g->path, n_merges, most_merges);
 
     b->h.n_tokens  = b->h.n_symbols = (uint32_t)tokens->count;
     b->max_symbols = (uint32_t)(tokens->count + 256 + 3 * n_merges);
@@ -409,7 +419,7 @@ static void read_tokens(struct build *b, uint32_t n_vocab, uint64_t n_merges)
     }
 }
 
-/* Of equal pairs the first counts.  A merge whose result is no token still happens: its bytes are spelt out later. */
+/* The first of equal pairs counts. A merge without a token for its result still happens; its bytes are spelt out later. */
 static void read_merges(struct build *b, const struct gguf_value *merges)
 {
     b->merges         = arena_array(b->arena, struct forge_merge, merges->count);
@@ -424,7 +434,7 @@ static void read_merges(struct build *b, const struct gguf_value *merges)
         uint8_t           *whole = arena_alloc(b->arena, left.n + right.n);
         memcpy(whole, left.text, left.n);
         memcpy(whole + left.n, right.text, right.n);
-        if (memchr(whole, ' ', left.n + right.n)) continue;        /* no text that merges has a blank: it is U+0120 or U+2581 */
+        if (memchr(whole, ' ', left.n + right.n)) continue;        /* no text that merges has a blank: blanks are U+0120 or U+2581 */
         struct forge_merge m;
         m.left   = symbol_intern(b, left);
         m.right  = symbol_intern(b, right);
@@ -504,6 +514,9 @@ static void find_end_tokens(struct build *b)
     if (end >= 0 && call && (token_find(b, "<|return|>") >= 0 || token_find(b, "<|flush|>") >= 0)) b->attr[end] = FORGE_ATTR_USER_DEFINED;
     const int32_t close = token_find(b, "</s>");
     if (close >= 0 && token_find(b, "<|tool_response>") >= 0) b->attr[close] = FORGE_ATTR_NORMAL;
+
+    const struct token_list listed = ending_tokens(b->arena, b->gguf);
+    for (uint32_t i = 0; i < listed.n; i++) add_attr(b, (int32_t)listed.ids[i], FORGE_ATTR_EOG);
 }
 
 static bool is_special(uint8_t attr) { return attr & (FORGE_ATTR_CONTROL | FORGE_ATTR_USER_DEFINED | FORGE_ATTR_UNKNOWN); }
@@ -519,7 +532,7 @@ static bool contains_folded(struct gguf_string s, const char *needle)
     return false;
 }
 
-/* GGUF has no place for these attributes; llama.cpp derives them from the model's name. */
+/* GGUF has no key for these attributes; llama.cpp derives them from the model's name. */
 static void set_strips(struct build *b)
 {
     struct gguf_string name = { "", 0 };
@@ -577,7 +590,7 @@ static int by_bytes(const void *x, const void *y)
     return c ? c : p.n != q.n ? (p.n < q.n ? -1 : 1) : i < j ? -1 : i > j;
 }
 
-/* The tokens that text becomes; of equal ones the last. */
+/* Sorts the tokens that text can become; of equal texts the last token counts. */
 static void sort_pieces(struct build *b)
 {
     struct forge_vocab_header *h = &b->h;
@@ -591,7 +604,7 @@ static void sort_pieces(struct build *b)
         if (i + 1 == n || !piece_equal(b->symbols[b->sorted[i]], b->symbols[b->sorted[i + 1]])) b->sorted[h->n_sorted++] = b->sorted[i];
 }
 
-/* A character of no piece costs 10 more than the worst piece; user-defined pieces cost nothing. */
+/* A character without a piece costs 10 more than the worst piece; user-defined pieces cost nothing. */
 static void set_scores(struct build *b)
 {
     float least = 3.402823466e38f;
@@ -605,7 +618,7 @@ static void set_scores(struct build *b)
 
 /* ---- the image ---- */
 
-/* An entry a bucket on average. */
+/* One entry per bucket on average. */
 static uint32_t buckets_for(uint32_t n) { return n + 1; }
 
 struct entry { uint32_t bucket, index; };          /* index: token or rank */
@@ -674,7 +687,7 @@ static struct bytes write_image(struct build *b)
     h->token_buckets = buckets_for(h->n_symbols);
     h->merge_buckets = buckets_for(h->n_merges);
     const struct forge_vocab_layout l = forge_vocab_layout(h);
-    if (l.text + text > INT32_MAX) die("%s: a vocabulary of %" PRIu64 " bytes; 2 GiB is the most", b->gguf->path, l.text + text);
+    if (l.text + text > INT32_MAX) die("%s: the vocabulary has %" PRIu64 " bytes; the maximum is 2 GiB", b->gguf->path, l.text + text);
     h->bytes = (uint32_t)(l.text + text);
 
     uint8_t *image = arena_alloc(b->arena, h->bytes);
@@ -706,22 +719,64 @@ static struct bytes write_image(struct build *b)
         }
         memcpy(image + l.sorted, b->sorted, 4ull * h->n_sorted);
     }
-    if (h->n_fold_base) {
-        memcpy(image + l.fold, fold_base, sizeof fold_base);
-        memcpy(image + l.fold + sizeof fold_base, fold_lower, sizeof fold_lower);
-    }
+    if (h->n_fold_base)  memcpy(image + l.fold, fold_base, sizeof fold_base);
+    if (h->n_fold_lower)
+        memcpy(image + l.fold + sizeof(struct forge_fold) * h->n_fold_base, b->llama_cpp ? fold_lower : fold_bert,
+               sizeof(struct forge_fold) * h->n_fold_lower);
+    if (h->n_classes)
+        memcpy(image + l.classes, b->llama_cpp ? classes_llama_cpp : classes_bert, sizeof(struct forge_class) * h->n_classes);
+    if (h->n_combining)      memcpy(image + l.combining, combining_classes, sizeof combining_classes);
+    if (h->n_decompositions) memcpy(image + l.decomposition, decompositions, sizeof decompositions);
+    if (h->n_compositions)   memcpy(image + l.composition, compositions, sizeof compositions);
     if (h->n_xcda) memcpy(image + l.xcda, b->charsmap.units, 4ull * h->n_xcda);
     if (h->n_xcda) memcpy(image + l.replacement, b->charsmap.replacements, h->replacement_bytes);
+    if (h->n_suppressed) memcpy(image + l.suppressed, b->suppressed.ids, 4ull * h->n_suppressed);
     memcpy(image + l.attr, b->attr, h->n_tokens);
     return (struct bytes){ image, h->bytes };
 }
 
-struct bytes vocab_build(struct arena *a, const struct gguf *g, uint32_t n_vocab)
+/* Chooses the rows of Unicode's data that the tokenizer of this kind reads. */
+static void choose_tables(struct build *b)
+{
+    struct forge_vocab_header *h = &b->h;
+    if (h->flags & FORGE_VOCAB_LLAMA_CPP) h->n_classes = COUNT_OF(classes_llama_cpp);
+    if (h->kind == FORGE_VOCAB_WORDPIECE && b->llama_cpp) {
+        h->n_fold_base  = COUNT_OF(fold_base);
+        h->n_fold_lower = COUNT_OF(fold_lower);
+    } else if (h->kind == FORGE_VOCAB_WORDPIECE) {
+        h->n_fold_lower = COUNT_OF(fold_bert);
+        h->n_classes    = COUNT_OF(classes_bert);
+    }
+    if (h->flags & FORGE_VOCAB_NFC) h->n_compositions = COUNT_OF(compositions);
+    if (h->flags & FORGE_VOCAB_NFC || (h->kind == FORGE_VOCAB_WORDPIECE && !b->llama_cpp)) {
+        h->n_decompositions = COUNT_OF(decompositions);
+        h->n_combining      = COUNT_OF(combining_classes);
+    }
+}
+
+/* Describes texts that may have other tokens in llama.cpp, however rare they are; NULL: there are no such texts. */
+static const char *difference(const struct build *b)
+{
+    static const enum forge_pre stand_ins[] = { FORGE_PRE_GPT4O, FORGE_PRE_GRANITE_EMBED, FORGE_PRE_TINY_AYA, FORGE_PRE_YOUTU,
+                                                FORGE_PRE_KIMI_K2, FORGE_PRE_TEKKEN, FORGE_PRE_AFMOE };
+    if (b->h.kind == FORGE_VOCAB_WORDPIECE) return "WordPiece of accents and of Hangul";
+    if (b->h.kind != FORGE_VOCAB_BPE) return NULL;
+    if (b->pre->options & NFC) return "text is composed (NFC)";
+    for (size_t i = 0; i < COUNT_OF(stand_ins); i++)
+        if (b->pre->pre == stand_ins[i]) return "words with combining marks or capitals outside ASCII";
+    return NULL;
+}
+
+struct bytes vocab_build(struct arena *a, const struct gguf *g, uint32_t n_vocab) { return vocab_build_as(a, g, n_vocab, false, NULL); }
+
+struct bytes vocab_build_as(struct arena *a, const struct gguf *g, uint32_t n_vocab, bool llama_cpp, const char **differs)
 {
     struct build *b = arena_new(a, struct build);
     b->arena = a;
     b->gguf  = g;
     b->seed  = entropy();
+    b->llama_cpp = llama_cpp;
+    if (differs) *differs = NULL;
     if (!read_kind(b)) return (struct bytes){ NULL, 0 };
     const struct gguf_value *merges = find_array(g, "tokenizer.ggml.merges", true);
     if (b->h.kind != FORGE_VOCAB_BPE) merges = NULL;
@@ -736,15 +791,17 @@ struct bytes vocab_build(struct arena *a, const struct gguf *g, uint32_t n_vocab
         b->h.replacement_bytes = b->charsmap.bytes;
         set_scores(b);
     }
-    if (b->h.kind == FORGE_VOCAB_WORDPIECE) {
-        b->h.n_fold_base  = COUNT_OF(fold_base);
-        b->h.n_fold_lower = COUNT_OF(fold_lower);
-    }
+    choose_tables(b);
+    const char *what = difference(b);
+    if (what)    b->h.flags |= FORGE_VOCAB_DIFFERS;
+    if (differs) *differs = what;
     if (b->h.kind == FORGE_VOCAB_UNIGRAM || b->h.kind == FORGE_VOCAB_WORDPIECE) sort_pieces(b);
     find_bytes(b);
     read_ids(b);
     find_end_tokens(b);
     set_strips(b);
     list_specials(b);
+    b->suppressed = suppressed_tokens(a, g);
+    b->h.n_suppressed = b->suppressed.n;
     return write_image(b);
 }

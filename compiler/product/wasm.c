@@ -22,7 +22,7 @@ static void put_number(struct text *t, uint64_t n)
     } while (n >>= 7);
 }
 
-/* In five bytes, whatever it is. */
+/* Always in five bytes. */
 static void put_wide(struct text *t, uint64_t n)
 {
     for (int i = 0; i < 5; i++, n >>= 7) {
@@ -55,7 +55,7 @@ struct bytes wasm_data_object(struct arena *a, const char *symbol, const char *s
     put_number(&import, 1);
     put_name(&import, "env");
     put_name(&import, "__linear_memory");
-    put_bytes(&import, "\x02\x00\x00", 3);                         /* a memory of no least size */
+    put_bytes(&import, "\x02\x00\x00", 3);                         /* a memory without minimum size */
     put_section(&t, SECTION_IMPORT, &import);
     put_number(&section, 1);
     put_bytes(&section, "\x00\x41\x00\x0b", 4);                    /* active, at i32.const 0 */
@@ -85,14 +85,14 @@ struct bytes wasm_data_object(struct arena *a, const char *symbol, const char *s
 
 /* ---- reading ---- */
 
-struct reader { const char *name; const uint8_t *at, *end; };
+struct wasm_reader { const char *name; const uint8_t *at, *end; };
 
-_Noreturn static void damaged(const struct reader *r, const char *what)
+_Noreturn static void damaged(const struct wasm_reader *r, const char *what)
 {
-    die("%s: its %s damaged; it is no object of lld's", r->name, what);
+    die("%s: its %s damaged; lld did not write it", r->name, what);
 }
 
-static uint64_t take_number(struct reader *r)
+static uint64_t take_number(struct wasm_reader *r)
 {
     uint64_t n = 0;
     for (uint32_t shift = 0; r->at < r->end && shift < 35; shift += 7) {
@@ -103,37 +103,37 @@ static uint64_t take_number(struct reader *r)
     damaged(r, "numbers are");
 }
 
-static struct reader take_part(struct reader *r, uint64_t n)
+static struct wasm_reader take_part(struct wasm_reader *r, uint64_t n)
 {
     if (n > (uint64_t)(r->end - r->at)) damaged(r, "sections are");
-    const struct reader part = { r->name, r->at, r->at + n };
+    const struct wasm_reader part = { r->name, r->at, r->at + n };
     r->at += n;
     return part;
 }
 
-static struct reader take_text(struct reader *r) { return take_part(r, take_number(r)); }
-static bool is_text(struct reader t, const char *s) { return (size_t)(t.end - t.at) == strlen(s) && !memcmp(t.at, s, strlen(s)); }
-static bool begins(struct reader t, const char *s) { return (size_t)(t.end - t.at) >= strlen(s) && !memcmp(t.at, s, strlen(s)); }
+static struct wasm_reader take_text(struct wasm_reader *r) { return take_part(r, take_number(r)); }
+static bool is_text(struct wasm_reader t, const char *s) { return (size_t)(t.end - t.at) == strlen(s) && !memcmp(t.at, s, strlen(s)); }
+static bool begins(struct wasm_reader t, const char *s) { return (size_t)(t.end - t.at) >= strlen(s) && !memcmp(t.at, s, strlen(s)); }
 
-static bool in_list(const char *const *list, struct reader name)
+static bool in_list(const char *const *list, struct wasm_reader name)
 {
     for (; *list; list++) if (is_text(name, *list)) return true;
     return false;
 }
 
-/* ---- what the result promises ---- */
+/* ---- checks of the result ---- */
 
-/* The object with its symbols, in a copy that can be written to; found[i]: exported[i] is defined. */
+/* The object's symbols, in a copy that can be modified; found[i]: exported[i] is defined. */
 struct symbols { const char *name; const char *const *exported, *const *needed; bool *found; };
 
-static void change_symbol(const struct symbols *s, uint8_t *flags_at, uint64_t kind, uint64_t flags, struct reader name)
+static void change_symbol(const struct symbols *s, uint8_t *flags_at, uint64_t kind, uint64_t flags, struct wasm_reader name)
 {
     if (kind == SYMBOL_SECTION || flags & FLAG_LOCAL) return;
     const int length = (int)(name.end - name.at);
     if (flags & FLAG_UNDEFINED) {
         const bool of_linker = kind == SYMBOL_GLOBAL || kind == SYMBOL_TABLE;
         if (!of_linker && !in_list(s->needed, name))
-            die("%s: it needs %.*s, which it must bring itself", s->name, length, (const char *)name.at);
+            die("%s: it needs %.*s but does not define it", s->name, length, (const char *)name.at);
         return;
     }
     for (size_t i = 0; s->exported[i]; i++) {
@@ -145,13 +145,13 @@ static void change_symbol(const struct symbols *s, uint8_t *flags_at, uint64_t k
     *flags_at = (uint8_t)((*flags_at & ~FLAG_WEAK) | FLAG_LOCAL);
 }
 
-static void change_symbols(const struct symbols *s, struct reader r, uint8_t *copy, const uint8_t *original)
+static void change_symbols(const struct symbols *s, struct wasm_reader r, uint8_t *copy, const uint8_t *original)
 {
     for (uint64_t n = take_number(&r); n > 0; n--) {
         const uint64_t kind = take_number(&r);
         uint8_t *flags_at = copy + (r.at - original);
         const uint64_t flags = take_number(&r);
-        struct reader name = { r.name, r.at, r.at };
+        struct wasm_reader name = { r.name, r.at, r.at };
         if (kind > SYMBOL_TABLE) damaged(&r, "symbols are");
         if (kind == SYMBOL_DATA) {
             name = take_text(&r);
@@ -160,44 +160,44 @@ static void change_symbols(const struct symbols *s, struct reader r, uint8_t *co
             take_number(&r);
             if (kind != SYMBOL_SECTION && (!(flags & FLAG_UNDEFINED) || flags & FLAG_NAMED)) name = take_text(&r);
         }
-        /* an import without a name of its own is called as what it imports; those are functions of no list */
+        /* an import without its own name is known by the name of the import; such functions are not in the lists */
         if (kind == SYMBOL_FUNCTION && flags & FLAG_UNDEFINED && !(flags & FLAG_NAMED)) continue;
         change_symbol(s, flags_at, kind, flags, name);
     }
 }
 
-static void check_segments(struct reader r)
+static void check_segments(struct wasm_reader r)
 {
     for (uint64_t n = take_number(&r); n > 0; n--) {
-        const struct reader name = take_text(&r);
+        const struct wasm_reader name = take_text(&r);
         if (!begins(name, ".rodata") && !begins(name, ".data.rel.ro"))
-            die("%s: segment %.*s holds variables; a library has none outside its workspace", r.name, (int)(name.end - name.at),
+            die("%s: segment %.*s holds variables; a library may have variables only in its workspace", r.name, (int)(name.end - name.at),
                 (const char *)name.at);
         take_number(&r);
         take_number(&r);
     }
 }
 
-static void change_linking(const struct symbols *s, struct reader r, uint8_t *copy, const uint8_t *original)
+static void change_linking(const struct symbols *s, struct wasm_reader r, uint8_t *copy, const uint8_t *original)
 {
     if (take_number(&r) != 2) damaged(&r, "version of \"linking\" is other than 2, or");
     while (r.at < r.end) {
         const uint64_t kind = take_number(&r);
-        const struct reader sub = take_text(&r);
+        const struct wasm_reader sub = take_text(&r);
         if (kind == SUB_SEGMENTS) check_segments(sub);
         if (kind == SUB_SYMBOLS)  change_symbols(s, sub, copy, original);
     }
 }
 
-/* The undefined functions of the section of imports: their names stand there alone. */
-static void check_imports(const struct symbols *s, struct reader r)
+/* Checks the undefined functions that only have a name in the import section. */
+static void check_imports(const struct symbols *s, struct wasm_reader r)
 {
     for (uint64_t n = take_number(&r); n > 0; n--) {
         take_text(&r);
-        const struct reader name = take_text(&r);
-        const struct reader kind = take_part(&r, 1);
+        const struct wasm_reader name = take_text(&r);
+        const struct wasm_reader kind = take_part(&r, 1);
         if (*kind.at == 0 && !in_list(s->needed, name))
-            die("%s: it needs %.*s, which it must bring itself", s->name, (int)(name.end - name.at), (const char *)name.at);
+            die("%s: it needs %.*s but does not define it", s->name, (int)(name.end - name.at), (const char *)name.at);
         if (*kind.at == 0) take_number(&r);
         else if (*kind.at == 3) take_part(&r, 2);
         else {
@@ -209,8 +209,8 @@ static void check_imports(const struct symbols *s, struct reader r)
     }
 }
 
-/* The section of data with its last segment's one byte taken out and the sizes of what comes there: what stands before that byte. */
-static struct bytes grow_data(struct arena *a, struct reader r, uint64_t weights_bytes)
+/* The data section up to the single byte of its last segment, with the sizes changed for the weights that replace this byte. */
+static struct bytes grow_data(struct arena *a, struct wasm_reader r, uint64_t weights_bytes)
 {
     struct text t = { .arena = a }, contents = { .arena = a };
     const uint8_t *const begin = r.at;
@@ -235,7 +235,7 @@ static struct bytes grow_data(struct arena *a, struct reader r, uint64_t weights
 struct wasm_object wasm_rewrite(struct arena *a, const char *name, struct bytes object, const char *const *exported,
                                 const char *const *needed, uint64_t weights_bytes)
 {
-    struct reader r = { name, object.data, object.data + object.size };
+    struct wasm_reader r = { name, object.data, object.data + object.size };
     size_t n = 0;
     while (exported[n]) n++;
     const struct symbols s = { name, exported, needed, arena_array(a, bool, n + 1) };
@@ -249,7 +249,7 @@ struct wasm_object wasm_rewrite(struct arena *a, const char *name, struct bytes 
     while (r.at < r.end) {
         const uint8_t *const from = r.at;
         const uint64_t id = take_number(&r);
-        struct reader section = take_text(&r), contents = section;
+        struct wasm_reader section = take_text(&r), contents = section;
         if (id == SECTION_IMPORT) check_imports(&s, contents);
         if (id == SECTION_CUSTOM && is_text(take_text(&contents), "linking")) change_linking(&s, contents, copy, object.data);
         if (id == SECTION_DATA && weights_bytes) {

@@ -1,4 +1,4 @@
-/* web.c -- the module is linked in memory, the folder written beside its place under another name and renamed. */
+/* web.c -- links the module in memory, writes the folder under another name beside its final place, and renames it. */
 #include "web.h"
 #include "compiler/base/gzip.h"
 #include "compiler/base/resource.h"
@@ -23,34 +23,34 @@
 #include <unistd.h>
 
 enum { STACK_BYTES = 1 << 20, TEXT_USUAL = 4096, CODE_MOST = 4 << 20 };
-enum { PIECES_REMEMBERED = 96 };  /* of a target, that go when forgec dies: 4 GiB in those of wasm32.yaml are 64 */
+enum { PIECES_REMEMBERED = 96 };  /* per target; removed when forgec dies: 4 GiB have 64 pieces with wasm32.yaml */
 static const uint64_t MEMORY_MOST = (uint64_t)4 << 30;
 
 static const char *const files[] = { "model.bin", "model.js", "index.html", "page.js", "page.css", "worker.js", "cache.js", "sw.js",
                                      "model.d.ts", "run.js", "package.json", "gpu.js", "kernels.bin", "launches.bin",
                                      "test.html", "test.css", "test.js", "test_worker.js", "test_kernels.js", "tests.json", "tests.bin" };
 static const char *const former[] = { "model.wasm", "kernels.wgsl", "kernels.json" };        /* of other versions */
-/* Texts of runtime/web are those from model.js to run.js; those before sw.js are kept by it for times without a network.  Those behind
- * package.json are WebGPU's, the last seven of them its tests of kernels. */
-#define INNER "wasm32"                /* the folder of what a page falls back to: its module and its weights */
+/* The files from model.js to run.js are texts of runtime/web; sw.js keeps the files before it for use without a network. The files after
+ * package.json are WebGPU's; the last seven of them test kernels. */
+#define INNER "wasm32"                /* the folder of a page's fallback: its module and its weights */
 enum { FILE_WASM, FILE_JS, FILE_SW = 7, FILE_RUN = 9, FILE_PACKAGE, FILE_GPU, FILE_KERNELS, FILE_LAUNCHES, FILE_TEST,
        FILE_TEST_TEXTS = FILE_TEST + 5, FILE_TESTS = FILE_TEST_TEXTS, FILE_TEST_VALUES };
 
-/* What stands of a file in model.js. */
+/* A file's entry in model.js. */
 struct web_file { const char *name; uint64_t bytes; char sha256[SHA256_DIGEST_STRING_LENGTH]; };
 
-bool web_wanted(const struct build_options *o, const struct profile *p) { return o->emit == EMIT_EXE && p->web; }
+bool web_wanted(const struct build_options *o, const struct target *p) { return o->emit == EMIT_EXE && p->web; }
 
-bool web_is_pair(const struct profile *first, const struct profile *second)
+bool web_is_pair(const struct target *first, const struct target *second)
 {
     return first->kind == TARGET_WEBGPU && second->kind == TARGET_CPU && second->web;
 }
 
-void web_check(const struct build_options *o, const struct profile *p, bool pair)
+void web_check(const struct build_options *o, const struct target *p, bool pair)
 {
     const char *wrong = o->n_targets > 1 && !pair ? "takes one target, or webgpu,wasm32: the second is what a page falls back to"
         : o->is_static ? "has no use for --static"
-        : o->has_server ? "has no --server: any server of files serves it"
+        : o->has_server ? "needs no --server: any file server can serve it"
         : o->weights == WEIGHTS_NONE && p->kind != TARGET_WEBGPU
         ? "has its weights in pieces beside it; --weights none is for objects and programs"
         : o->plan.max_threads > 1 ? "has one thread: --threads is for programs and libraries" : NULL;
@@ -59,7 +59,7 @@ void web_check(const struct build_options *o, const struct profile *p, bool pair
 
 const char *web_program(struct arena *a, const char *out) { return arena_printf(a, "%s/%s", out, files[FILE_RUN]); }
 
-/* ---- a folder that is there already ---- */
+/* ---- a folder that already exists ---- */
 
 static bool is_piece(const char *name)
 {
@@ -74,7 +74,7 @@ static bool is_ours(const char *name)
     return is_piece(name);
 }
 
-/* What lies in the folder of the fall-back, and nothing else. */
+/* True for the names that the fallback's folder contains. */
 static bool is_inner(const char *name) { return strcmp(name, files[FILE_WASM]) == 0 || is_piece(name); }
 
 const char **web_names(struct arena *a, const char *path)
@@ -101,7 +101,7 @@ static bool has_mark(struct arena *a, const char *path)
     return memmem(text.data, text.size, HEADER_MARK, strlen(HEADER_MARK)) != NULL;
 }
 
-/* What stands in the way in a folder of the fall-back, or in its place; NULL: nothing. */
+/* An unexpected entry in the fallback's folder, or a file in its place; NULL: none. */
 static const char *not_inner(struct arena *a, const char *path)
 {
     struct stat st;
@@ -113,26 +113,26 @@ static const char *not_inner(struct arena *a, const char *path)
     return NULL;
 }
 
-/* NULL: it may be replaced. */
+/* NULL if the folder may be replaced, else the reason why not. */
 static const char *not_ours(struct arena *a, const char *out)
 {
     const char **names = web_names(a, out);
     if (!names) return strerror(errno);
     if (!names[0]) return NULL;
     const char *foreign = not_inner(a, arena_printf(a, "%s/%s", out, INNER));
-    if (foreign) return arena_printf(a, "it holds %s, which forgec did not write", foreign);
+    if (foreign) return arena_printf(a, "it contains %s, which forgec did not write", foreign);
     for (size_t i = 0; names[i]; i++)
         if (!is_ours(names[i]) && strcmp(names[i], INNER))
-            return arena_printf(a, "it holds %s, which forgec did not write", printable(a, names[i], strlen(names[i])));
-    for (size_t i = FILE_JS; i <= FILE_RUN; i++) {   /* somebody's own index.html has no mark; other versions wrote fewer files */
+            return arena_printf(a, "it contains %s, which forgec did not write", printable(a, names[i], strlen(names[i])));
+    for (size_t i = FILE_JS; i <= FILE_RUN; i++) {   /* a user's own index.html has no mark; other versions wrote fewer files */
         const char *path = arena_printf(a, "%s/%s", out, files[i]);
-        if (file_exists(path) && !has_mark(a, path)) return arena_printf(a, "it holds %s, which forgec did not write", files[i]);
+        if (file_exists(path) && !has_mark(a, path)) return arena_printf(a, "it contains %s, which forgec did not write", files[i]);
     }
     const bool tested = file_exists(arena_printf(a, "%s/%s", out, files[FILE_TEST]));
-    for (size_t i = FILE_TEST; i < COUNT_OF(files); i++) {              /* a test.html, or tests.json without one, may be somebody's own */
+    for (size_t i = FILE_TEST; i < COUNT_OF(files); i++) {              /* a test.html, or tests.json without it, may be the user's own */
         const char *path = arena_printf(a, "%s/%s", out, files[i]);
         if (file_exists(path) && (i < FILE_TEST_TEXTS ? !has_mark(a, path) : !tested))
-            return arena_printf(a, "it holds %s, which forgec did not write", files[i]);
+            return arena_printf(a, "it contains %s, which forgec did not write", files[i]);
     }
     return file_exists(arena_printf(a, "%s/%s", out, files[FILE_JS])) ? NULL : "forgec did not write it";
 }
@@ -144,7 +144,7 @@ void web_claim(struct arena *a, const char *out)
         if (errno != ENOENT) die("%s: %s; choose another output path", out, strerror(errno));
         return;
     }
-    if (!S_ISDIR(st.st_mode)) die("%s: is there and is no folder; choose another output path", out);
+    if (!S_ISDIR(st.st_mode)) die("%s: exists and is not a folder; choose another output path", out);
     const char *why = not_ours(a, out);
     if (why) die("%s: the folder will not be replaced: %s; choose another output path", out, why);
 }
@@ -167,8 +167,8 @@ struct folder {
     const char      *path;                       /* until it is renamed */
     struct web_file *pieces;
     size_t           n_pieces, room;
-    struct outfile   piece;                      /* the one being written, while left > 0 */
-    uint64_t         piece_bytes, left, weights_left;      /* most of a piece; left of this one; of all behind it */
+    struct outfile   piece;                      /* the piece being written, while left > 0 */
+    uint64_t         piece_bytes, left, weights_left;      /* maximum of a piece; bytes left for this piece; for all pieces after it */
     SHA2_CTX         hash;
 };
 
@@ -191,12 +191,13 @@ static void piece_begin(struct folder *f)
     SHA256Init(&f->hash);
 }
 
-/* The image's bytes, as they come. */
+/* Writes bytes of the image into pieces. */
 static void piece_take(void *context, const void *data, size_t n)
 {
     struct folder *f = context;
     for (const uint8_t *at = data; n > 0;) {
-        if (f->left == 0 && f->weights_left == 0) die("%s: more weights than were announced; this is a mistake in forgec", f->path);
+        if (f->left == 0 && f->weights_left == 0)
+            die("%s: more weights than were announced; this is a mistake in forgec, please report it", f->path);
         if (f->left == 0) piece_begin(f);
         const size_t now = n < f->left ? n : (size_t)f->left;
         outfile_write(&f->piece, at, now);
@@ -219,13 +220,14 @@ static struct web_file write_file(struct folder *f, const char *name, struct byt
     return facts;
 }
 
-/* Packed by forgec, since many a server packs nothing; the name does not say so, since some would unpack it then. */
+/* Compressed by forgec, because many servers do not compress. The name does not show it, because some servers would then decompress the
+ * file. */
 static struct web_file write_packed(struct folder *f, const char *name, struct bytes data)
 {
     return write_file(f, name, gzip_pack(f->arena, data));
 }
 
-/* ---- what model.js is told ---- */
+/* ---- the facts for model.js ---- */
 
 static cJSON *file_json(const struct web_file *file)
 {
@@ -246,7 +248,7 @@ static void add_linear(cJSON *o, const char *name, uint64_t each, uint64_t fixed
 
 struct web_sizes { uint64_t workspace, room, total; struct library_sizes host; struct library_text_sizes text; };
 
-/* The memory of a module: the stack, what is linked, weights, instance, logits, tokens, and the room for texts. */
+/* The memory of a module: the stack, the linked data, weights, instance, logits, tokens, and room for texts. */
 static struct web_sizes sizes_of(const struct library_input *in)
 {
     const struct plan *p = in->plan;
@@ -256,7 +258,7 @@ static struct web_sizes sizes_of(const struct library_input *in)
     s.room = s.host.scratch_fixed + (uint64_t)TEXT_USUAL * (s.host.scratch_per_byte + 8);
     const uint64_t chat = s.text.chat_fixed + TEXT_USUAL * (s.text.chat_per_byte + 1) + s.text.answer_usual;
     if (in->chat.data && chat > s.room) s.room = chat;
-    if (p->web) s.workspace = 0;                         /* the GPU's memory has what the model computes with */
+    if (p->web) s.workspace = 0;                         /* the model's working memory is on the GPU */
     s.total = STACK_BYTES + CODE_MOST + in->vocab.size + in->chat.size + in->grammar.size + (p->web ? 0 : in->weights_bytes) +
         s.workspace + s.room + 4 * ((uint64_t)p->model->n_vocab + p->options.n_ctx);
     return s;
@@ -276,14 +278,15 @@ static void check_memory(const struct library_input *in, const struct web_sizes 
         remedy);
 }
 
-/* written: by the numbers of `files`; the folder of what a page falls back to stands in it, with its end. */
+/* written: indexed like `files`; the fallback's folder is an object in it, with its own entries. */
 static cJSON *facts_json(const struct library_input *in, const struct web_sizes *s, const struct web_file *written,
-                         const struct folder *f, const char *hash)
+                         const struct folder *f, const char *hash, const char *package)
 {
     const struct plan *p = in->plan;
     cJSON *o = cJSON_CreateObject();
+    cJSON_AddStringToObject(o, "package", package);
     cJSON_AddStringToObject(o, "name", p->model->name ? p->model->name : "");
-    cJSON_AddStringToObject(o, "target", p->profile->name);
+    cJSON_AddStringToObject(o, "target", p->target->name);
     cJSON_AddStringToObject(o, "build", hash);
     cJSON_AddStringToObject(o, "forgec", FORGEC_VERSION);
     cJSON_AddNumberToObject(o, "nVocab", p->model->n_vocab);
@@ -316,20 +319,20 @@ static cJSON *facts_json(const struct library_input *in, const struct web_sizes 
 static const char *facts_text(struct arena *a, cJSON *facts)
 {
     char *printed = cJSON_Print(facts);
-    if (!printed) die("out of memory");
-    const char *text = arena_strdup(a, printed);
+    if (!printed) die("out of memory for the list of files");
+    const char *text = arena_printf(a, "const facts = %s;", printed);
     cJSON_free(printed);
     cJSON_Delete(facts);
     return text;
 }
 
-/* For times without a network: what stands before sw.js, and WebGPU's. */
+/* True for files that are kept for use without a network: those before sw.js, and WebGPU's. */
 static bool is_kept(const struct web_file *written, size_t i)
 {
     return i < FILE_SW || (i > FILE_PACKAGE && i < FILE_TEST && written[i].name);
 }
 
-/* What sw.js is told: files it keeps, and a name for all of them together.  inner: the module that a page falls back to, or NULL. */
+/* The text for sw.js: the files that it keeps, and one name for all of them. inner: the module of the fallback, or NULL. */
 static const char *site_text(struct arena *a, const struct web_file *written, const struct web_file *inner)
 {
     struct text hashes = { .arena = a }, t = { .arena = a };
@@ -337,17 +340,29 @@ static const char *site_text(struct arena *a, const struct web_file *written, co
     for (size_t i = 0; i < COUNT_OF(files); i++) if (is_kept(written, i)) text_puts(&hashes, written[i].sha256);
     if (inner) text_puts(&hashes, inner->sha256);
     SHA256Data((const uint8_t *)hashes.data, hashes.size, build);
-    text_printf(&t, "{ build: '%.16s', files: [\n", build);
+    text_printf(&t, "const facts = { build: '%.16s', files: [\n", build);
     for (size_t i = 0; i < COUNT_OF(files); i++)
         if (is_kept(written, i)) text_printf(&t, "  { file: '%s', sha256: '%s' },\n", written[i].name, written[i].sha256);
     if (inner) text_printf(&t, "  { file: '" INNER "/%s', sha256: '%s' },\n", inner->name, inner->sha256);
-    text_puts(&t, "] }");
+    text_puts(&t, "] };");
     return t.data;
 }
 
-/* A text of runtime/web with the mark before its first comment, and the facts in the place of the line that asks for them.  Lines for
- * folders with tests of kernels end in a comment that says so; others lack them. */
-static struct bytes page_text(struct arena *a, const char *name, const char *facts, bool tests)
+/* The table `addresses` of model.js. Bundlers recognise this form of an address, if it is written out for each file. */
+static void put_addresses(struct text *t, const struct library_input *in, const struct folder *f, const char *folder)
+{
+    static const char row[] = "  '%s%s': () => new URL('./%s%s', import.meta.url),\n";
+    text_printf(t, row, folder, files[FILE_WASM], folder, files[FILE_WASM]);
+    for (size_t i = FILE_KERNELS; in->plan->web && i <= FILE_LAUNCHES; i++) text_printf(t, row, folder, files[i], folder, files[i]);
+    for (size_t i = 0; i < f->n_pieces; i++) text_printf(t, row, folder, f->pieces[i].name, folder, f->pieces[i].name);
+}
+
+/* A line with this mark becomes this text. */
+struct page_line { const char *mark, *text; };
+
+/* A text of runtime/web with forgec's mark before its first comment, and with the lines that forgec writes. A line that ends in the comment
+ * "@tests" is only for folders with tests of kernels; other folders get it left out. */
+static struct bytes page_text(struct arena *a, const char *name, const struct page_line *lines, size_t n_lines, bool tests)
 {
     static const char only[] = "<!-- @tests -->";
     const struct bytes file = resource_get(a, NULL, arena_printf(a, "runtime/web/%s", name));
@@ -364,7 +379,9 @@ static struct bytes page_text(struct arena *a, const char *name, const char *fac
             marked = true;
         }
         const char *mark = memmem(line, (size_t)(stop - line), only, strlen(only));
-        if (facts && memmem(line, (size_t)(stop - line), "@facts", 6)) text_printf(&t, "const facts = %s;\n", facts);
+        size_t i = 0;
+        while (i < n_lines && !memmem(line, (size_t)(stop - line), lines[i].mark, strlen(lines[i].mark))) i++;
+        if (i < n_lines) text_printf(&t, "%s\n", lines[i].text);
         else if (mark && tests) text_printf(&t, "%.*s\n", (int)(mark - line), line);
         else if (mark) ;
         else text_printf(&t, "%.*s\n", (int)(stop - line), line);
@@ -373,7 +390,7 @@ static struct bytes page_text(struct arena *a, const char *name, const char *fac
     return (struct bytes){ (const uint8_t *)t.data, t.size };
 }
 
-/* The folder's name as npm takes it: small letters, digits, '-', '.' and '_', the first of them a letter or digit. */
+/* The folder's name in the form that npm accepts: lower-case letters, digits, '-', '.' and '_', beginning with a letter or digit. */
 static const char *package_name(struct arena *a, const char *out)
 {
     char *name = arena_strdup(a, path_name(out));
@@ -388,7 +405,7 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
     const char *name = in->plan->model->name && in->plan->model->name[0] ? in->plan->model->name : "A model";
     cJSON *described = cJSON_CreateString(arena_printf(a, "%s, compiled for WebAssembly", name));
     char *description = described ? cJSON_PrintUnformatted(described) : NULL;
-    if (!description) die("out of memory");
+    if (!description) die("out of memory for the description of the model");
     text_printf(&t, "{\n  \"name\": \"%s\",\n  \"version\": \"1.0.0\",\n  \"description\": %s,\n", package_name(a, out), description);
     text_puts(&t, "  \"type\": \"module\",\n  \"main\": \"./model.js\",\n  \"types\": \"./model.d.ts\",\n"
                   "  \"exports\": { \".\": { \"types\": \"./model.d.ts\", \"default\": \"./model.js\" }, \"./*\": \"./*\" },\n"
@@ -406,7 +423,7 @@ static struct bytes package_text(struct arena *a, const char *out, const struct 
 
 /* ---- the module ---- */
 
-/* Without what the module computes anew. */
+/* The vocabulary without the parts that the module computes itself. */
 static struct bytes vocab_of_file(struct arena *a, struct bytes vocab)
 {
     if (!vocab.data) return vocab;
@@ -426,10 +443,11 @@ static struct bytes module_link(struct arena *a, struct toolchain *tc, const str
     const struct { const char *path; bool wanted; } sources[] = {
         { "runtime/web/web.c", true }, { "runtime/web/chat.c", in->chat.data != NULL },
         { "runtime/web/engine.c", in->plan->web == NULL } };         /* WebGPU's engine is gpu.js */
-    struct cc_job *jobs = library_jobs(a, &of, COUNT_OF(sources), &n);
+    const struct library facts = { .has_chat = in->chat.data != NULL, .has_grammar = in->grammar.data != NULL };
+    struct cc_job *jobs = library_jobs(a, &of, &facts, COUNT_OF(sources), &n);
     for (size_t i = 0; i < COUNT_OF(sources); i++)
         if (sources[i].wanted)
-            jobs[n++] = (struct cc_job){ .name = sources[i].path, .kind = CC_LIBRARY, .profile = in->plan->profile,
+            jobs[n++] = (struct cc_job){ .name = sources[i].path, .kind = CC_LIBRARY, .target = in->plan->target,
                                          .source = cc_hidden(a, cc_expand(a, sources[i].path)) };
     *hash = library_hash(a, tc, &of, jobs, n);
     cc_compile(a, tc, jobs, n);
@@ -440,20 +458,20 @@ static struct bytes module_link(struct arena *a, struct toolchain *tc, const str
     return link_module(a, tc, objects, n, STACK_BYTES);
 }
 
-/* ---- the folder into its place ---- */
+/* ---- the folder is moved into place ---- */
 
 static struct folder folder_begin(struct arena *a, const char *out)
 {
     char *path = arena_printf(a, "%s.tmpXXXXXX", out);
     if (!mkdtemp(path)) die("%s: cannot make a folder beside it: %s; choose another output path", out, strerror(errno));
-    cleanup_unlink_at_exit(path);                    /* before its files: they go first */
+    cleanup_unlink_at_exit(path);                    /* registered before its files, so that it is removed after them */
     const mode_t mask = umask(0);
     umask(mask);
     if (chmod(path, 0777 & ~mask)) die("%s: cannot set its permissions: %s", path, strerror(errno));
     return (struct folder){ .arena = a, .path = path };
 }
 
-/* The folder of what a page falls back to. */
+/* The fallback's folder. */
 static struct folder folder_inside(const struct folder *f)
 {
     const char *path = arena_printf(f->arena, "%s/%s", f->path, INNER);
@@ -469,7 +487,7 @@ static void folder_forget(struct folder *f)
     cleanup_forget(f->path);
 }
 
-/* An empty folder is replaced by rename alone; another changes places with the new one, and then goes. */
+/* An empty folder is replaced by the rename itself. Another folder is exchanged with the new one and then removed. */
 static void folder_commit(struct folder *f, struct folder *inner, const char *out)
 {
     web_claim(f->arena, out);                        /* again: much time has passed */
@@ -480,32 +498,34 @@ static void folder_commit(struct folder *f, struct folder *inner, const char *ou
     }
     if (errno != ENOTEMPTY && errno != EEXIST) die("%s: cannot rename the finished folder into place: %s", out, strerror(errno));
     if (renameat2(AT_FDCWD, f->path, AT_FDCWD, out, RENAME_EXCHANGE))
-        die("%s: cannot put the finished folder into the place of the old one: %s; remove that first", out, strerror(errno));
+        die("%s: cannot replace the old folder with the finished one: %s; remove the old folder first", out, strerror(errno));
     remove_files(f->arena, f->path);
     if (inner) folder_forget(inner);
     folder_forget(f);
 }
 
-/* One target's part of the folder: its module and its weights. */
-static void write_part(struct arena *a, const struct library_input *in, struct bytes module, struct folder *f, struct web_file *written)
+/* Writes one target's part of the folder: its module and its weights; folder: "", or the fallback's with a slash. */
+static void write_part(struct arena *a, const struct library_input *in, struct bytes module, struct folder *f, struct web_file *written,
+                       const char *folder, struct text *addresses)
 {
     const bool has_weights = in->options->weights != WEIGHTS_NONE;
     f->weights_left = has_weights ? in->weights_bytes : 0;
-    f->piece_bytes = in->plan->profile->piece_bytes;
+    f->piece_bytes = in->plan->target->piece_bytes;
     struct outfile image = outfile_to(f->path, piece_take, f);
     if (has_weights) image_write(&image, in->writer);
     if (f->left > 0 || f->weights_left > 0)
         die("%s: fewer weights than were announced; this is a mistake in forgec, please report it", f->path);
     written[FILE_WASM] = write_packed(f, files[FILE_WASM], module);
+    put_addresses(addresses, in, f, folder);
     if (!in->plan->web) return;
     written[FILE_KERNELS] = write_packed(f, files[FILE_KERNELS], wgsl_small(a, in->kernels));
     written[FILE_LAUNCHES] = write_packed(f, files[FILE_LAUNCHES], bytes_of(emit_web_launches(a, in->plan)));
-    written[FILE_GPU] = write_file(f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL, false));
+    written[FILE_GPU] = write_file(f, files[FILE_GPU], page_text(a, files[FILE_GPU], NULL, 0, false));
 }
 
 void web_build(struct arena *a, struct toolchain *tc, const struct library_input *in, uint32_t n, const char *out)
 {
-    enum { MOST = 2 };                               /* the target, and what a page falls back to */
+    enum { MOST = 2 };                               /* the target, and its fallback */
     struct web_sizes sizes[MOST];
     struct bytes modules[MOST];
     const char *hashes[MOST];
@@ -517,23 +537,29 @@ void web_build(struct arena *a, struct toolchain *tc, const struct library_input
     if (in->options->cc.spawn.dry_run) return;
     struct folder f = folder_begin(a, out), inner = { .arena = a };
     struct web_file written[COUNT_OF(files)] = { { 0 } }, fallback[COUNT_OF(files)] = { { 0 } };
-    write_part(a, in, modules[0], &f, written);
-    cJSON *facts = facts_json(in, sizes, written, &f, hashes[0]);
+    struct text addresses = { .arena = a };
+    text_puts(&addresses, "const addresses = {\n");
+    write_part(a, in, modules[0], &f, written, "", &addresses);
+    cJSON *facts = facts_json(in, sizes, written, &f, hashes[0], package_name(a, out));
     if (n > 1) {
         inner = folder_inside(&f);
-        write_part(a, &in[1], modules[1], &inner, fallback);
-        cJSON *other = facts_json(&in[1], &sizes[1], fallback, &inner, hashes[1]);
+        write_part(a, &in[1], modules[1], &inner, fallback, INNER "/", &addresses);
+        cJSON *other = facts_json(&in[1], &sizes[1], fallback, &inner, hashes[1], package_name(a, out));
         cJSON_AddStringToObject(other, "folder", INNER "/");
         cJSON_AddItemToObject(facts, "fallback", other);
     }
+    text_puts(&addresses, "};");
     const bool tests = in->test_launches.data != NULL;
-    for (size_t i = FILE_TEST; tests && i < FILE_TEST_TEXTS; i++) write_file(&f, files[i], page_text(a, files[i], NULL, true));
+    for (size_t i = FILE_TEST; tests && i < FILE_TEST_TEXTS; i++) write_file(&f, files[i], page_text(a, files[i], NULL, 0, true));
     if (tests) write_file(&f, files[FILE_TESTS], in->test_launches);
     if (tests) write_file(&f, files[FILE_TEST_VALUES], in->test_values);
     for (size_t i = FILE_JS; i <= FILE_RUN; i++) {
-        const char *text = i == FILE_JS ? facts_text(a, facts)
-            : i == FILE_SW ? site_text(a, written, n > 1 ? &fallback[FILE_WASM] : NULL) : NULL;
-        written[i] = write_file(&f, files[i], page_text(a, files[i], text, tests));
+        const char *about = i == FILE_JS ? facts_text(a, facts)
+            : i == FILE_SW ? site_text(a, written, n > 1 ? &fallback[FILE_WASM] : NULL) : "";
+        const struct page_line lines[] = {
+            { "@facts", about }, { "@addresses", addresses.data },
+            { "@webgpu", in->plan->web ? "import { GpuEngine } from './gpu.js';" : "const GpuEngine = null;" } };
+        written[i] = write_file(&f, files[i], page_text(a, files[i], lines, COUNT_OF(lines), tests));
     }
     write_file(&f, files[FILE_PACKAGE], package_text(a, out, in, n > 1));
     folder_commit(&f, n > 1 ? &inner : NULL, out);

@@ -23,7 +23,7 @@ static const char *attention_text(struct arena *a, const struct plan *p, const s
     return arena_printf(a, "%u heads of %u over %u KV heads, reads %s, %s", n->heads, n->attr.head_dim, n->inputs[1]->heads, reads, rows);
 }
 
-/* Layers that follow one another and attend alike share a line. */
+/* Consecutive layers with the same attention share a line. */
 static void put_attentions(struct arena *a, struct text *t, const struct plan *p)
 {
     const struct graph *g = p->fused->graph;
@@ -54,7 +54,7 @@ void about_model(struct arena *a, struct text *t, const struct plan *p)
 
 /* ---- kernels ---- */
 
-/* The layers of a kernel's launches, as far as they are one range. */
+/* The first and last layer of a kernel's launches, and the number of launches. */
 struct layers { uint32_t first, last, n; };
 
 static void add_layers(struct layers *of, struct launches all, uint32_t kernel)
@@ -87,7 +87,7 @@ const char *about_kernel(struct arena *a, const struct plan *p, uint32_t kernel)
 
 /* ---- launches ---- */
 
-/* The launches of the layer that begins at i; all that follow one another with the same layer. */
+/* The number of consecutive launches from i on with the same layer. */
 static uint32_t run_of(const struct launch *launches, uint32_t n, uint32_t i)
 {
     uint32_t end = i + 1;
@@ -118,16 +118,16 @@ static void put_order(struct arena *a, struct text *t, const struct plan *p, con
 void about_launches(struct arena *a, struct text *t, const struct plan *p)
 {
     const struct kernel_list *list = p->kernels;
-    text_puts(t, "/* ==== launches ==== */\n/* Of a token, in order:\n");
+    text_puts(t, "/* ==== launches ==== */\n/* Launches for a token, in order:\n");
     put_order(a, t, p, list->decode, list->n_decode);
-    text_puts(t, " * Of a prompt's step; of a product's kernels for steps of different sizes one runs:\n");
+    text_puts(t, " * Launches for a step of a prompt; a product may have kernels for steps of different sizes, and one of them runs:\n");
     put_order(a, t, p, list->prefill, list->n_prefill);
     if (list->n_columns) {
-        text_puts(t, " * Of a few tokens that are to have decode's bits:\n");
+        text_puts(t, " * Launches for a few tokens, with decode's bits:\n");
         put_order(a, t, p, list->columns, list->n_columns);
     }
     if (list->n_pass) {
-        text_puts(t, " * Of a draft:\n");
+        text_puts(t, " * Launches for a draft:\n");
         put_order(a, t, p, list->pass, list->n_pass);
     }
     text_puts(t, " * The tables, with grids and places of weights, are in the program's C source (--save-temps). */\n\n");

@@ -1,13 +1,13 @@
-/* about.h -- what an emitted source says of its model: sizes, states, weights, what each kernel reads, the order of the launches.
- * Comments alone. */
+/* about.h -- the comments in an emitted source that describe its model: sizes, states, weights, the bytes that each kernel reads, the order
+ * of the launches. */
 #ifndef FORGEC_SOURCE_ABOUT_H
 #define FORGEC_SOURCE_ABOUT_H
 #include "compiler/plan/plan.h"
 
-/* The section "the model": its layers and their attention, the state of a sequence, the weight image. */
+/* Appends the section "the model": layers and their attention, the state of a sequence, the weight image. */
 void about_model(struct arena *a, struct text *t, const struct plan *p);
-/* "layers 0-7, 8 launches, 139264 bytes of weights, 0.66 us of reading": of kernel k of the plan. */
+/* A description of kernel number `kernel` of the plan: "layers 0-7, 8 launches, 139264 bytes of weights, 0.66 us of reading". */
 const char *about_kernel(struct arena *a, const struct plan *p, uint32_t kernel);
-/* The section "launches" of a source whose tables stand elsewhere: names in order, layers of the same launches together. */
+/* Appends the section "launches", for a source without launch tables: names in order; layers with the same launches share a line. */
 void about_launches(struct arena *a, struct text *t, const struct plan *p);
 #endif

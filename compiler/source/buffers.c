@@ -5,14 +5,14 @@
 
 typedef unsigned long long ull;
 
-/* "attn_qkv .. ffn_down", which two groups of a layer a value lives between. */
+/* The first and the last group of a value's life: "attn_qkv .. ffn_down". */
 static const char *life_text(struct arena *a, const struct plan *p, const struct lifetime *l)
 {
     const char *born = p->fused->groups[l->born].name, *dies = p->fused->groups[l->dies].name;
     return l->born == l->dies ? born : arena_printf(a, "%s .. %s", born, dies);
 }
 
-/* The lives of a slot's values of this stride, each text once: the same in most layers. */
+/* The lives of a slot's values with this stride, without duplicates: they are the same in most layers. */
 static const char *lives_text(struct arena *a, const struct plan *p, const struct arena_slot *s, uint64_t stride)
 {
     const char *seen[8];
@@ -37,7 +37,7 @@ static uint32_t columns_of(const struct arena_slot *s, uint64_t stride)
     return s->lives[i].buffer->cols;
 }
 
-/* Views: where another value's rows hold them. */
+/* Defines the places of views, which are columns of other values. */
 static void emit_views(struct arena *a, struct text *t, const struct arena_plan *places)
 {
     for (uint32_t i = 0; i < places->n_views; i++) {

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { SECTIONS_MOST = 16, FILES_MOST = 128 };
+enum { SECTIONS_MOST = 16 };
 
 /* Records in the order in which they are printed. */
 struct part { struct record **list; uint32_t n, capacity; };
@@ -15,6 +15,9 @@ struct section {
     struct records records;
 };
 
+/* A file in the common section. branch: the branch with an unknown answer in which it is included (reach.h); 0: no such branch. */
+struct used { const char *path; uint32_t branch; };
+
 struct document {
     struct arena   *arena;
     const char     *templates, *machine;
@@ -22,10 +25,11 @@ struct document {
     struct part     common;
     struct section  section[SECTIONS_MOST];
     uint32_t        n_sections;
-    const char     *file[FILES_MOST];    /* in the common section */
-    uint32_t        n_files;
+    struct used    *used;
+    uint32_t        n_used, used_capacity;
+    uint32_t        n_open, outside;     /* files that are being read, and the depth of conditions where the first was requested */
     struct text     begin, instances;
-    const char     *format;              /* of the instances at hand: their first parameter, which they leave defined */
+    const char     *format;              /* first parameter of the last instance, which stays defined */
 };
 
 static void include(void *context, const struct record *r);
@@ -63,19 +67,31 @@ static struct records file_records(struct document *d, const char *path)
     return scan(d->arena, path, (const char *)text.data, text.size);
 }
 
+/* Is the file in the common section? A file that was included in a branch counts only within this branch, because the compiler may not take
+ * it. */
+static bool is_used(const struct document *d, const char *path)
+{
+    for (uint32_t i = 0; i < d->n_used; i++)
+        if (strcmp(d->used[i].path, path) == 0 && (d->used[i].branch == 0 || reach_is_within(d->reach, d->used[i].branch))) return true;
+    return false;
+}
+
 void document_use(struct document *d, const char *path)
 {
-    for (uint32_t i = 0; i < d->n_files; i++) if (strcmp(d->file[i], path) == 0) return;
-    if (d->n_files == FILES_MOST) die("%s: too many templates", path);
-    d->file[d->n_files++] = path;
+    if (d->n_open == 0) d->outside = reach_depth(d->reach);
+    if (is_used(d, path)) return;
+    arena_room(d->arena, d->used, d->n_used, d->used_capacity);
+    d->used[d->n_used++] = (struct used){ path, reach_branch(d->reach, d->outside) };
+    d->n_open++;
     const struct records r = file_records(d, path);
     for (uint32_t i = 0; i < r.n; i++) {
         if (r.list[i].kind != RECORD_INCLUDE) add(d, &d->common, &r.list[i]);
         reach_read_one(d->reach, r.list, i);
     }
+    d->n_open--;
 }
 
-/* "vec.h" beside templates/cpu/norm_tmpl.c, else a path from the root of the sources. */
+/* An include is a file in the folder of the including file ("vec.h" in templates/cpu/norm_tmpl.c), or else a path from the source root. */
 static void include(void *context, const struct record *r)
 {
     struct document *d = context;
@@ -87,7 +103,7 @@ static void include(void *context, const struct record *r)
     document_use(d, resource_find(d->arena, d->templates, beside, &found) ? beside : whole);
 }
 
-/* "templates/gpu/gemv_tmpl.c" is GEMV. */
+/* The section of "templates/gpu/gemv_tmpl.c" is GEMV. */
 static const char *section_name(struct document *d, const char *path)
 {
     const char *base = strrchr(path, '/') + 1, *end = strstr(base, "_tmpl.c");
@@ -124,23 +140,24 @@ void document_instance(struct document *d, const char *path, const struct docume
 
 enum { NOTE_FILE, NOTE_SECTION, NOTE_ITEM, NOTES };
 
-/* A file's comments that wait for something to be printed below them. */
+/* A file's comments that are printed as soon as something below them is printed. */
 struct waiting { const char *file; const struct record *note[NOTES]; bool met, printed; };
 
 struct printer {
     struct reach   *reach;
     struct arena   *arena;
     struct text     out;
-    struct waiting  of[FILES_MOST];
-    uint32_t        n;
-    const char     *file;                /* whose record was printed last */
-    bool            blank;               /* an empty line waits, too */
+    struct waiting *of;
+    uint32_t        n, capacity;
+    const char     *file;                /* the file of the last printed record */
+    bool            blank;               /* print an empty line before the next line */
 };
 
 static struct waiting *waiting_of(struct printer *p, const char *file)
 {
     for (uint32_t i = p->n; i-- > 0; ) if (p->of[i].file == file) return &p->of[i];
-    struct waiting *w = &p->of[p->n++ % FILES_MOST];
+    arena_room(p->arena, p->of, p->n, p->capacity);
+    struct waiting *w = &p->of[p->n++];
     *w = (struct waiting){ .file = file };
     return w;
 }
@@ -172,7 +189,8 @@ static void put_record(struct printer *p, const struct record *r)
     put_line(p, r->text, r->size);
 }
 
-/* The first comment is the file's; one that begins with dashes, or that has no item right below, is for all up to the next of its kind. */
+/* The first comment belongs to the file. A comment that begins with dashes, or without an item right below it, belongs to all items up to
+ * the next such comment. */
 static void put_note(struct printer *p, const struct record *r, const struct record *next)
 {
     struct waiting *w = waiting_of(p, r->file);
@@ -183,7 +201,7 @@ static void put_note(struct printer *p, const struct record *r, const struct rec
     if (i == NOTE_SECTION) w->note[NOTE_ITEM] = NULL;
 }
 
-/* Nothing more is below the comment: an empty line, or an item of several lines that is left out. */
+/* Drops the comment of an item: an empty line ends the paragraph below it, or an item of several lines was left out. */
 static void end_paragraph(struct printer *p, const struct record *r) { waiting_of(p, r->file)->note[NOTE_ITEM] = NULL; }
 
 static bool any_needed(const struct printer *p, struct record *const *list, uint32_t first, uint32_t end)
@@ -194,7 +212,7 @@ static bool any_needed(const struct printer *p, struct record *const *list, uint
     return false;
 }
 
-/* The branches of the condition at `first`: where each begins, and last its #endif. */
+/* Fills branch with the starts of the branches of the condition at `first`, and then its #endif. Returns the number of branches. */
 static uint32_t branches_of(struct record *const *list, uint32_t first, uint32_t branch[], uint32_t most)
 {
     uint32_t n = 0, depth = 0;
@@ -210,7 +228,8 @@ static void put_range(struct printer *p, struct record *const *list, uint32_t fi
 
 static bool is_never(const struct record *r) { return (r->seen & (SEEN_IN | SEEN_UNKNOWN)) == 0; }
 
-/* A condition with its branches but for those that no shape takes; where all take the same, that alone.  Gives the place of its #endif. */
+/* Prints a condition without the branches that no shape takes. If all shapes take the same branch, prints only the text of this branch.
+ * Returns the place of the #endif. */
 static uint32_t put_condition(struct printer *p, struct record *const *list, uint32_t first)
 {
     uint32_t branch[64];
@@ -268,17 +287,17 @@ static void put_part(struct document *d, struct text *out, const struct part *pa
     text_append(out, p->out.size ? p->out.data : "", p->out.size);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole document ---- */
 
 static void put_begin(struct document *d, struct text *t)
 {
-    text_puts(t, "#ifndef SECTION                                  /* the model, up to #elif; behind it the appendix, whose sections the "
+    text_puts(t, "#ifndef SECTION                                  /* the model, up to #elif; after it the appendix, whose sections the "
                  "model includes */\n\n");
     text_puts(t, "/* ==== sizes ==== */\n");
     text_puts(t, text_str(&d->begin));
     text_puts(t, "\n/* ==== what the model takes from the appendix ==== */\n");
     text_puts(t, "#ifndef SOURCE_NAME\n#define SOURCE_NAME __FILE_NAME__                /* this file; forgec compiles it from memory and "
-                 "tells where it is */\n#endif\n");
+                 "defines its place */\n#endif\n");
     text_puts(t, "#define SECTION_COMMON 1\n");
     for (uint32_t i = 0; i < d->n_sections; i++) text_printf(t, "#define SECTION_%s %u\n", d->section[i].name, i + 2);
     text_puts(t, "\nstruct declared;                                 /* before it clangd refuses a file that includes itself */\n");
@@ -308,7 +327,7 @@ static uint32_t lines_of(const char *text)
     return n;
 }
 
-/* The titles of the body, with the lines on which they will stand: `before` lines and those of the contents come first. */
+/* Appends the titles of the body with their line numbers: `before` lines and the lines of the contents come first. */
 static void put_contents(struct text *t, const char *body, uint32_t before)
 {
     static const char mark[] = "/* ==== ";

@@ -1,36 +1,50 @@
 /* paste.c -- see paste.h. */
 #include "paste.h"
+#include "scan.h"
 #include "compiler/base/resource.h"
 #include <string.h>
 
-/* #include "abi_gpu.h" in runtime/model/abi.h; NULL: the line is none. */
-static const char *included(const struct paster *p, const char *from, const char *line, size_t n)
+enum { DEPTH_MOST = 32 };
+
+/* The path of an included header: of #include "abi_gpu.h" in runtime/model/abi.h, runtime/model/abi_gpu.h. */
+static const char *included(const struct paster *p, const struct record *r)
 {
-    static const char include[] = "#include \"";
-    const size_t mark = sizeof include - 1;
-    if (n <= mark || memcmp(line, include, mark)) return NULL;
-    const char *quote = memchr(line + mark, '"', n - mark);
-    const int folder = (int)(strrchr(from, '/') + 1 - from), name = (int)((quote ? quote : line + n) - (line + mark));
-    return arena_printf(p->arena, "%.*s%.*s", folder, from, name, line + mark);
+    const char *name = r->operand + 1, *quote = memchr(name, '"', r->operand_size - 1);
+    const int folder = (int)(strrchr(r->file, '/') + 1 - r->file), n = (int)(quote ? quote - name : r->operand_size - 1);
+    return arena_printf(p->arena, "%.*s%.*s", folder, r->file, n, name);
+}
+
+/* Counts conditions, except guards of headers. The compiler may skip a header that is included within a condition, so such a header does
+ * not count as pasted. */
+static void enter(struct paster *p, const struct record *r)
+{
+    if (p->depth == DEPTH_MOST) die("%s: conditions are nested deeper than %d", r->file, DEPTH_MOST);
+    p->counts[p->depth++] = !r->is_guard;
+    p->n_conditions += !r->is_guard;
+}
+
+static void leave(struct paster *p, const struct record *r)
+{
+    if (p->depth == 0) die("%s: #endif without #if", r->file);
+    p->n_conditions -= p->counts[--p->depth];
 }
 
 void emit_paste(struct paster *p, const char *path)
 {
     for (uint32_t i = 0; i < p->n_pasted; i++) if (strcmp(p->pasted[i], path) == 0) return;
-    if (p->n_pasted == COUNT_OF(p->pasted)) die("%s: too many headers", path);
-    p->pasted[p->n_pasted++] = path;
-    const struct bytes text = resource_get(p->arena, NULL, path);
+    if (p->n_conditions == 0) {
+        arena_room(p->arena, p->pasted, p->n_pasted, p->capacity);
+        p->pasted[p->n_pasted++] = path;
+    }
+    const struct bytes text = resource_get(p->arena, p->templates, path);
+    const struct records all = scan(p->arena, path, (const char *)text.data, text.size);
     text_printf(p->out, "/* ---- begin %s ---- */\n", path);
-    for (const char *line = (const char *)text.data, *end = line + text.size; line < end; ) {
-        const char *newline = memchr(line, '\n', (size_t)(end - line));
-        const size_t n = newline ? (size_t)(newline - line) : (size_t)(end - line);
-        const char *name = included(p, path, line, n);
-        if (name) emit_paste(p, name);
-        else {
-            text_append(p->out, line, n);
-            text_puts(p->out, "\n");
-        }
-        line += n + 1;
+    for (uint32_t i = 0; i < all.n; i++) {
+        const struct record *r = &all.list[i];
+        if (r->kind == RECORD_IF) enter(p, r);
+        if (r->kind == RECORD_ENDIF) leave(p, r);
+        if (r->kind == RECORD_INCLUDE) emit_paste(p, included(p, r));
+        else text_printf(p->out, "%.*s\n", (int)r->size, r->text);
     }
     text_printf(p->out, "/* ---- end %s ---- */\n\n", path);
 }

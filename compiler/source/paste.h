@@ -1,4 +1,4 @@
-/* paste.h -- headers into a source, with what they include.  Sources of kernels are documents (document.h). */
+/* paste.h -- pastes headers, with the files that they include, into a C source. Sources of kernels are documents instead (document.h). */
 #ifndef FORGEC_SOURCE_PASTE_H
 #define FORGEC_SOURCE_PASTE_H
 #include "compiler/base/base.h"
@@ -6,9 +6,14 @@
 struct paster {
     struct arena *arena;
     struct text  *out;
-    const char   *pasted[16];
-    uint32_t      n_pasted;
+    const char   *templates;             /* --templates DIR or NULL */
+    /* private */
+    const char  **pasted;
+    uint32_t      n_pasted, capacity;
+    uint32_t      depth, n_conditions;   /* open conditions at the current place; n_conditions: without guards of headers */
+    bool          counts[32];            /* [depth] the condition is not a guard */
 };
-/* Appends a header with what it includes from its own folder, each once. */
+/* Appends a header and the headers that it includes from its own folder, each one once. A header that was only included within a condition
+ * so far is appended again. */
 void emit_paste(struct paster *p, const char *path);
 #endif

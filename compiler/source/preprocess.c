@@ -1,5 +1,5 @@
-/* preprocess.c -- see preprocess.h.  Expansion works on a list: a macro's body takes the place of its name, with a mark behind it, and what
- * comes out is looked at again together with what follows, so that ROW_BYTES(FORMAT)(cols) finds the macro that the first call names. */
+/* preprocess.c -- see preprocess.h. Expansion works on a list: a macro's body, followed by a mark, replaces the macro's name. The result is
+ * scanned again together with the following tokens, so that ROW_BYTES(FORMAT)(cols) finds the macro that the first call names. */
 #include "preprocess.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ void symbol_absent(struct preprocessor *p, const char *name) { symbol_of(p, name
 static bool starts_name(char c) { return isalpha((unsigned char)c) || c == '_'; }
 static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-/* A literal with its quotes; an unfinished one ends with the line. */
+/* The size of a literal with its quotes; a literal without a closing quote ends with the line. */
 static size_t literal_size(const char *s, const char *end)
 {
     const char *at = s + 1;
@@ -45,7 +45,7 @@ static size_t sign_size(const char *s, const char *end)
     return 1;
 }
 
-/* Where the blanks, comments and joined lines that begin at s end. */
+/* The position after the blanks, comments and line continuations that begin at s. */
 static const char *skip_space(const char *s, const char *end)
 {
     while (s < end) {
@@ -115,7 +115,7 @@ static struct token *list_copy(struct preprocessor *p, const struct token *t)
 
 /* ---- definitions ---- */
 
-/* "name, other, ...)" up to its ")". */
+/* Reads parameters "name, other, ...)" into m. Returns the token after ")". */
 static struct token *read_parameters(struct preprocessor *p, struct macro *m, struct token *t)
 {
     struct symbol *list[64];
@@ -155,14 +155,14 @@ void macro_undefine(struct preprocessor *p, const char *name, size_t n, bool may
 
 struct argument { struct token *raw, *expanded; };
 
-/* Marks in front of a token are passed: what they end is over. */
+/* Skips marks, which end the expansion of their macros. */
 static struct token *behind_marks(struct token *t)
 {
     for (; t && t->ends; t = t->next) t->ends->busy = false;
     return t;
 }
 
-/* The arguments from behind "(" on; gives what follows ")", or NULL for `closed` false: the text ends before. */
+/* Reads the arguments after "(". Returns the token after ")" and sets *closed; NULL with *closed unchanged: the text ends before ")". */
 static struct token *read_arguments(struct preprocessor *p, const struct macro *m, struct argument *arguments, struct token *t,
                                     bool *closed)
 {
@@ -194,7 +194,7 @@ static struct token *pasted(struct preprocessor *p, const struct token *a, const
     return token_new(p, text, (size_t)a->size + b->size);
 }
 
-/* Copies list to *last; its first token is joined with the one before where that was followed by "##". */
+/* Appends a copy of list at *last. join: the token before was followed by "##", so the first token is joined with it. */
 static void append_list(struct preprocessor *p, struct token ***last, struct token **tail, const struct token *list, bool join)
 {
     for (; list; list = list->next) {
@@ -209,14 +209,14 @@ static void append_list(struct preprocessor *p, struct token ***last, struct tok
     }
 }
 
-/* The body of m with its arguments in their places. */
+/* The body of m with its parameters replaced by the arguments. */
 static struct token *substituted(struct preprocessor *p, const struct macro *m, struct argument *arguments)
 {
     struct token *first = NULL, **last = &first, *tail = NULL;
     bool join = false;
     for (struct token *t = m->body; t; t = t->next) {
         if (is(t, "##")) { join = true; continue; }
-        if (is(t, "#") && m->takes_arguments) continue;         /* a string, which names nothing */
+        if (is(t, "#") && m->takes_arguments) continue;         /* the result is a string, which uses no names */
         struct argument *argument = m->takes_arguments ? argument_of(m, arguments, t) : NULL;
         struct token one = *t;
         one.next = NULL;
@@ -232,7 +232,8 @@ static void meet(struct preprocessor *p, struct macro *m)
     for (; m && p->meets; m = m->also) p->meets(p->context, m);
 }
 
-/* The list that stands for the macro at t, put before what follows its call; NULL with *is_call false: it is a name only. */
+/* The expansion of the macro at t, followed by the tokens after its call. NULL with *is_call false: the macro needs arguments and has none
+ * here. */
 static struct token *replaced(struct preprocessor *p, struct macro *m, struct token *t, bool *is_call)
 {
     struct argument *arguments = m->n_parameters ? arena_array(p->arena, struct argument, m->n_parameters) : NULL, none = { 0 };
@@ -277,13 +278,13 @@ struct token *tokens_expand(struct preprocessor *p, struct token *tokens)
 /* ---- conditions ---- */
 
 struct value { bool known; int64_t is; };
-struct reader { struct preprocessor *p; struct token *t; };
+struct condition_parser { struct preprocessor *p; struct token *t; };
 
 static struct value known(int64_t x) { return (struct value){ true, x }; }
 static const struct value unknown = { false, 0 };
-static struct value conditional(struct reader *r);
+static struct value conditional(struct condition_parser *r);
 
-static bool take(struct reader *r, const char *sign)
+static bool take(struct condition_parser *r, const char *sign)
 {
     if (!is(r->t, sign)) return false;
     r->t = r->t->next;
@@ -303,7 +304,7 @@ static struct value defined(struct symbol *s)
     return s->macro ? known(1) : is_open(s) ? unknown : known(0);
 }
 
-/* "defined X" and "defined(X)" become 0, 1 or a name that is not known, before anything is expanded. */
+/* Replaces "defined X" and "defined(X)" by 0, 1 or an unknown name, before any expansion. */
 static struct token *without_defined(struct preprocessor *p, struct token *t)
 {
     struct token *first = NULL, **last = &first;
@@ -320,7 +321,7 @@ static struct token *without_defined(struct preprocessor *p, struct token *t)
     return first;
 }
 
-static void skip_call(struct reader *r)
+static void skip_call(struct condition_parser *r)
 {
     uint32_t depth = 0;
     for (; r->t; r->t = r->t->next) {
@@ -330,7 +331,7 @@ static void skip_call(struct reader *r)
     }
 }
 
-static struct value primary(struct reader *r)
+static struct value primary(struct condition_parser *r)
 {
     struct token *t = r->t;
     if (!t) return unknown;
@@ -373,7 +374,7 @@ static struct value calculated(const struct token *sign, struct value a, struct 
     }
 }
 
-/* How strongly a sign binds; 0: it is none between two values. */
+/* The precedence of a binary operator; 0: t is not one. */
 static uint32_t strength(const struct token *t)
 {
     static const struct { const char *sign; uint32_t is; } table[] = {
@@ -385,7 +386,7 @@ static uint32_t strength(const struct token *t)
     return 0;
 }
 
-static struct value binary(struct reader *r, uint32_t least)
+static struct value binary(struct condition_parser *r, uint32_t least)
 {
     struct value a = primary(r);
     for (uint32_t s; (s = strength(r->t)) >= least && s > 0; ) {
@@ -396,7 +397,7 @@ static struct value binary(struct reader *r, uint32_t least)
     return a;
 }
 
-static struct value conditional(struct reader *r)
+static struct value conditional(struct condition_parser *r)
 {
     const struct value v = binary(r, 1);
     if (!take(r, "?")) return v;
@@ -409,7 +410,7 @@ static struct value conditional(struct reader *r)
 enum answer condition_answer(struct preprocessor *p, const char *text, size_t n)
 {
     p->uncertain = false;
-    struct reader r = { p, tokens_expand(p, without_defined(p, tokens_of(p, text, n))) };
+    struct condition_parser r = { p, tokens_expand(p, without_defined(p, tokens_of(p, text, n))) };
     const struct value v = conditional(&r);
     return r.t || !v.known || p->uncertain ? ANSWER_UNKNOWN : v.is ? ANSWER_YES : ANSWER_NO;
 }

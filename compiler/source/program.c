@@ -7,19 +7,19 @@
 #include <math.h>
 #include <string.h>
 
-const char *emit_symbol(struct arena *a, const struct profile *p, uint32_t rank)
+const char *emit_symbol(struct arena *a, const struct target *p, uint32_t rank)
 {
     char *name = arena_printf(a, rank ? "forge_program_%s_rank%u" : "forge_program_%s", p->name, rank);
     for (char *c = name; *c; c++) if (!isalnum((unsigned char)*c)) *c = '_';
     return name;
 }
 
-const char *emit_code_symbol(struct arena *a, const struct profile *p, uint32_t rank)
+const char *emit_code_symbol(struct arena *a, const struct target *p, uint32_t rank)
 {
     return arena_printf(a, "forge_code_%s", emit_symbol(a, p, rank));
 }
 
-/* -1, which stands for "not given", where the file lacks the key.  Models give these numbers as integers or floats. */
+/* A sampling default of the file, as an integer or a float there; -1, which means "not given", if the file lacks the key. */
 static double sampling_number(const struct gguf *g, const char *key)
 {
     const struct gguf_value *v = gguf_find(g, key);
@@ -40,15 +40,17 @@ static void emit_sampling(struct text *t, const struct gguf *g)
                 (int)sampling_number(g, "general.sampling.top_k"), (int)sampling_number(g, "general.sampling.penalty_last_n"));
 }
 
-static void emit_features(struct text *t, const struct profile *profile)
+static void emit_features(struct text *t, const struct target *target)
 {
-    text_puts(t, "static const char *const cpu_features[] = {");
-    for (uint32_t i = 0; profile->features[i]; i++) {
-        text_puts(t, " ");
-        emit_string(t, profile->features[i]);
-        text_puts(t, ",");
+    struct text line = { .arena = t->arena };
+    text_puts(&line, "static const char *const cpu_features[] = {");
+    for (uint32_t i = 0; target->features[i]; i++) {
+        text_puts(&line, " ");
+        emit_string(&line, target->features[i]);
+        text_puts(&line, ",");
     }
-    text_puts(t, " 0 };\n");
+    text_puts(&line, " 0 };");
+    emit_folded(t, text_str(&line), "    ");
 }
 
 void emit_cost(struct text *t, const struct kernel *k)
@@ -89,23 +91,24 @@ static void emit_states(struct text *t, const struct plan *p)
 void emit_program(struct arena *a, struct text *t, const struct plan *p, const struct emit_options *o, const char *launches)
 {
     const struct model *m = p->model;
-    const struct profile *profile = p->profile;
+    const struct target *target = p->target;
     emit_tensors(a, t, p);
     emit_states(t, p);
-    emit_features(t, profile);
+    emit_features(t, target);
     if (m->pooling)
         text_printf(t, "static const struct forge_embedding embedding = { /* pooling */ %u, /* whole */ %u };\n", m->pooling, !m->causal);
     if (o->has_vocab) text_puts(t, "extern const uint8_t forge_vocab[];\n");
     if (o->has_chat) text_puts(t, "extern const uint8_t forge_chat[];\n");
-    text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, profile, o->rank),
-                emit_symbol(a, profile, o->rank));
+    text_printf(t, "extern const struct forge_program %s;\nconst struct forge_program %s = {\n", emit_symbol(a, target, o->rank),
+                emit_symbol(a, target, o->rank));
     text_printf(t, "    .abi_version = FORGE_ABI_VERSION, .n_vocab = %u, .n_ctx = %u, .n_embd = %u, .n_layer = %u,\n", m->n_vocab,
                 p->options.n_ctx, m->n_embd, m->n_layer);
     text_printf(t, "    .chunk = %u, .max_logits = %u, .max_threads = %u,\n", p->chunk, p->max_logits, p->options.max_threads);
-    text_printf(t, "    %s\n", launches);
+    emit_folded(t, arena_printf(a, "    %s", launches), "    ");
     text_printf(t, "    .state_bytes = %lluu, .state_bytes_per_token = %lluu, .n_states = %u, .states = %s,\n",
                 (unsigned long long)p->state_bytes, (unsigned long long)p->state_bytes_per_token, p->n_states,
                 p->n_states ? "states" : "0");
+    if (graph_far_from(p->fused->graph)) text_printf(t, "    .far_from = %u,\n", graph_far_from(p->fused->graph));
     text_printf(t, "    .arena_bytes = %lluu, .weights_bytes = %lluu, .weights_offset = %lluu,\n", (unsigned long long)p->arena_bytes,
                 (unsigned long long)p->image_bytes, (unsigned long long)o->weights_offset);
     text_printf(t, "    .hashes_offset = %lluu, .n_tensors = %u, .tensors = tensors,\n", (unsigned long long)p->image_hashes, p->n_tensors);
@@ -113,7 +116,7 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
                 (unsigned long long)m->n_parameters);
     const struct { const char *field, *value; } strings[] = {
         { "model_name", m->name }, { "architecture", m->architecture }, { "formats", model_formats(a, m) }, { "model_hash", o->model_hash },
-        { "weights_hash", o->weights_hash }, { "target", profile->name }, { "options", o->options }, { "compiler", o->compiler },
+        { "weights_hash", o->weights_hash }, { "target", target->name }, { "options", o->options }, { "compiler", o->compiler },
     };
     for (uint32_t i = 0; i < COUNT_OF(strings); i++) {
         text_printf(t, "    .%s = ", strings[i].field);
@@ -127,7 +130,7 @@ void emit_program(struct arena *a, struct text *t, const struct plan *p, const s
     text_puts(t, "};\n");
 }
 
-/* "64", or "64 to 128" where layers differ. */
+/* "64", or "64 to 128" if layers differ. */
 static const char *head_sizes(struct arena *a, const struct model *m)
 {
     uint32_t least = m->layers[0].head_dim, most = least;
@@ -142,7 +145,7 @@ static const char *head_sizes(struct arena *a, const struct model *m)
 void emit_banner(struct text *t, const struct plan *p, const struct emit_options *o)
 {
     const struct model *m = p->model;
-    text_printf(t, "/* %s for %s, by %s\n", m->name, p->profile->name, o->compiler);
+    text_printf(t, "/* %s for %s, by %s\n", m->name, p->target->name, o->compiler);
     text_printf(t, " * architecture %s: %u layers, n_embd %u, head_dim %s, n_vocab %u, %.1f M parameters; GGUF %s\n", m->architecture,
                 m->n_layer, m->n_embd, head_sizes(t->arena, m), m->n_vocab, (double)m->n_parameters / 1e6, o->model_hash);
     if (m->pooling)

@@ -1,4 +1,4 @@
-/* reach.c -- see reach.h.  A node is one reading of an item: the same text in two shapes is two nodes, which may use different things. */
+/* reach.c -- see reach.h. A node is one reading of an item: the same text in two shapes makes two nodes, which may use different names. */
 #include "reach.h"
 #include <string.h>
 
@@ -8,26 +8,30 @@ struct list { void **item; uint32_t n, capacity; };
 
 struct node {
     struct item *item;                   /* NULL: a condition */
-    struct list  uses;                   /* struct symbol */
-    struct list  locals;                 /* the same of names that are no functions here */
-    struct list  met;                    /* struct node: macros */
-    bool         reached, is_assert, by_macro;   /* is_assert: of nothing but assertions; by_macro: the first that it meets is their name */
+    struct list  uses;                   /* struct symbol: names that it uses */
+    struct list  locals;                 /* struct symbol: names that it uses, but not as functions */
+    struct list  met;                    /* struct node: macros that its expansion uses */
+    bool         reached, is_assert, by_macro;   /* is_assert: has only assertions; by_macro: its first macro is the assertion's name */
 };
 
-/* What a symbol's owner is. */
+/* The owner of a symbol. */
 struct name {
-    struct list        declared, functions, macros;  /* struct node */
-    const struct node *user;                         /* the last that noted its use */
-    const struct node *local_of, *called_in;         /* the last in which it is something else; in which it is called */
+    struct list        declared, functions, macros;  /* struct node: its declarations as a value or type, a function, a macro */
+    const struct node *user;                         /* the last node that noted its use */
+    const struct node *local_of, *called_in;         /* the last node in which it is a local name; in which it is called */
 };
 
-/* What an item's owner is. */
+/* The owner of an item. */
 struct reading {
-    struct text code;                                /* of the reading at hand */
-    struct list nodes;
+    struct text code;                                /* of the current reading */
+    struct list nodes;                               /* struct node: all readings of the item */
 };
 
-struct level { enum answer live, taken, outside; };
+struct level {
+    enum answer live, taken, outside;
+    uint32_t    branch;                              /* number of the current branch */
+    bool        maybe;                               /* its condition has an unknown answer and is not the guard of a header */
+};
 
 struct reach {
     struct arena       *arena;
@@ -35,9 +39,9 @@ struct reach {
     void              (*include)(void *context, const struct record *r);
     void               *context;
     struct level        level[DEPTH_MOST];
-    uint32_t            depth;
-    struct node        *node;                        /* at hand */
-    struct list         nodes, conditions, wanted;
+    uint32_t            depth, n_branches;
+    struct node        *node;                        /* the current node; NULL: macros are not noted */
+    struct list         nodes, conditions, wanted;   /* struct node, struct record, struct node */
 };
 
 static void push(struct arena *a, struct list *l, void *item)
@@ -83,7 +87,7 @@ struct reach *reach_new(struct arena *a, void (*include)(void *context, const st
     struct reach *r = arena_new(a, struct reach);
     r->arena = a, r->include = include, r->context = context;
     r->p = (struct preprocessor){ .arena = a, .meets = meets, .context = r };
-    r->level[0] = (struct level){ ANSWER_YES, ANSWER_NO, ANSWER_YES };
+    r->level[0] = (struct level){ .live = ANSWER_YES, .taken = ANSWER_NO, .outside = ANSWER_YES };
     return r;
 }
 
@@ -94,7 +98,7 @@ void reach_known(struct reach *r, const char *name, const char *value)
     else symbol_absent(&r->p, name);
 }
 
-/* ---- what a reading declares ---- */
+/* ---- the declarations of a reading ---- */
 
 static bool is(const struct token *t, const char *text) { return t && t->size == strlen(text) && memcmp(t->text, text, t->size) == 0; }
 
@@ -104,7 +108,7 @@ static bool is_one_of(const struct token *t, const char *const list[])
     return false;
 }
 
-/* Behind the bracket that closes the one at t. */
+/* The token after the bracket that closes the one at t. */
 static struct token *behind_brackets(struct token *t)
 {
     int32_t depth = 0;
@@ -119,7 +123,7 @@ static struct token *behind_brackets(struct token *t)
 static void declare(struct reach *r, struct node *n, struct token *t) { push(r->arena, &name_of(r, t->symbol)->declared, n); }
 static void declare_function(struct reach *r, struct node *n, struct token *t) { push(r->arena, &name_of(r, t->symbol)->functions, n); }
 
-/* The names in "{ A, B = 1, C }". */
+/* Declares the names in "{ A, B = 1, C }". */
 static void declare_enumerators(struct reach *r, struct node *n, struct token *open)
 {
     const struct token *end = behind_brackets(open);
@@ -129,7 +133,7 @@ static void declare_enumerators(struct reach *r, struct node *n, struct token *o
     }
 }
 
-/* "struct tag {", "enum {": declares them and gives what follows "}"; t itself where there is no body. */
+/* Declares the tag of "struct tag {" and the names of "enum {". Returns the token after "}", or after the tag if there is no body. */
 static struct token *declare_tagged(struct reach *r, struct node *n, struct token *t, bool *any)
 {
     struct token *at = t->next;
@@ -145,12 +149,12 @@ static const char *const with_brackets[] = { "__attribute__", "_Alignas", "__asm
 static const char *const tagged[] = { "struct", "union", "enum", NULL };
 static const char *const asserts[] = { "_Static_assert", "static_assert", NULL };
 
-/* One declaration or definition from t on: declares its names and gives what follows it. */
+/* Reads one declaration or definition from t on: declares its names, sets *any if there are some, and returns the token after it. */
 static struct token *declare_one(struct reach *r, struct node *n, struct token *t, bool *any)
 {
     const bool is_typedef = is(t, "typedef");
-    bool value = false;                              /* behind "=": no names */
-    struct token *last = NULL;                       /* the last name, which what follows may declare */
+    bool value = false;                              /* after "=": names are uses */
+    struct token *last = NULL;                       /* the last name; the next token tells whether it is declared */
     while (t) {
         struct token *next = t->next;
         if (is_one_of(t, with_brackets) && is(next, "(")) next = behind_brackets(next);
@@ -177,7 +181,7 @@ static struct token *declare_one(struct reach *r, struct node *n, struct token *
     return NULL;
 }
 
-/* All declarations of a reading.  False: there is one without a name. */
+/* Reads all declarations of a reading. False if a declaration has no name. */
 static bool declare_all(struct reach *r, struct node *n, struct token *t)
 {
     bool named = true;
@@ -196,7 +200,7 @@ static bool declare_all(struct reach *r, struct node *n, struct token *t)
     return named;
 }
 
-/* "vf scale = ", "const vf *scale": something local, not the function of that name, which would be called or handed on. */
+/* Notes local names: in "vf scale = " and "const vf *scale" the name is not the function `scale`, which would be called or passed. */
 static void note_locals(struct reach *r, struct node *n, const struct token *t)
 {
     static const char *const no_types[] = { "return", "else", "do", "case", NULL };
@@ -222,7 +226,7 @@ static void note_uses(struct reach *r, struct node *n, const struct token *t)
 static void read_item(struct reach *r, struct item *item, bool wanted)
 {
     struct reading *reading = reading_of(r, item);
-    if (!reading->code.size) return;                 /* all of it left out */
+    if (!reading->code.size) return;                 /* conditions exclude the whole item */
     struct node *n = r->node = node_new(r, item);
     struct token *raw = tokens_of(&r->p, reading->code.data, reading->code.size), *tokens = tokens_expand(&r->p, raw);
     n->by_macro = raw && raw->symbol && raw->symbol->macro;
@@ -246,10 +250,12 @@ static void enter_branch(struct reach *r, struct record *record, enum answer ans
     if (answer != ANSWER_NO) l->taken = answer;
     l->live = l->outside == ANSWER_NO || in == ANSWER_NO ? ANSWER_NO
               : l->outside == ANSWER_UNKNOWN || in == ANSWER_UNKNOWN ? ANSWER_UNKNOWN : ANSWER_YES;
+    l->branch = ++r->n_branches;
+    l->maybe = in == ANSWER_UNKNOWN && !record->is_guard;
     if (l->outside != ANSWER_NO) record->seen |= (uint8_t)(1 << in);
 }
 
-/* The condition's own node has the macros it asks for. */
+/* The answer of a condition. The condition has a node, which notes the macros that it uses. */
 static enum answer answer_of(struct reach *r, struct record *record)
 {
     const struct level *l = &r->level[r->depth];
@@ -273,7 +279,7 @@ static void read_condition(struct reach *r, struct record *record)
 {
     if (record->kind == RECORD_IF) {
         const enum answer outside = live(r);
-        if (++r->depth == DEPTH_MOST) die("%s: conditions nest deeper than %d", record->file, DEPTH_MOST);
+        if (++r->depth == DEPTH_MOST) die("%s: conditions are nested deeper than %d", record->file, DEPTH_MOST);
         r->level[r->depth] = (struct level){ .taken = ANSWER_NO, .outside = outside };
     }
     if (!r->depth) die("%s: %.*s without #if", record->file, (int)record->size, record->text);
@@ -331,7 +337,21 @@ void reach_read(struct reach *r, struct record *list, uint32_t n, bool wanted)
 
 void reach_read_one(struct reach *r, struct record *list, uint32_t i) { read_one(r, list, i, false); }
 
-/* ---- following ---- */
+uint32_t reach_depth(const struct reach *r) { return r->depth; }
+
+uint32_t reach_branch(const struct reach *r, uint32_t from)
+{
+    for (uint32_t i = r->depth; i > from; i--) if (r->level[i].maybe) return r->level[i].branch;
+    return 0;
+}
+
+bool reach_is_within(const struct reach *r, uint32_t branch)
+{
+    for (uint32_t i = 1; i <= r->depth; i++) if (r->level[i].branch == branch) return true;
+    return false;
+}
+
+/* ---- following uses ---- */
 
 static void follow(struct node *n);
 static void follow_all(const struct list *l) { for (uint32_t i = 0; i < l->n; i++) follow(l->item[i]); }
@@ -348,7 +368,7 @@ static void follow(struct node *n)
     }
     for (uint32_t i = 0; n->item && i < n->locals.n; i++)
         follow_all(&((struct name *)((struct symbol *)n->locals.item[i])->owner)->declared);
-    if (n->item && n->item->owner) follow_all(&((struct reading *)n->item->owner)->nodes);       /* its text stays in all its readings */
+    if (n->item && n->item->owner) follow_all(&((struct reading *)n->item->owner)->nodes);       /* the text is the same in all readings */
 }
 
 static bool any_reached(const struct list *l)
@@ -357,7 +377,7 @@ static bool any_reached(const struct list *l)
     return false;
 }
 
-/* An assertion asks for nothing: it stays where all it speaks of is there anyhow. */
+/* Is an assertion kept? It does not make other items needed: it is kept only if everything that it names is needed anyway. */
 static bool speaks_of_reached(const struct node *n)
 {
     for (uint32_t i = 0; i < n->uses.n; i++) {

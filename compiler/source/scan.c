@@ -3,15 +3,15 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Where the text stands between two lines. */
+/* The state of the scanner between two lines. */
 struct scanner {
     struct arena  *arena;
     const char    *file, *at, *end;
     struct records out;
     uint32_t       capacity;
     struct item   *open;                 /* the item that is not closed yet */
-    int32_t        depth;                /* of its braces, parentheses and brackets */
-    char           last;                 /* its last sign that is no blank */
+    int32_t        depth;                /* of its open braces, parentheses and brackets */
+    char           last;                 /* its last character that is not a blank */
     bool           in_comment;
 };
 
@@ -35,7 +35,7 @@ static const char *literal_end(const char *c, const char *end)
     return c < end ? c + 1 : end;
 }
 
-/* Reads one line: comments, depth and last sign. */
+/* Reads one line: updates in_comment, depth and last. */
 static void follow(struct scanner *s, const char *c, const char *end)
 {
     while (c < end) {
@@ -85,7 +85,7 @@ static enum record_kind kind_of(const char *word, const char *end, const char *o
     return word_is(word, end, "include") && operand < line && *operand == '"' ? RECORD_INCLUDE : RECORD_DIRECTIVE;
 }
 
-/* The end of a directive: the lines that "\" or an open comment join to it, too. */
+/* The end of a directive, including lines that "\" or an open comment join to it. */
 static const char *directive_end(struct scanner *s, const char *line)
 {
     const struct scanner before = *s;
@@ -100,7 +100,7 @@ static const char *directive_end(struct scanner *s, const char *line)
     return end;
 }
 
-/* #ifdef and #ifndef of the name that begins at `operand`, as an #if. */
+/* Makes the condition of #ifdef or #ifndef, for the name at `operand`, one for #if. */
 static void ask_name(struct scanner *s, struct record *r, bool is_not, const char *operand, const char *end)
 {
     const size_t n = (size_t)(word_end(operand, end) - operand);
@@ -128,7 +128,7 @@ static void add_directive(struct scanner *s, const char *line, const char *hash)
     s->at = end < s->end ? end + 1 : end;
 }
 
-/* ---- everything else ---- */
+/* ---- comments and code ---- */
 
 static void add_comment(struct scanner *s, const char *line)
 {
@@ -141,7 +141,7 @@ static void add_comment(struct scanner *s, const char *line)
     s->at = end < s->end ? end + 1 : end;
 }
 
-/* A comment that has its lines to itself. */
+/* Does a comment begin here that shares its lines with no code? */
 static bool is_comment(const struct scanner *s, const char *line)
 {
     if (s->end - line < 2 || line[0] != '/' || (line[1] != '*' && line[1] != '/')) return false;
@@ -174,7 +174,7 @@ struct records scan(struct arena *a, const char *file, const char *text, size_t 
         const char *line = s.at, *end = line_end(&s, line), *word = line;
         while (word < end && isblank((unsigned char)*word)) word++;
         const bool blank = is_blank(line, end);
-        if (blank && s.depth <= 0 && !s.in_comment) s.open = NULL;         /* a macro's call without ";" */
+        if (blank && s.depth <= 0 && !s.in_comment) s.open = NULL;         /* a call of a macro without ";" */
         if (!s.in_comment && word < end && *word == '#' && word + 1 < end) add_directive(&s, line, word);
         else if (blank && !s.open) { add(&s, RECORD_BLANK, line, 0); s.at = end < s.end ? end + 1 : end; }
         else if (!s.open && is_comment(&s, line)) add_comment(&s, line);

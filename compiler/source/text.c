@@ -12,15 +12,19 @@ const char *emit_float(struct arena *a, double x)
 
 enum { LINE_COLUMNS = 140 };
 
-/* Where a line of more than `columns` is broken: behind a comma and before a blank.  0: nowhere. */
+/* The position where a line of more than `columns` columns is broken: after a comma that a blank follows, outside of strings and comments.
+ * 0: no such position. */
 static size_t fold_at(const char *line, size_t columns)
 {
     size_t at = 0;
     int depth = 0, least = INT_MAX;
-    bool quoted = false;
+    bool quoted = false, comment = false;
     for (size_t i = 0; line[i] && i < columns; i++) {
-        if (line[i] == '"') quoted = !quoted;
+        if (line[i] == '"' && !comment) quoted = !quoted;
         if (quoted) continue;
+        if (i > 0 && line[i - 1] == '/' && line[i] == '*') comment = true;
+        if (i > 0 && line[i - 1] == '*' && line[i] == '/') comment = false;
+        if (comment) continue;
         if (strchr("([{", line[i])) depth++;
         if (strchr(")]}", line[i])) depth--;
         if (line[i] == ',' && line[i + 1] == ' ' && depth <= least) { least = depth; at = i + 1; }
@@ -40,6 +44,14 @@ void emit_folded(struct text *t, const char *line, const char *next)
     text_printf(t, "%s\n", line);
 }
 
+void emit_comment_lines(struct text *t, const char *lines)
+{
+    for (size_t n; *lines; lines += n, lines += *lines == '\n') {
+        n = strcspn(lines, "\n");
+        emit_folded(t, arena_printf(t->arena, " * %.*s", (int)n, lines), " *     ");
+    }
+}
+
 void emit_line(struct text *body, uint32_t *depth, const char *kernel, const char *fmt, va_list args)
 {
     char line[1024];
@@ -52,7 +64,7 @@ void emit_line(struct text *body, uint32_t *depth, const char *kernel, const cha
     if (line[n - 1] == '{') ++*depth;
 }
 
-/* As a C string literal.  Only printable ASCII without quotes and backslashes stays; "?" is escaped against trigraphs. */
+/* Printable ASCII stays as it is, except quotes and backslashes; "?" is escaped because of trigraphs. */
 void emit_string(struct text *t, const char *s)
 {
     if (!s) { text_puts(t, "0"); return; }

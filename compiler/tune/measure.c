@@ -1,4 +1,4 @@
-/* measure.c -- what programs say of their speed, by --profile and --bench. */
+/* measure.c -- reads the speed of programs from --profile and --bench. */
 #include "parts.h"
 #include "compiler/plan/cost.h"
 #include <cjson/cJSON.h>
@@ -23,9 +23,9 @@ struct cJSON *run_trial(struct tune *t, const struct trial *trial, const char *c
     return NULL;
 }
 
-/* Microseconds of each unit's launches in a step, and last of the step; of a unit that keeps registers in memory so many that nobody takes
- * it. */
-bool take_laps(void *context, const struct trial *trial, double *values, uint32_t n)
+/* Microseconds of each unit's launches in a step, and of the step at the end. A unit with register spills gets a time so long that it is
+ * never chosen. */
+bool take_timings(void *context, const struct trial *trial, double *values, uint32_t n)
 {
     const struct step *s = context;
     struct tune *t = s->tune;
@@ -35,7 +35,7 @@ bool take_laps(void *context, const struct trial *trial, double *values, uint32_
     cJSON *root = run_trial(t, trial, s->prefill ? prefill : decode);
     if (!root) return false;
     const cJSON *step = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(root, "steps"), 0);
-    const cJSON *laps = cJSON_GetObjectItemCaseSensitive(step, "launches"), *lap = laps ? laps->child : NULL;
+    const cJSON *timings = cJSON_GetObjectItemCaseSensitive(step, "launches"), *timing = timings ? timings->child : NULL;
     const struct kernel_list *list = t->plan->kernels;
     const struct launch *launches = s->prefill ? list->prefill : list->decode;
     for (uint32_t i = 0; i < n; i++) values[i] = 0;
@@ -43,17 +43,18 @@ bool take_laps(void *context, const struct trial *trial, double *values, uint32_
     for (uint32_t i = 0; i < (s->prefill ? list->n_prefill : list->n_decode); i++) {
         const uint32_t tokens = !s->prefill || launches[i].tail ? 1 : s->n;
         if (s->prefill && !kernel_runs(&list->kernels[launches[i].kernel], tokens)) continue;
-        if (!lap || strcmp(cJSON_GetObjectItemCaseSensitive(lap, "name")->valuestring, launches[i].name))
+        if (!timing || strcmp(cJSON_GetObjectItemCaseSensitive(timing, "name")->valuestring, launches[i].name))
             die("--profile and the plan differ in their launches; this is a mistake in forgec, please report it");
         const struct unit *u = unit_of(t, &launches[i], s->prefill);
-        if (u) values[u - t->units] += program_number(lap, "us") + (trial != &t->base && program_number(lap, "spill_bytes") > 0 ? 1e9 : 0);
-        lap = lap->next;
+        if (u) values[u - t->units] += program_number(timing, "us") +
+                           (trial != &t->base && program_number(timing, "spill_bytes") > 0 ? 1e9 : 0);
+        timing = timing->next;
     }
     cJSON_Delete(root);
     return true;
 }
 
-/* Tokens a second. */
+/* Tokens per second. */
 bool take_speed(void *context, const struct trial *trial, double *values, uint32_t n)
 {
     const struct step *s = context;
@@ -82,7 +83,7 @@ static const char *list_text(struct arena *a, const uint32_t *list, uint32_t n)
     return n ? text_str(&t) : "0";
 }
 
-/* Tokens a second behind each depth, and of each prompt. */
+/* Tokens per second after each depth, and for each prompt. */
 bool take_speeds(void *context, const struct trial *trial, double *values, uint32_t n)
 {
     struct tune *t = context;
@@ -105,7 +106,7 @@ bool take_speeds(void *context, const struct trial *trial, double *values, uint3
     return true;
 }
 
-/* The machine as the program names it; dies when the program does not run there. */
+/* The name of the machine according to the program; dies if the program does not run there. */
 const char *find_where(struct tune *t)
 {
     const char *const arguments[] = { "--profile", "--random-weights", "-o", "json", "-p", "0", "-n", "1", NULL };

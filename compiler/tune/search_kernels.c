@@ -1,6 +1,6 @@
-/* search_kernels.c -- the settings of kernels.  In a pass program k has the kth candidate of each kernel, and every kernel's own time tells
- * which is best for it.  The best of many measurements is also the luckiest one, so what won is measured once more, all of it in one
- * program, and only these new numbers count; that program's step must be shorter as well, since a kernel can gain what its neighbour
+/* search_kernels.c -- searches settings of kernels. In a pass, program k has the k-th candidate of each kernel, and the time of each kernel
+ * shows which candidate is best for it. The best of many measurements is also the luckiest, so the winners are measured once more, all in
+ * one program, and only these new numbers count. That program's step must be shorter as well, because a kernel can gain what its neighbour
  * loses. */
 #include "parts.h"
 #include "compiler/cli/pairs.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of each unit. */
+/* The candidates of a unit. */
 struct candidates {
     struct settings settings;
     double          ratio[TUNE_CANDIDATES_MOST], worst[TUNE_CANDIDATES_MOST];      /* of the planner's own time: median and worst round */
@@ -18,9 +18,9 @@ struct pass {
     struct tune       *tune;
     struct candidates *of;                       /* [n_units] */
     struct trial       trials[TUNE_CANDIDATES_MOST];
-    double             step[TUNE_CANDIDATES_MOST];         /* as ratio: of the whole step */
+    double             step[TUNE_CANDIDATES_MOST];         /* as ratio, for the whole step */
     uint32_t           n;
-    const char        *what;                     /* "pass", "again": in the names of measurements */
+    const char        *what;                     /* "pass", "again": part of the names of measurements */
 };
 
 static struct pass pass_new(struct tune *t, const char *what)
@@ -35,7 +35,7 @@ static struct pass pass_new(struct tune *t, const char *what)
 
 /* ---- programs ---- */
 
-/* The settings of candidate k: prefill, for steps of that size; else decode with what was found so far. */
+/* The settings with candidate k: for prefill, of steps of that size; for decode, together with the settings found so far. */
 static const char *candidate_yaml(const struct pass *p, bool prefill, uint32_t k)
 {
     const struct tune *t = p->tune;
@@ -52,7 +52,7 @@ static const char *candidate_yaml(const struct pass *p, bool prefill, uint32_t k
     return text_str(&y);
 }
 
-/* Of a build that failed with "kernel NAME ..." the unit whose kernel that is; NULL: it cannot be told. */
+/* For a build that failed with "kernel NAME ...", the unit of that kernel; NULL: unknown. */
 static const struct unit *unit_named(const struct tune *t, const char *message, bool prefill)
 {
     static const char begin[] = "kernel ";
@@ -73,7 +73,7 @@ static void drop_candidate(struct settings *s, uint32_t k)
     s->n--;
 }
 
-/* Builds the programs; where kernels do not fit the registers, once more without those. */
+/* Builds the programs; if some kernels do not fit the registers, once more without their candidates. */
 static void build_candidates(struct pass *p, bool prefill)
 {
     struct tune *t = p->tune;
@@ -98,7 +98,8 @@ static void build_candidates(struct pass *p, bool prefill)
 
 /* ---- measuring ---- */
 
-/* After the first round: has program k a kernel that gained by then?  Others win nothing any more, and large models take seconds a run. */
+/* After the first round: true if some kernel of program k has gained so far. Other programs can no longer win, and large models take
+ * seconds per run. */
 static bool has_hope(const struct pass *p, uint32_t k, const double *first)
 {
     const uint32_t n_units = p->tune->n_units;
@@ -107,34 +108,35 @@ static bool has_hope(const struct pass *p, uint32_t k, const double *first)
     return false;
 }
 
-/* What the candidates took in a round, over the planner's own before and behind them: [n][n_units + 1], the last of the whole step.
- * first: those of the first round; HUGE_VAL for what is left out because of them. */
+/* The candidates' times in a round, divided by the planner's own times before and after them: [n][n_units + 1], the last for the whole
+ * step. first: the ratios of the first round; programs that are left out because of them get HUGE_VAL. */
 static void measure_round(const struct pass *p, const struct step *step, uint32_t round, const double *first, double *ratios)
 {
     struct tune *t = p->tune;
     const uint32_t n = t->n_units + 1;
     struct step at = *step;
     double *before = arena_array(t->arena, double, n), *behind = arena_array(t->arena, double, n);
-    const char *laps = arena_printf(t->arena, "laps of %s", p->what), *base = arena_printf(t->arena, "%s %s", laps, p->trials[0].key);
-    trials_measure(t->trials, &t->base, step_text(t, step, arena_printf(t->arena, "before %s", base), round), before, n, take_laps, &at);
+    const char *timings = arena_printf(t->arena, "timings of %s", p->what),
+        *base = arena_printf(t->arena, "%s %s", timings, p->trials[0].key);
+    trials_measure(t->trials, &t->base, step_text(t, step, arena_printf(t->arena, "before %s", base), round), before, n, take_timings, &at);
     for (uint32_t i = 0; i < p->n; i++) {
         const uint32_t k = round % 2 ? p->n - 1 - i : i;
         double *times = &ratios[k * n];
         if ((round && !has_hope(p, k, first)) ||
-            !trials_measure(t->trials, &p->trials[k], step_text(t, step, laps, round), times, n, take_laps, &at))
+            !trials_measure(t->trials, &p->trials[k], step_text(t, step, timings, round), times, n, take_timings, &at))
             for (uint32_t u = 0; u < n; u++) times[u] = 0;
     }
-    trials_measure(t->trials, &t->base, step_text(t, step, arena_printf(t->arena, "behind %s", base), round), behind, n, take_laps, &at);
+    trials_measure(t->trials, &t->base, step_text(t, step, arena_printf(t->arena, "behind %s", base), round), behind, n, take_timings, &at);
     for (uint32_t k = 0; k < p->n; k++)
         for (uint32_t u = 0; u < n; u++) {
             const double mean = (before[u] + behind[u]) / 2, noise = fabs(before[u] - behind[u]) / (before[u] + behind[u]);
             double *ratio = &ratios[k * n + u];
-            /* A part of a step that is shorter than what disturbs the machine can seem to take less than nothing. */
+            /* A part of a step that is shorter than the machine's disturbances can seem to take less than no time. */
             *ratio = *ratio > 0 && mean > 0 ? *ratio / mean + noise : HUGE_VAL;
         }
 }
 
-/* Multiplies ratios by those of this step: a candidate has to be good for all of them. */
+/* Multiplies the ratios by those of this step: a candidate must be good for all steps. */
 static void measure_candidates(struct pass *p, const struct step *step)
 {
     struct tune *t = p->tune;
@@ -164,8 +166,8 @@ static void report_choice(const struct tune *t, const struct unit *u, const stru
     fprintf(stderr, "forgec:   %-28s %s, %.1f %% less time\n", u->kernel->name, text_str(&params) + 1, 100 * (1 - ratio));
 }
 
-/* Measures the candidates, and once more what was best of each unit; keeps what is better than what the unit has.  steps: [n]; size: of
- * prefill's, as number in t->prompts.  kept: [n_units], the ratio of what each has; *whole: that of the step. */
+/* Measures the candidates, and once more the best candidate of each unit; keeps those that are better than the unit's setting. steps: [n];
+ * size: index of prefill's step size in t->prompts. kept: [n_units], the ratio of each unit's setting; *whole: the ratio of the step. */
 static void run_pass(struct pass *p, const struct step *steps, uint32_t n, uint32_t size, double *kept, double *whole)
 {
     struct tune *t = p->tune;

@@ -1,4 +1,4 @@
-/* search_tiles.c -- tiles of the target that all kernels share: whole programs are compared, one tile after the other. */
+/* search_tiles.c -- searches tiles of the target that all kernels share: compares whole programs, one tile after the other. */
 #include "parts.h"
 #include "compiler/cli/pairs.h"
 #include <math.h>
@@ -11,7 +11,7 @@ static void add_tile(struct tune *t, const char *name, uint32_t value) { t->tile
 
 void tiles_find(struct tune *t)
 {
-    const struct profile *p = t->plan->profile;
+    const struct target *p = t->plan->target;
     add_tile(t, "prefill_chunk", p->tile.prefill_chunk);
     if (p->kind == TARGET_GPU) {
         add_tile(t, "gemm_unit_steps", p->gpu.gemm_unit_steps);
@@ -22,7 +22,7 @@ void tiles_find(struct tune *t)
     add_tile(t, "attention_block", p->tile.attention_block);
 }
 
-/* Other values of a tile, less those that a shorter context or prompt does not tell apart. */
+/* Other values of a tile to try. For prefill_chunk, without values beyond the context or below an eighth of the planned value. */
 static uint32_t values_of(const struct tune *t, const struct tile *tile, uint32_t values[TUNE_CANDIDATES_MOST])
 {
     static const uint32_t chunks[] = { 32, 64, 128, 256, 512, 1024, 2048, 4096 }, tokens[] = { 4, 6, 8, 10, 12, 16, 20, 24 },
@@ -42,7 +42,7 @@ static uint32_t values_of(const struct tune *t, const struct tile *tile, uint32_
     return n;
 }
 
-/* Prompts by which tiles are compared: those of the search, and one of several chunks. */
+/* The prompts by which tiles are compared: those of the search, and one of several chunks. */
 static uint32_t tile_prompts(const struct tune *t, uint32_t prompts[TUNE_SIZES + 1])
 {
     const uint32_t longest = 2048 < t->plan->options.n_ctx ? 2048 : t->plan->options.n_ctx;
@@ -52,8 +52,8 @@ static uint32_t tile_prompts(const struct tune *t, uint32_t prompts[TUNE_SIZES +
     return n;
 }
 
-/* How much faster a program reads prompts than the planner's own, in turns: the geometric mean over the prompts of the median rounds; 0
- * when it fails, or is slower in some round. */
+/* How much faster a program reads prompts than the planner's own program, as a ratio. Both are measured in turn; the result is the
+ * geometric mean, over the prompts, of the median of the rounds. 0 if the program fails, or is slower in some round. */
 static double gain_of(struct tune *t, const struct trial *trial)
 {
     uint32_t prompts[TUNE_SIZES + 1];

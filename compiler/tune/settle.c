@@ -1,4 +1,4 @@
-/* settle.c -- the program with all that was found against the planner's own: by its logits, and by its speed with the statistics of
+/* settle.c -- compares the program with everything found and the planner's own: their logits, and their speed with the statistics of
  * compare. */
 #include "parts.h"
 #include "compiler/cli/bounds.h"
@@ -11,17 +11,17 @@ enum { LOGIT_TOKENS = 32 };
 
 struct verdict { struct pairs pairs; double base, found; };
 
-/* verdicts: of each depth, then of each prompt.  Returns the number of rounds. */
+/* verdicts: for each depth, then for each prompt. Returns the number of rounds. */
 static uint32_t compare_speeds(struct tune *t, const struct trial *found, struct verdict verdicts[2 * TUNE_SIZES])
 {
     const uint32_t n = t->n_depths + t->n_prompts, rounds = pairs_least(n) + 1;
-    double (*speeds)[2][PAIRS_ROUNDS_MOST] = arena_alloc(t->arena, n * sizeof *speeds);     /* of the planner's own, of what was found */
+    double (*speeds)[2][PAIRS_ROUNDS_MOST] = arena_alloc(t->arena, n * sizeof *speeds);     /* of the planner's own program, of `found` */
     uint64_t state = 1;
     for (uint32_t r = 0; r < rounds; r++) {
         uint32_t order[2];
         pairs_order(order, 2, &state);
         for (uint32_t i = 0; i < n; i++) speeds[i][0][r] = speeds[i][1][r] = 1;
-        for (uint32_t k = 0; k < 4; k++) {                /* there and back */
+        for (uint32_t k = 0; k < 4; k++) {                /* in one order and back */
             const uint32_t which = order[k < 2 ? k : 3 - k];
             double values[2 * TUNE_SIZES];
             const char *name = arena_printf(t->arena, "%s of %s round %u", k < 2 ? "there" : "back", found->key, r);
@@ -48,7 +48,7 @@ static struct trial build_found(struct tune *t, bool decode, bool prefill)
     return trial;
 }
 
-/* Both programs are within the bounds that verify holds programs to, so their logits are within twice those of each other. */
+/* True if both programs are within the bounds of verify; their logits are then within twice these bounds of each other. */
 static bool logits_agree(struct tune *t, const struct trial *found)
 {
     static const char *const prompt[] = { "--random-weights", NULL }, *const decode[] = { "--random-weights", "-ub", "0", NULL };
@@ -59,10 +59,10 @@ static bool logits_agree(struct tune *t, const struct trial *found)
         const float *own = program_logits(t->arena, &t->runner, t->base.path, tokens, n, m->n_vocab, i ? decode : prompt);
         const float *other = program_logits(t->arena, &t->runner, found->path, tokens, n, m->n_vocab, i ? decode : prompt);
         const struct logits_difference d = logits_compare(t->arena, own, other, n, m->n_vocab);
-        const struct bound b = bound_find(t->plan->fused->graph, t->plan->profile, &t->plan->options, i ? 0 : n);
+        const struct bound b = bound_find(t->plan->fused->graph, t->plan->target, &t->plan->options, i ? 0 : n);
         if (d.n_not_finite || d.max_abs > 2 * b.most * d.largest || d.mean_kl > 2 * b.mean_kl) {
-            fprintf(stderr, "forgec: the logits of the program that was found differ by %.2e, and the largest is %.2e; it is not taken\n",
-                    d.max_abs, d.largest);
+            fprintf(stderr, "forgec: the logits of the tuned program differ by %.2e (the largest logit is %.2e); its settings are left "
+                    "out\n", d.max_abs, d.largest);
             return false;
         }
     }
@@ -92,7 +92,7 @@ bool settle(struct tune *t, struct trial *found, struct text *numbers)
     if (!keeps[0] && !keeps[1]) return false;
     for (uint32_t turn = 0; turn < 2; turn++) {
         *found = build_found(t, keeps[0], keeps[1]);
-        if (!found->path) die("the program of all that was found cannot be built: %s", found->why_not);
+        if (!found->path) die("the program with all settings found cannot be built: %s", found->why_not);
         if (!logits_agree(t, found)) return false;
         const uint32_t rounds = compare_speeds(t, found, v);
         bool faster[2] = { false, false }, slower[2] = { false, false };
@@ -108,7 +108,7 @@ bool settle(struct tune *t, struct trial *found, struct text *numbers)
         keeps[0] &= good[0];
         keeps[1] &= good[1];
         if (turn == 1 || (!keeps[0] && !keeps[1])) return false;
-        fprintf(stderr, "forgec: what was found for %s is no faster as a whole and is left out\n", keeps[0] ? "prefill" : "decode");
+        fprintf(stderr, "forgec: the settings found for %s are together no faster and are left out\n", keeps[0] ? "prefill" : "decode");
         trials_drop(t->trials, found, 1);
     }
     for (uint32_t i = 0; i < t->n_depths + t->n_prompts; i++) {

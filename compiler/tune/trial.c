@@ -1,4 +1,4 @@
-/* trial.c -- see trial.h.  The file of numbers is text: the head, then a line for each measurement: key, name, values or "failed". */
+/* trial.c -- see trial.h. The file of numbers is text: the head, then one line per measurement: key, name, values or "failed". */
 #include "trial.h"
 #include "compiler/build/cache.h"
 #include "compiler/build/spawn.h"
@@ -28,13 +28,13 @@ struct trials {
 static void read_line(struct trials *t, const char *line, size_t n)
 {
     const char *tab = memchr(line, '\t', n), *second = tab ? memchr(tab + 1, '\t', n - (size_t)(tab + 1 - line)) : NULL;
-    if (!second) return;                                  /* the last line of a file that was cut off */
+    if (!second) return;                                  /* the last line of a truncated file */
     arena_room(t->arena, t->known, t->n_known, t->capacity);
     t->known[t->n_known++] = (struct measured){ arena_strndup(t->arena, line, (size_t)(second - line)),
                                               arena_strndup(t->arena, second + 1, n - (size_t)(second + 1 - line)) };
 }
 
-/* The numbers, if they are of this search. */
+/* Reads the numbers if they belong to this search. */
 static bool read_log(struct trials *t, const char *head)
 {
     if (!file_exists(t->log_path)) return false;
@@ -45,7 +45,7 @@ static bool read_log(struct trials *t, const char *head)
     return true;
 }
 
-/* Of this search or of another one; or there is no such file. */
+/* True if the file belongs to this search or another search, or does not exist. */
 static bool is_log(struct arena *a, const char *path)
 {
     static const char begin[] = "forgec ";
@@ -60,7 +60,8 @@ struct trials *trials_open(struct arena *a, const struct build_options *options,
     struct trials *t = arena_new(a, struct trials);
     *t = (struct trials){ .arena = a, .options = options, .runner = runner, .workplace = w, .log_path = log_path };
     const bool continues = read_log(t, head);
-    if (!continues && !is_log(a, log_path)) die("%s: is there already and no list of measurements; move it, or give another -o", log_path);
+    if (!continues && !is_log(a, log_path))
+        die("%s: exists already and is not a list of measurements; move it, or give another -o", log_path);
     t->log = fopen(log_path, continues ? "a" : "w");
     if (!t->log || (!continues && fprintf(t->log, "%s\n", head) < 0) || fflush(t->log))
         die("%s: cannot be written: %s; it keeps what was measured", log_path, strerror(errno));
@@ -104,7 +105,7 @@ bool trials_measure(struct trials *t, const struct trial *trial, const char *wha
 
 /* ---- programs ---- */
 
-/* The options of a build on forgec's own command line. */
+/* The options of a build as a command line of forgec. */
 static const char *const *build_line(struct trials *t, const char *tuned, const char *out)
 {
     enum { MOST = 128 };
@@ -135,7 +136,7 @@ static const char *const *build_line(struct trials *t, const char *tuned, const 
     return argv;
 }
 
-/* "forgec: error: MODEL: ..." -> what is behind the first of them. */
+/* "forgec: error: MODEL: ..." -> the text after the first "error: ". */
 static const char *message_of(struct arena *a, const char *messages)
 {
     const char *at = strstr(messages, "error: "), *text = at ? at + strlen("error: ") : messages;

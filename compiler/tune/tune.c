@@ -1,5 +1,5 @@
-/* tune.c -- see tune.h.  Every kernel has its own time (`--profile`), so a program tries another setting of each kernel at once, and each
- * keeps what was best for it.  Then the program with all of that is held against the planner's own as a whole. */
+/* tune.c -- see tune.h. Every kernel is timed on its own (`--profile`), so a program can try another setting of each kernel at once, and
+ * each kernel keeps its best setting. Then the program with all these settings is compared with the planner's own as a whole. */
 #include "parts.h"
 #include "compiler/plan/tuned.h"
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 3, CANDIDATES = 10, MINUTES = 30 };
 
-/* Is the search's part of the time over? */
+/* True if the time for the search is over. */
 bool tune_late(struct tune *t)
 {
     const bool late = build_seconds() - t->begun > t->seconds;
@@ -21,7 +21,7 @@ static const char *file_stem(struct arena *a, const struct plan *p)
 {
     const struct model *m = p->model;
     struct text t = { .arena = a };
-    text_printf(&t, "%s-%s-%ux%u", p->profile->name, m->architecture, m->n_layer, m->n_embd);
+    text_printf(&t, "%s-%s-%ux%u", p->target->name, m->architecture, m->n_layer, m->n_embd);
     const char *seen[8];
     size_t n_seen = 0;
     for (uint32_t i = 0; i < m->n_weights; i++) {
@@ -51,14 +51,14 @@ static void sizes(struct tune *t)
     const uint32_t n_ctx = t->plan->options.n_ctx, room = n_ctx > 96 ? n_ctx - 96 : 0;
     for (uint32_t i = 0; i < (o->n_depths ? o->n_depths : COUNT_OF(depths)); i++) {
         const uint32_t d = o->n_depths ? o->depths[i] : depths[i] < room ? depths[i] : room / 2;
-        if (d > room) die("-d %u: the context of %u holds no 96 tokens behind so many; give less, or a larger --ctx", d, n_ctx);
+        if (d > room) die("-d %u: the context of %u tokens needs room for 96 more; give less, or a larger --ctx", d, n_ctx);
         t->depths[t->n_depths++] = d;
     }
     const uint32_t most = t->plan->chunk;
     for (uint32_t i = 0; i < (o->n_prompts ? o->n_prompts : COUNT_OF(prompts)); i++) {
         const uint32_t p = o->n_prompts ? o->prompts[i] : prompts[i] < most ? prompts[i] : most;
-        if (p > most || p < 2) die("-p %u: a prefill step takes 2 to %u tokens", p, most);
-        if (t->n_prompts && p < t->prompts[t->n_prompts - 1]) die("-p: sizes from the smallest to the largest");
+        if (p > most || p < 2) die("-p %u: a prefill step must have 2 to %u tokens", p, most);
+        if (t->n_prompts && p < t->prompts[t->n_prompts - 1]) die("-p: give the sizes in ascending order");
         if (!t->n_prompts || p > t->prompts[t->n_prompts - 1]) t->prompts[t->n_prompts++] = p;
     }
     t->rounds = o->rounds ? o->rounds : ROUNDS;
@@ -75,24 +75,27 @@ bool tune_found(const struct tune *t, bool prefill)
     return any;
 }
 
-/* A key with a text that can hold anything: what printable() makes of it is what YAML reads in quotes. */
+/* A key with a text that may contain anything: the result of printable() is valid in YAML's quotes. */
 static void put_text(struct text *out, const char *key, const char *value)
 {
     text_printf(out, "  %s: \"%s\"\n", key, printable(out->arena, value, strlen(value)));
 }
 
+/* found: NULL: nothing is faster than the planner's own settings. The file then says so, and a build with it uses those. */
 static void write_settings(struct tune *t, const char *path, const struct trial *found, const struct text *numbers)
 {
-    struct text y = { .arena = t->arena };
-    const char *body = found->yaml, *head_end = strchr(strstr(body, "shape:"), '\n') + 1;
-    text_printf(&y, "# Settings that forgec tune found faster than the planner's own: forgec build MODEL -t %s --tuned FILE\n",
-                t->plan->profile->name);
+    struct text y = { .arena = t->arena }, head = { .arena = t->arena };
+    put_head(&head, t);
+    const char *body = found ? found->yaml : text_str(&head), *head_end = strchr(strstr(body, "shape:"), '\n') + 1;
+    text_printf(&y, found ? "# Settings that forgec tune found faster than the planner's own: forgec build MODEL -t %s --tuned FILE\n"
+                          : "# forgec tune found no settings for %s that are faster than the planner's own, which stay.\n",
+                t->plan->target->name);
     text_append(&y, body, (size_t)(head_end - body));
     put_text(&y, "model", t->plan->model->name);
     put_text(&y, "machine", t->where);
     put_text(&y, "forgec", FORGEC_VERSION);
-    text_puts(&y, "  measured:                # tokens a second, medians of rounds in turns\n");
-    for (const char *line = numbers->data; *line; line += strcspn(line, "\n") + 1)
+    if (found) text_puts(&y, "  measured:                # tokens a second, medians of rounds in turns\n");
+    for (const char *line = numbers->data; found && *line; line += strcspn(line, "\n") + 1)
         text_printf(&y, "  %.*s\n", (int)strcspn(line, "\n"), line);
     text_puts(&y, head_end);
     file_write(t->arena, path, bytes_of(text_str(&y)));
@@ -105,10 +108,10 @@ int tune(struct arena *a, const struct tune_options *o)
     const struct build_options *b = &o->build;
     const struct gguf *file = gguf_open(a, b->model_path, true);
     const struct model *m = build_model(a, b, file);
-    if (m->pooling) die("%s: a model of embeddings decodes nothing; tune is for models of text", b->model_path);
-    const struct profile *p = profile_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
+    if (m->pooling) die("%s: tune does not support embedding models, which decode no tokens", b->model_path);
+    const struct target *p = target_load(a, b->n_targets ? b->targets[0] : "native", b->targets_dir);
     t->plan = build_plan(a, b, graph_build(a, m), p);
-    const char *not_here = o->on ? NULL : profile_unsupported_here(a, p);
+    const char *not_here = o->on ? NULL : target_unsupported_here(a, p);
     if (not_here) die("a program for %s cannot run here: %s; --on COMMAND runs it on another machine", p->name, not_here);
     t->runner = (struct runner){ .target = p->name, .on = o->on };
     sizes(t);
@@ -136,8 +139,12 @@ int tune(struct arena *a, const struct tune_options *o)
         write_settings(t, path, &found, &numbers);
         printf("%u programs in %.0f s; %s\n", t->n_programs, build_seconds() - t->begun, path);
     }
-    else printf("%u programs in %.0f s; %s: the planner's own settings stay\n", t->n_programs, build_seconds() - t->begun,
-                any ? "what was found is no faster as a whole" : "nothing was found that is faster");
+    else {
+        if (o->path) write_settings(t, path, NULL, &numbers);
+        printf("%u programs in %.0f s; %s: the planner's own settings stay%s%s\n", t->n_programs, build_seconds() - t->begun,
+               any ? "all settings found are together no faster" : "no faster settings were found", o->path ? "; " : "",
+               o->path ? path : "");
+    }
     trials_forget(t->trials);
     workplace_close(t->workplace);
     return 0;

@@ -7,7 +7,7 @@
 
 /* ---- the kernels ---- */
 
-/* What the planner made the unit's products with for steps of so many tokens. */
+/* The kernel that the planner chose for the unit's products in steps of this many tokens. */
 const struct kernel *unit_planned_gemm(const struct tune *t, const struct unit *u, uint32_t tokens)
 {
     const struct kernel_list *list = t->plan->kernels;
@@ -29,7 +29,7 @@ static void add_unit(struct tune *t, const struct launch *launches, uint32_t n, 
     t->units[t->n_units++] = u;
 }
 
-/* Of a prompt it computes the last token alone, mostly: the size of the step does not matter to it. */
+/* True for kernels that, of a prompt, usually compute only the last token: the size of the step does not matter to them. */
 static bool is_tail(const struct kernel_list *list, uint32_t kernel)
 {
     for (uint32_t i = 0; i < list->n_prefill; i++) if (list->prefill[i].kernel == kernel) return list->prefill[i].tail;
@@ -50,7 +50,7 @@ void units_find(struct tune *t)
     }
 }
 
-/* The unit of a launch of the planner's program, and of any other with the same launches; NULL: it has none. */
+/* The unit of a launch of the planner's program, or of any program with the same launches; NULL: it has no unit. */
 struct unit *unit_of(struct tune *t, const struct launch *l, bool prefill)
 {
     const enum kernel_template template = t->plan->kernels->kernels[l->kernel].template;
@@ -96,7 +96,7 @@ static void add_range(struct range *list, uint32_t *n, const struct kernel_choic
     else list[(*n)++] = (struct range){ *set, least, most };
 }
 
-/* What the planner made for steps of *next tokens up to before `end`. */
+/* Adds the kernels that the planner chose for steps of *next tokens up to but not including `end`. */
 static void add_planned(struct range *list, uint32_t *n, const struct tune *t, const struct unit *u, uint32_t *next, uint32_t end)
 {
     while (*next < end) {
@@ -115,7 +115,7 @@ static bool has_prompt(const struct tune *t, const struct range *r)
     return has;
 }
 
-/* There may be only so many: a neighbour takes over the steps of one whose sizes nobody measured. */
+/* The number of ranges is limited: a range without a measured size is merged into a neighbour. */
 static uint32_t join_ranges(struct range *list, uint32_t n, const struct tune *t)
 {
     while (n > GEMM_RANGES) {
@@ -129,8 +129,8 @@ static uint32_t join_ranges(struct range *list, uint32_t n, const struct tune *t
     return n;
 }
 
-/* A setting serves the sizes of steps around its own for which the planner would have made one kernel, up to that size where another one is
- * behind it.  What the planner made for other sizes stays. */
+/* A setting was measured at one step size. It also serves the sizes around it for which the planner chooses the same kernel; if another
+ * setting follows, it serves no size above its own. The planner's kernels for other sizes stay. */
 static void put_ranges(struct text *out, const struct tune *t, const struct unit *u)
 {
     struct range list[2 * (TUNE_SIZES + GEMM_RANGES)];
@@ -156,7 +156,7 @@ bool unit_any_size_changed(const struct tune *t, const struct unit *u)
 
 void put_head(struct text *out, const struct tune *t)
 {
-    text_printf(out, "tuned:\n  target: %s\n  options: %s\n  shape: \"%s\"\n", t->plan->profile->name,
+    text_printf(out, "tuned:\n  target: %s\n  options: %s\n  shape: \"%s\"\n", t->plan->target->name,
                 build_options_text(out->arena, &t->options->build, 0), tuned_shape(out->arena, t->plan));
 }
 
@@ -172,7 +172,7 @@ void put_tiles(struct text *out, const struct tune *t, const char *name, uint32_
     }
 }
 
-/* All that was found: of decode, of prefill, or of both. */
+/* All settings found: of decode, of prefill, or of both. */
 void put_found(struct text *out, const struct tune *t, bool decode, bool prefill)
 {
     bool any = false;

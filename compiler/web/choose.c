@@ -1,6 +1,6 @@
-/* choose.c -- the kernels of a WebGPU program and their launches.  A group becomes one kernel; where workgroups would have to wait for each
- * other, which WGSL cannot say, it becomes two.  Prefill has decode's kernels, a token for each row of the grid, but for attention and
- * products of many tokens.  Every value is a row of f32. */
+/* choose.c -- the kernels of a WebGPU program and their launches. A group becomes one kernel, or two if workgroups would have to wait for
+ * each other, which WGSL cannot express. Prefill uses decode's kernels with a token for each row of the grid, except for attention and for
+ * products of many tokens. Every value is a row of f32. */
 #include "choose.h"
 #include "compiler/front/attr.h"
 #include "compiler/plan/lifetimes.h"
@@ -11,16 +11,16 @@
 
 typedef unsigned long long ull;
 
-enum { GROUPS_UNIT = 32 };                   /* what gemv_groups counts */
+enum { GROUPS_UNIT = 32 };                   /* workgroups: the unit of gemv_groups */
 
-struct chooser {
+struct web_chooser {
     struct arena           *arena;
     struct plan            *plan;
     struct kernel_list     *list;
-    /* the group at hand */
+    /* the current group */
     const struct group     *group;
     const struct web_group *wg;
-    uint32_t                index, nth;      /* nth: of its launches of one template */
+    uint32_t                index, nth;      /* nth: number of the launch among the group's launches of one template */
     enum kernel_steps       steps;
     bool                    prefill, tail;
 };
@@ -91,7 +91,7 @@ static void place_values(struct arena *a, struct plan *p)
 
 static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
 
-/* ---- what fits a binding ---- */
+/* ---- parts of matrices that fit a binding ---- */
 
 static struct web_group *web_group_of(const struct plan *p, const struct group *g) { return &p->web->groups[g - p->fused->groups]; }
 
@@ -102,7 +102,7 @@ const struct weight *web_part_weight(const struct plan *p, const struct group *g
     return !partner ? b->matmul->weight : b->partner >= 0 ? g->branches[b->partner].matmul->weight : NULL;
 }
 
-/* Rows of a run, or matrices of a stack; bytes of one. */
+/* The number of rows of a run, or of matrices of a stack; part_unit: bytes of one row or matrix. */
 static uint64_t part_most(const struct plan *p, const struct group *g, const struct web_part *part)
 {
     if (g->kind == GROUP_EMBED) return g->node->weight->rows;
@@ -147,22 +147,23 @@ struct web_rows web_part_rows(const struct group *g, const struct gpu_run *r, co
     return (struct web_rows){ from - first, from < to ? to - from : 0 };
 }
 
-/* How many rows or matrices a binding holds: all, or so many that the next ones begin where a binding may, and with a tile. */
+/* The number of rows or matrices in a binding: all, or as many as fit, so that the next part begins at a valid binding offset and with a
+ * tile. */
 static uint64_t part_fits(const struct plan *p, const struct group *g, const struct web_part *part)
 {
     enum { BINDING_ALIGN = 256 };
-    const uint64_t most = part_most(p, g, part), unit = part_unit(p, g, part), binding = p->profile->binding_bytes;
+    const uint64_t most = part_most(p, g, part), unit = part_unit(p, g, part), binding = p->target->binding_bytes;
     uint64_t step = g->kind == GROUP_SLICES ? 1 : TILE_ROWS;
     while (step * unit % BINDING_ALIGN) step *= 2;
     if (most * unit <= binding) return most;
     if (step * unit > binding)
-        die("%s: %llu %s of %s, which are not parted, take %llu bytes; a binding of %s has %llu; a larger `binding` in the target takes "
-            "them", p->model->gguf->path, (ull)step, g->kind == GROUP_SLICES ? "matrices" : "rows",
-            web_part_weight(p, g, part, false)->name, (ull)(step * unit), p->profile->name, (ull)binding);
+        die("%s: %llu %s of %s cannot be divided and have %llu bytes; a binding of %s has %llu; give the target a larger `binding`",
+            p->model->gguf->path, (ull)step, g->kind == GROUP_SLICES ? "matrices" : "rows",
+            web_part_weight(p, g, part, false)->name, (ull)(step * unit), p->target->name, (ull)binding);
     return binding / unit / step * step;
 }
 
-/* Kernels have eight buffers of storage: beside the matrices values, and vectors or tokens. */
+/* Kernels have at most eight storage buffers: six for matrices, one for values, and one for vectors or tokens. */
 static void plan_parts(struct arena *a, const struct plan *p, const struct group *g, struct web_group *wg)
 {
     enum { MATRICES_MOST = 6 };
@@ -183,7 +184,7 @@ static void plan_parts(struct arena *a, const struct plan *p, const struct group
     }
 }
 
-/* ---- the arena beyond the values ---- */
+/* ---- the parts of the arena after the values ---- */
 
 static uint64_t take(struct plan *p, uint64_t bytes)
 {
@@ -192,19 +193,19 @@ static uint64_t take(struct plan *p, uint64_t bytes)
     return at;
 }
 
-/* One workgroup stores a head's key and value then: the one cut's. */
+/* Only with one cut: then exactly one workgroup stores the key and value of a head. */
 bool web_turns(const struct plan *p, const struct group *g)
 {
     const struct node *n = g->node;
     return g->has_heads && ATTENTION_CUTS(n->heads, n->inputs[1]->heads, n->attr.head_dim) == 1 &&
-           !(p->options.kv == KV_TYPE_Q8_0 && n->attr.head_dim % 64);                       /* by atomics: kv.wgsl */
+           !(p->options.kv == KV_TYPE_Q8_0 && n->attr.head_dim % 64);                       /* such heads need atomics: kv.wgsl */
 }
 
 uint32_t web_splits(const struct plan *p, const struct node *n)
 {
-    enum { POSITIONS = 64 };                 /* of a split at least */
+    enum { POSITIONS = 64 };                 /* minimum positions of a split */
     const uint32_t kv = n->inputs[1]->heads, groups = kv * ATTENTION_CUTS(n->heads, kv, n->attr.head_dim),
-                   wanted = (p->profile->gpu.attention_splits + groups - 1) / groups,
+                   wanted = (p->target->gpu.attention_splits + groups - 1) / groups,
                    window = plan_window(p, n), positions = window && window < p->options.n_ctx ? window : p->options.n_ctx,
                    most = (positions + POSITIONS - 1) / POSITIONS;
     return positions <= ATTENTION_ALONE ? 1 : wanted < most ? wanted : most;
@@ -240,38 +241,38 @@ static void place_areas(struct plan *p)
 
 /* ---- drafts ---- */
 
-static struct kernel_draft begin(const struct chooser *c, enum kernel_template template, const char *name)
+static struct kernel_draft begin(const struct web_chooser *c, enum kernel_template template, const char *name)
 {
     struct kernel_draft d = kernel_begin(c->list, template, name, c->plan->fused, c->group, c->steps, c->prefill && c->tail);
-    d.kernel.prefill = false;                                /* the same serves decode, unless its text says otherwise */
-    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.stage_threads;
+    d.kernel.prefill = false;                                /* decode and prefill share kernels, unless the caller changes this */
+    d.kernel.param[PARAM_THREADS] = c->plan->target->gpu.stage_threads;
     d.kernel.grid_tokens = 1;
     return d;
 }
 
-/* What a plan that was read back sets; or NULL. */
-static const struct kernel_choice *given_for(const struct chooser *c, enum kernel_template template)
+/* The choice for the current group in a plan that was read back; or NULL. */
+static const struct kernel_choice *given_for(const struct web_chooser *c, enum kernel_template template)
 {
     return c->group ? kernel_choice(c->plan->options.choices, template, c->steps, c->index, c->nth) : NULL;
 }
 
-/* What nobody has taken must be as it is planned. */
-static void check_given(const struct chooser *c, const struct kernel_draft *d)
+/* Dies if a given parameter that the kernel does not use differs from the planned value. */
+static void check_given(const struct web_chooser *c, const struct kernel_draft *d)
 {
     const struct kernel_choice *given = given_for(c, d->kernel.template);
     for (uint32_t i = 0; given && i < PARAM_COUNT; i++)
         if (given->given >> i & 1 && given->param[i] != d->kernel.param[i])
-            die_at(given->at, "%s is %u; kernel %s of %s has %u, and no other", kernel_param_name[i], given->param[i], d->kernel.name,
-                   c->plan->profile->name, d->kernel.param[i]);
+            die_at(given->at, "%s is %u; for kernel %s of %s it must be %u", kernel_param_name[i], given->param[i], d->kernel.name,
+                   c->plan->target->name, d->kernel.param[i]);
 }
 
-static void end(const struct chooser *c, struct kernel_draft *d)
+static void end(const struct web_chooser *c, struct kernel_draft *d)
 {
     check_given(c, d);
-    const struct profile *t = c->plan->profile;
+    const struct target *t = c->plan->target;
     if (d->kernel.lds_bytes > t->lds_bytes)
-        die("%s: kernel %s needs %u bytes of workgroup memory, %s has %u; this model is too wide for forgec's kernels on it; "
-            "target wasm32 takes it", c->plan->model->gguf->path, d->kernel.name, d->kernel.lds_bytes, t->name, t->lds_bytes);
+        die("%s: kernel %s needs %u bytes of workgroup memory, %s has %u; the model is too wide for forgec's kernels on it; "
+            "build for target wasm32", c->plan->model->gguf->path, d->kernel.name, d->kernel.lds_bytes, t->name, t->lds_bytes);
     kernel_end(c->list, d);
 }
 
@@ -282,54 +283,56 @@ static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *
     return d->launch.symbols[slot];
 }
 
-/* ", rows 4096 to 8191": of what is not bound as a whole. */
-static const char *part_text(const struct chooser *c, const struct web_part *part)
+/* ", rows 4096 to 8191", or "" if the whole matrix is bound. */
+static const char *part_text(const struct web_chooser *c, const struct web_part *part)
 {
     if (web_part_is_whole(c->plan, c->group, part)) return "";
     return arena_printf(c->arena, ", %s %llu to %llu", c->group->kind == GROUP_SLICES ? "matrices" : "rows", (ull)part->first,
                         (ull)(part->first + part->n - 1));
 }
 
-static const char *matrix_text(const struct chooser *c, struct kernel_draft *d, const struct web_part *part, const struct weight *w)
+static const char *matrix_text(const struct web_chooser *c, struct kernel_draft *d, const struct web_part *part, const struct weight *w)
 {
     return arena_printf(c->arena, "%s, %s %llu x %llu%s", name_at(d, web_part_offset(c->plan, c->group, part, w), w->role, 0),
                         w->tensor->quant->name, (ull)w->rows, (ull)w->cols, part_text(c, part));
 }
 
-static const char *vector_text(const struct chooser *c, struct kernel_draft *d, const struct weight *w)
+static const char *vector_text(const struct web_chooser *c, struct kernel_draft *d, const struct weight *w)
 {
     if (!w) return "no weight";
     return arena_printf(c->arena, "weight %s", name_at(d, c->plan->weight_offset[w->index], w->role, plan_weight_bytes(c->plan, w)));
 }
 
-static const char *rotation_text(const struct chooser *c, struct kernel_draft *d, const struct node *n)
+static const char *rotation_text(const struct web_chooser *c, struct kernel_draft *d, const struct node *n)
 {
     if (!n) return "no rotation";
     const struct rotation_plan *r = &c->plan->rotations[n->rotation];
     const uint64_t row = 4ull * r->n_rot;
     const char *lo = name_at(d, r->lo, "angles_low", row), *hi = name_at(d, r->hi, "angles_high", row);
-    return arena_printf(c->arena, "rope with weights %s and %s, %u positions a row, %u items, pairs %s", hi, lo, r->block, n->attr.n_rot,
-                        n->attr.neox ? "i, i + n/2" : "2i, 2i + 1");
+    return arena_printf(c->arena, "rope with weights %s and %s, %u positions a row, %u items, pairs %s%s", hi, lo, r->block, n->attr.n_rot,
+                        n->attr.neox ? "i, i + n/2" : "2i, 2i + 1", r->lo_far ? ", for long texts the tables after them" : "");
 }
 
-static const char *place_text(const struct chooser *c, struct web_place at)
+static const char *place_text(const struct web_chooser *c, struct web_place at)
 {
     if (at.form == WEB_NONE) return arena_printf(c->arena, "%s into the state", at.name);
     return arena_printf(c->arena, "%s [%u] at %llu, stride %llu%s", at.name, at.cols, (ull)at.offset, (ull)at.stride,
                         at.form == WEB_LOGITS ? ", from the first token with logits" : "");
 }
 
-static const char *value_text(const struct chooser *c, const struct node *n) { return place_text(c, web_place_of(c->plan, n)); }
+static const char *value_text(const struct web_chooser *c, const struct node *n) { return place_text(c, web_place_of(c->plan, n)); }
 
-/* What a chain does from its operation `from` on to before `to`. */
-static void chain_text(const struct chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from, uint32_t to)
+/* Appends operations from .. to - 1 of a chain to t. */
+static void chain_text(const struct web_chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from,
+                       uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
         const struct node *n = b->chain[i];
         text_printf(t, ", %s", op_info[n->op].name);
         attr_print(t, n);
-        if (n->weight) text_printf(t, " weight %s", name_at(d, c->plan->weight_offset[n->weight->index], n->weight->role,
-                                                            plan_bytes_read(c->plan, n)));
+        if (node_reads_weight(n))
+            text_printf(t, " weight %s", name_at(d, c->plan->weight_offset[n->weight->index], n->weight->role,
+                                                 plan_bytes_read(c->plan, n)));
         if (n->weight && n->op == OP_times) text_printf(t, " [%llu]", (ull)n->weight->cols);
         if (op_info[n->op].n_values == 2 && !fuse_reads_partner(c->group, b, n)) text_printf(t, " %s", value_text(c, gpu_addend(b, i)));
         if ((n->op == OP_glu_silu || n->op == OP_glu_gelu || n->op == OP_glu_oai) && n->inputs[0] != gpu_operand(b, i))
@@ -339,10 +342,10 @@ static void chain_text(const struct chooser *c, struct kernel_draft *d, struct t
 
 /* ---- operations on rows ---- */
 
-static void choose_embed(const struct chooser *c)
+static void choose_embed(const struct web_chooser *c)
 {
     const struct node *n = c->group->node;
-    struct chooser one = *c;
+    struct web_chooser one = *c;
     for (one.nth = 0; one.nth < c->wg->n_launches; one.nth++) {
         struct kernel_draft d = begin(&one, TEMPLATE_embed, c->group->name);
         for (uint32_t i = 0; i < c->wg->n_parts; i++)
@@ -353,7 +356,8 @@ static void choose_embed(const struct chooser *c)
     }
 }
 
-static void choose_norm_to(const struct chooser *c, const struct node *n, const struct node *from, struct web_place to, const char *name)
+static void choose_norm_to(const struct web_chooser *c, const struct node *n, const struct node *from, struct web_place to,
+                           const char *name)
 {
     struct kernel_draft d = begin(c, TEMPLATE_norm, name);
     d.launch.name = name;
@@ -362,14 +366,14 @@ static void choose_norm_to(const struct chooser *c, const struct node *n, const 
     end(c, &d);
 }
 
-static void choose_norm(const struct chooser *c)
+static void choose_norm(const struct web_chooser *c)
 {
     const struct node *n = c->group->node;
     choose_norm_to(c, n, c->group->input, web_place_of(c->plan, n), c->group->name);
 }
 
-/* A chain of operations on values; the first may look for its value elsewhere in the row, or work on heads. */
-static void choose_map(const struct chooser *c)
+/* A chain of operations on single values. The first operation may read its value from another column of the row, or work on heads. */
+static void choose_map(const struct web_chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
     const struct node *n = b->chain[0];
@@ -395,7 +399,7 @@ static void choose_map(const struct chooser *c)
 /* Bytes of workgroup memory for the input of decode's products. */
 static uint64_t input_bytes(const struct group *g, const struct web_group *wg)
 {
-    const uint64_t units = (g->branches[0].matmul->weight->cols + 63) / 64;      /* of slices: a group has one piece at a time */
+    const uint64_t units = (g->branches[0].matmul->weight->cols + 63) / 64;      /* with slices: a workgroup has one piece at a time */
     return (wg->ints ? ACTS_BYTES(units) : 0) + (wg->floats && !wg->from_arena ? FLOATS_BYTES(units) : 0);
 }
 
@@ -404,7 +408,8 @@ static bool writes_logits(const struct plan *p, const struct group *g)
     return g == &p->fused->groups[fuse_group(p->fused, p->fused->graph->output)];
 }
 
-/* Does prefill compute the group's products in tiles?  Not of rows of a few tokens, nor with matrices that only some tokens have. */
+/* Does prefill compute the group's products in tiles? It does not for logits, which only a few tokens have, and not for matrices of
+ * experts, which only some tokens use. */
 static bool has_tiles(const struct plan *p, const struct group *g)
 {
     return g->kind == GROUP_LINEAR && p->chunk > WEB_FEW && !writes_logits(p, g);
@@ -416,14 +421,14 @@ uint32_t web_tiles(const struct plan *p, const struct group *g, const struct web
     return (uint32_t)((part->n + rows - 1) / rows);
 }
 
-/* Steps of more tokens than that have tiles: of experts' products where each has some tokens in the mean. */
+/* Steps of more tokens than this use tiles. For products of experts this is about two tokens per expert on average. */
 static uint32_t few_tokens(const struct group *g)
 {
     const uint32_t each = g->choice ? 2 * gpu_matrices(g) / g->choice->attr.used : 0;
     return each > WEB_FEW ? each : WEB_FEW;
 }
 
-/* Of one run of experts, in int8: which of its tokens an expert has is known when the list is made. */
+/* Does prefill group the tokens by expert? Only for a group with one run of experts and int8 input. */
 static bool is_grouped(const struct plan *p, const struct group *g, const struct web_group *wg)
 {
     return g->kind == GROUP_SLICES && g->choice && wg->ints && !wg->floats && wg->n_runs == 1 && p->chunk > few_tokens(g) &&
@@ -433,7 +438,7 @@ static bool is_grouped(const struct plan *p, const struct group *g, const struct
 static void plan_grouped(const struct plan *p, const struct group *g, struct web_group *wg)
 {
     const uint32_t used = g->choice->attr.used, units = (uint32_t)(wg->runs[0].weight->cols + 63) / 64,
-                   words = used + (gpu_matrices(g) + p->chunk) / p->chunk;       /* with the experts' beginnings, spread over the chunk */
+                   words = used + (gpu_matrices(g) + p->chunk) / p->chunk;       /* with the starts of experts, spread over the chunk */
     wg->staged = (struct buffer){ .exists = true, .cols = used * 64 * units, .pieces = 1, .stride = used * STAGED_BYTES(units) };
     wg->list = (struct buffer){ .exists = true, .cols = words, .pieces = 1, .stride = 4 * words };
 }
@@ -447,7 +452,7 @@ static void plan_tiles(const struct plan *p, const struct group *g, struct web_g
     if (wg->floats && g->norm && !wg->normed.exists) wg->rows_in = rows_of(cols);
 }
 
-/* What the groups of products need to be known before there are places. */
+/* Plans the groups of products as far as necessary before values have places. */
 static void plan_products(struct arena *a, struct plan *p)
 {
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
@@ -462,7 +467,7 @@ static void plan_products(struct arena *a, struct plan *p)
             wg->floats |= floats;
             wg->ints |= !floats;
         }
-        const uint64_t room = p->profile->lds_bytes - GEMV_BYTES(p->profile->gpu.gemv_threads, p->profile->gpu.gemv_rows);
+        const uint64_t room = p->target->lds_bytes - GEMV_BYTES(p->target->gpu.gemv_threads, p->target->gpu.gemv_rows);
         wg->from_arena = wg->floats && input_bytes(g, wg) > room;
         if (g->norm && (g->norm->op != OP_rmsnorm || wg->from_arena)) wg->normed = rows_of(g->input->cols);
         plan_tiles(p, g, wg);
@@ -471,7 +476,7 @@ static void plan_products(struct arena *a, struct plan *p)
     }
 }
 
-static void does_branch(const struct chooser *c, struct kernel_draft *d, const struct branch *b)
+static void does_branch(const struct web_chooser *c, struct kernel_draft *d, const struct branch *b)
 {
     const struct branch *up = b->partner >= 0 ? &c->group->branches[b->partner] : NULL;
     const uint32_t sum = gpu_sum_at(b);
@@ -486,7 +491,7 @@ static void does_branch(const struct chooser *c, struct kernel_draft *d, const s
     kernel_does(d, "%s -> %s", text_str(&t), place_text(c, to));
 }
 
-static void does_part(const struct chooser *c, struct kernel_draft *d, const struct web_part *part)
+static void does_part(const struct web_chooser *c, struct kernel_draft *d, const struct web_part *part)
 {
     const struct gpu_run *r = &c->wg->runs[part->run];
     const struct weight *up = web_part_weight(c->plan, c->group, part, true);
@@ -502,16 +507,17 @@ static void does_part(const struct chooser *c, struct kernel_draft *d, const str
         if (web_part_rows(c->group, r, part, k).n) does_branch(c, d, &c->group->branches[k]);
 }
 
-/* Work of a branch of which the launch has `n` of `of` rows, or matrices of a stack, which tokens choose alike. */
-static void count_branch(const struct chooser *c, struct kernel *k, const struct branch *b, uint64_t n, uint64_t of)
+/* Counts the work of a branch of which the launch has n of `of` rows, or of matrices of a stack (tokens choose all matrices equally
+ * often). */
+static void count_branch(const struct web_chooser *c, struct kernel *k, const struct branch *b, uint64_t n, uint64_t of)
 {
     const struct weight *w = b->matmul->weight;
     k->weight_bytes += plan_bytes_read(c->plan, b->matmul) * n / of;
     k->operations += 2 * gpu_slice_rows(c->group, w) * w->cols * (c->group->kind == GROUP_SLICES ? plan_slices(c->group) : 1) * n / of;
 }
 
-/* The parts of the launch at hand: what they do, what they have to do. */
-static void does_parts(const struct chooser *c, struct kernel_draft *d)
+/* The parts of the current launch: adds their lines and counts their work. */
+static void does_parts(const struct web_chooser *c, struct kernel_draft *d)
 {
     for (uint32_t i = 0; i < c->wg->n_parts; i++) {
         const struct web_part *part = &c->wg->parts[i];
@@ -527,9 +533,9 @@ static void does_parts(const struct chooser *c, struct kernel_draft *d)
     }
 }
 
-/* Runs of `each` rows of all parts of the launch, of which none crosses from one to the next; of experts those of one part, of all that a
- * token has. */
-static uint64_t runs_in_all(const struct chooser *c, uint64_t each)
+/* The number of runs of `each` rows in all parts of the launch; a run never crosses from one part to the next. With slices: the runs of all
+ * slices of a token. */
+static uint64_t runs_in_all(const struct web_chooser *c, uint64_t each)
 {
     uint64_t runs = 0;
     for (uint32_t i = 0; i < c->wg->n_parts; i++) {
@@ -541,8 +547,8 @@ static uint64_t runs_in_all(const struct chooser *c, uint64_t each)
     return runs;
 }
 
-/* From the sum of experts on. */
-static void choose_sum(const struct chooser *c)
+/* The sum of experts and the operations after it. */
+static void choose_sum(const struct web_chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
     const uint32_t sum = gpu_sum_at(b), cols = b->chain[sum]->cols;
@@ -557,23 +563,23 @@ static void choose_sum(const struct chooser *c)
 }
 
 /* ", rmsnorm weight W_ATTN_NORM, eps 1e-05" */
-static const char *norm_text(const struct chooser *c, struct kernel_draft *d)
+static const char *norm_text(const struct web_chooser *c, struct kernel_draft *d)
 {
     const struct node *norm = web_norms(c->plan, c->group) ? c->group->norm : NULL;
     return !norm ? "" : arena_printf(c->arena, ", %s %s, eps %.9g", op_info[norm->op].name, vector_text(c, d, norm->weight),
                                      (double)(float)norm->attr.eps);
 }
 
-static void from_few(struct kernel_draft *d, const struct chooser *c)
+static void from_few(struct kernel_draft *d, const struct web_chooser *c)
 {
     d->kernel.param[PARAM_LEAST] = few_tokens(c->group) + 1;
     d->kernel.param[PARAM_MOST] = c->plan->chunk;
 }
 
-static void choose_tiles_launch(const struct chooser *c)
+static void choose_tiles_launch(const struct web_chooser *c)
 {
     const struct group *g = c->group;
-    const uint32_t threads = c->plan->profile->gpu.gemm_threads;
+    const uint32_t threads = c->plan->target->gpu.gemm_threads;
     struct kernel_draft d = begin(c, TEMPLATE_gemm, arena_printf(c->arena, "%s_tiles", g->name));
     if (c->wg->list.exists) kernel_does(&d, "tokens by expert at %llu", (ull)c->wg->list.offset);
     if (c->wg->ints) kernel_does(&d, "input %s, as int8", place_text(c, web_place_in(g->input, &c->wg->staged)));
@@ -591,22 +597,22 @@ static void choose_tiles_launch(const struct chooser *c)
     end(c, &d);
 }
 
-/* Which tokens each expert has. */
-static void choose_list(const struct chooser *c)
+/* The kernel that lists the tokens of each expert. */
+static void choose_list(const struct web_chooser *c)
 {
     struct kernel_draft d = begin(c, TEMPLATE_picked, arena_printf(c->arena, "%s_picked", c->group->name));
     d.launch.name = d.kernel.name;
     kernel_does(&d, "tokens by expert, of %u, as %s has them -> %llu", gpu_matrices(c->group), value_text(c, c->group->choice),
                 (ull)c->wg->list.offset);
-    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.sample_threads;
+    d.kernel.param[PARAM_THREADS] = c->plan->target->gpu.sample_threads;
     d.kernel.grid_tokens = 0;
     d.kernel.lds_bytes = 4 * gpu_matrices(c->group);
     from_few(&d, c);
     end(c, &d);
 }
 
-/* Prefill's products of more than a few tokens: rows in the form that tiles read, then the tiles. */
-static void choose_tiles(const struct chooser *c)
+/* Prefill's products of more than a few tokens: a kernel makes rows in the form that tiles read, then kernels compute the tiles. */
+static void choose_tiles(const struct web_chooser *c)
 {
     const struct group *g = c->group;
     if (c->wg->list.exists) choose_list(c);
@@ -621,68 +627,68 @@ static void choose_tiles(const struct chooser *c)
         from_few(&d, c);
         end(c, &d);
     }
-    struct chooser one = *c;
+    struct web_chooser one = *c;
     for (one.nth = 0; one.nth < c->wg->n_launches; one.nth++) choose_tiles_launch(&one);
 }
 
-struct gemv_shape { uint32_t rows, lanes, threads; };
+struct web_gemv_shape { uint32_t rows, lanes, threads; };
 
 static bool is_power(uint32_t n) { return n && !(n & (n - 1)); }
 
-/* Lanes without a unit have nothing to do. */
-static struct gemv_shape choose_shape(const struct chooser *c)
+/* Lanes without a unit of columns would have no work: fewer lanes share a row if it has few units. */
+static struct web_gemv_shape choose_shape(const struct web_chooser *c)
 {
     enum { LEAST_LANES = 8, MOST_ROWS = 16 };
-    const struct profile *t = c->plan->profile;
+    const struct target *t = c->plan->target;
     const struct kernel_choice *given = given_for(c, TEMPLATE_gemv);
     const uint64_t units = (c->group->branches[0].matmul->weight->cols + 63) / 64;
     uint32_t lanes = t->gpu.gemv_lanes;
     while (lanes > LEAST_LANES && lanes / 2 >= units) lanes /= 2;
-    const struct gemv_shape s = { kernel_chosen(given, PARAM_ROWS, t->gpu.gemv_rows), kernel_chosen(given, PARAM_LANES, lanes),
+    const struct web_gemv_shape s = { kernel_chosen(given, PARAM_ROWS, t->gpu.gemv_rows), kernel_chosen(given, PARAM_LANES, lanes),
                                   kernel_chosen(given, PARAM_THREADS, t->gpu.gemv_threads) };
     if (given && (!is_power(s.threads) || s.threads < 32 || s.threads > WEBGPU_MOST_THREADS))
-        die_at(given->at, "threads is %u; a group of WebGPU has 32 to %u of them, a power of two", s.threads, WEBGPU_MOST_THREADS);
+        die_at(given->at, "threads is %u; it must be a power of two from 32 to %u", s.threads, WEBGPU_MOST_THREADS);
     if (given && (!is_power(s.lanes) || s.lanes > s.threads))
-        die_at(given->at, "lanes is %u; a power of two of the group's %u can share a row", s.lanes, s.threads);
+        die_at(given->at, "lanes is %u; it must be a power of two, at most the group's %u threads", s.lanes, s.threads);
     if (given && (!s.rows || s.rows > MOST_ROWS))
-        die_at(given->at, "rows is %u; lanes work on 1 to %d of them at once", s.rows, MOST_ROWS);
+        die_at(given->at, "rows is %u; it must be from 1 to %d", s.rows, MOST_ROWS);
     return s;
 }
 
-static void choose_rows(const struct chooser *c, bool tiles)
+static void choose_rows(const struct web_chooser *c, bool tiles)
 {
-    const struct profile *t = c->plan->profile;
+    const struct target *t = c->plan->target;
     const struct group *g = c->group;
     struct kernel_draft d = begin(c, TEMPLATE_gemv, g->name);
     const char *norm = norm_text(c, &d);
     kernel_does(&d, "input %s%s%s%s", place_text(c, web_input(c->plan, g)), norm, c->wg->ints ? ", as int8" : "",
                 c->wg->from_arena ? ", as it is" : c->wg->floats ? ", as floats" : "");
     does_parts(c, &d);
-    const struct gemv_shape s = choose_shape(c);
+    const struct web_gemv_shape s = choose_shape(c);
     d.kernel.param[PARAM_THREADS] = s.threads;
     d.kernel.param[PARAM_ROWS] = s.rows;
     d.kernel.param[PARAM_LANES] = s.lanes;
     const uint64_t each = (uint64_t)s.threads / s.lanes * s.rows, groups = runs_in_all(c, each);
     const uint64_t most = (uint64_t)GROUPS_UNIT * t->gpu.gemv_groups, turns = (groups + most - 1) / most;
-    d.kernel.grid_x = (uint32_t)((groups + turns - 1) / turns);          /* all with as many turns */
+    d.kernel.grid_x = (uint32_t)((groups + turns - 1) / turns);          /* workgroups with about the same number of turns */
     d.kernel.lds_bytes = (uint32_t)(input_bytes(g, c->wg) + GEMV_BYTES(s.threads, s.rows));
     d.launch.most = tiles ? few_tokens(g) : 0;
     end(c, &d);
 }
 
-static void choose_products(const struct chooser *c)
+static void choose_products(const struct web_chooser *c)
 {
     const struct group *g = c->group;
     const bool tiles = c->prefill && (has_tiles(c->plan, g) || c->wg->list.exists);
     if (c->wg->normed.exists)
         choose_norm_to(c, g->norm, g->input, web_input(c->plan, g), arena_printf(c->arena, "%s_in", g->name));
-    struct chooser one = *c;
+    struct web_chooser one = *c;
     for (one.nth = 0; one.nth < c->wg->n_launches; one.nth++) choose_rows(&one, tiles);
     if (tiles) choose_tiles(c);
     if (c->wg->rows.exists) choose_sum(c);
 }
 
-static void choose_route(const struct chooser *c)
+static void choose_route(const struct web_chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = begin(c, TEMPLATE_route, c->group->name);
@@ -694,9 +700,9 @@ static void choose_route(const struct chooser *c)
 
 /* ---- attention ---- */
 
-static const struct node *keys_of(const struct chooser *c) { return c->group->node->inputs[1]; }
+static const struct node *keys_of(const struct web_chooser *c) { return c->group->node->inputs[1]; }
 
-static struct kernel_draft begin_attention(const struct chooser *c, enum kernel_template template, const char *name)
+static struct kernel_draft begin_attention(const struct web_chooser *c, enum kernel_template template, const char *name)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = begin(c, template, name);
@@ -705,30 +711,30 @@ static struct kernel_draft begin_attention(const struct chooser *c, enum kernel_
     kernel_does(&d, "attention: %u heads of %u over %u KV heads of %u in %s, %s, scale %.9g", n->heads, n->attr.head_dim,
                 keys_of(c)->heads, n->inputs[2]->attr.head_dim, kv_type_name[c->plan->options.kv], gpu_positions_text(c->arena, c->plan, n),
                 (double)(float)n->attr.scale);
-    if (plan_values_at(c->plan, n)) kernel_does(&d, "  V is %llu bytes behind K", (ull)plan_values_at(c->plan, n));
+    if (plan_values_at(c->plan, n)) kernel_does(&d, "  V is %llu bytes after K", (ull)plan_values_at(c->plan, n));
     return d;
 }
 
-/* What changes scores. */
-static void does_scores(const struct chooser *c, struct kernel_draft *d)
+/* Lists what changes scores: visible tokens and the cap. */
+static void does_scores(const struct web_chooser *c, struct kernel_draft *d)
 {
     const struct node *n = c->group->node;
     if (!n->attr.causal) kernel_does(d, "  every token sees all of the text");
     if (n->attr.cap != 0) kernel_does(d, "  scores held within %.9g", (double)(float)n->attr.cap);
 }
 
-static void does_sinks(const struct chooser *c, struct kernel_draft *d)
+static void does_sinks(const struct web_chooser *c, struct kernel_draft *d)
 {
     if (c->group->node->weight) kernel_does(d, "  sinks %s", vector_text(c, d, c->group->node->weight));
 }
 
-static const struct node *query_of(const struct chooser *c)
+static const struct node *query_of(const struct web_chooser *c)
 {
     return c->group->has_heads ? c->group->heads[0].raw : c->group->node->inputs[0];
 }
 
-/* Heads as the projection left them: normed, rotated and stored. */
-static void does_heads(const struct chooser *c, struct kernel_draft *d)
+/* Lists the heads as the projection made them, and their norms, rotation and stores. */
+static void does_heads(const struct web_chooser *c, struct kernel_draft *d)
 {
     static const char *const names[] = { "q", "k", "v" };
     const struct head_chain *h = c->group->heads;
@@ -741,7 +747,7 @@ static void does_heads(const struct chooser *c, struct kernel_draft *d)
     kernel_does(d, "%s", rotation);
 }
 
-static void choose_heads(const struct chooser *c)
+static void choose_heads(const struct web_chooser *c)
 {
     struct kernel_draft d = begin_attention(c, TEMPLATE_heads, "heads");
     does_heads(c, &d);
@@ -749,7 +755,7 @@ static void choose_heads(const struct chooser *c)
     end(c, &d);
 }
 
-static void choose_merge(const struct chooser *c)
+static void choose_merge(const struct web_chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_merge, "attention_merge");
@@ -761,7 +767,7 @@ static void choose_merge(const struct chooser *c)
     end(c, &d);
 }
 
-/* Workgroup memory of attention.wgsl, as its constants have it. */
+/* Bytes of workgroup memory that attention.wgsl uses; the sizes follow its constants. */
 static uint32_t attention_bytes(uint32_t heads, uint32_t head_dim, uint32_t threads)
 {
     uint32_t team = 1;
@@ -771,7 +777,7 @@ static uint32_t attention_bytes(uint32_t heads, uint32_t head_dim, uint32_t thre
     return 4 * (items + padded * head_dim + 2 * padded * teams + ATTENTION_HEADS_EACH(head_dim) * head_dim + threads);
 }
 
-static void choose_decode(const struct chooser *c)
+static void choose_decode(const struct web_chooser *c)
 {
     const struct node *n = c->group->node;
     const uint32_t splits = web_splits(c->plan, n);
@@ -785,7 +791,7 @@ static void choose_decode(const struct chooser *c)
                                ATTENTION_ALONE, (ull)c->plan->parts_offset, (ull)c->plan->web->maxima));
     plan_count_attention(c->plan, n, ATTENTION_ALL, &d.kernel);
     d.kernel.grid_tokens = 0;
-    d.kernel.param[PARAM_THREADS] = c->plan->profile->gpu.attention_threads;
+    d.kernel.param[PARAM_THREADS] = c->plan->target->gpu.attention_threads;
     d.kernel.param[PARAM_SPLITS] = splits;
     d.kernel.grid_x = keys_of(c)->heads * ATTENTION_CUTS(n->heads, keys_of(c)->heads, n->attr.head_dim) * splits;
     d.kernel.lds_bytes = attention_bytes(ATTENTION_HEADS(n->heads, keys_of(c)->heads, n->attr.head_dim), n->attr.head_dim,
@@ -794,7 +800,7 @@ static void choose_decode(const struct chooser *c)
     if (splits > 1) choose_merge(c);
 }
 
-static void choose_chunk(const struct chooser *c)
+static void choose_chunk(const struct web_chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
@@ -809,8 +815,8 @@ static void choose_chunk(const struct chooser *c)
     end(c, &d);
 }
 
-/* Without fusion, and of heads that no other kernel takes. */
-static void choose_step(const struct chooser *c, enum kernel_template template)
+/* A step of attention in steps: without fusion, and for heads that no other kernel can compute. */
+static void choose_step(const struct web_chooser *c, enum kernel_template template)
 {
     const struct node *n = c->group->node;
     const struct plan *p = c->plan;
@@ -822,12 +828,12 @@ static void choose_step(const struct chooser *c, enum kernel_template template)
     if (template == TEMPLATE_weighted_sum) kernel_does(&d, "-> %s", value_text(c, n));
     if (template == TEMPLATE_scores) plan_count_attention(p, n, ATTENTION_SCORES, &d.kernel);
     if (template == TEMPLATE_weighted_sum) plan_count_attention(p, n, ATTENTION_SUM, &d.kernel);
-    d.kernel.param[PARAM_THREADS] = p->profile->gpu.attention_threads;
+    d.kernel.param[PARAM_THREADS] = p->target->gpu.attention_threads;
     d.kernel.grid_x = n->heads;
     end(c, &d);
 }
 
-static void choose_attention(const struct chooser *c)
+static void choose_attention(const struct web_chooser *c)
 {
     if (gpu_in_steps(c->plan, c->group->node)) {
         choose_step(c, TEMPLATE_scores);
@@ -843,15 +849,16 @@ static void choose_attention(const struct chooser *c)
 
 /* ---- operations with a state ---- */
 
-static void check_recur(const struct chooser *c, const struct node *n)
+static void check_recur(const struct web_chooser *c, const struct node *n)
 {
     if (n->attr.value_dim % 4 || n->attr.head_dim > RECUR_ROWS * RECUR_PARTS(n->attr.head_dim))
-        die("%s: %%%s has heads of %u and %u items; the kernels of WebGPU take up to %u of such, and a multiple of 4; target wasm32 takes "
-            "it", c->plan->model->gguf->path, n->name, n->attr.head_dim, n->attr.value_dim, RECUR_ROWS * RECUR_PARTS(n->attr.head_dim));
+        die("%s: %%%s has heads of %u items in k and %u in v; the WebGPU kernels need at most %u, and a multiple of 4; build for "
+            "target wasm32", c->plan->model->gguf->path, n->name, n->attr.head_dim, n->attr.value_dim,
+            RECUR_ROWS * RECUR_PARTS(n->attr.head_dim));
 }
 
-/* What a convolution leaves, when all tokens of the step have read what was there. */
-static void choose_keep(const struct chooser *c)
+/* The kernel that stores a convolution's new state, after all tokens of the step have read the old one. */
+static void choose_keep(const struct web_chooser *c)
 {
     const struct node *n = c->group->branches[0].chain[0];
     struct kernel_draft d = begin(c, TEMPLATE_conv_keep, arena_printf(c->arena, "%s_keep", c->group->name));
@@ -864,7 +871,7 @@ static void choose_keep(const struct chooser *c)
     end(c, &d);
 }
 
-static void choose_sequence(const struct chooser *c)
+static void choose_sequence(const struct web_chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
     const struct node *n = b->chain[0];
@@ -882,16 +889,16 @@ static void choose_sequence(const struct chooser *c)
     kernel_does(&d, "%s%s%s: %s%s -> %s", op_info[n->op].name, text_str(&attrs), taps, text_str(&values), text_str(&t),
                 value_text(c, b->result));
     d.kernel.prefill = conv && c->prefill;
-    d.kernel.grid_tokens = d.kernel.prefill ? CONV_TOKENS : 0;           /* of a recurrence the step's tokens one after the other */
+    d.kernel.grid_tokens = d.kernel.prefill ? CONV_TOKENS : 0;           /* a recurrence computes the step's tokens in sequence */
     d.kernel.grid_x = conv ? (n->cols + threads - 1) / threads : RECUR_GROUPS(n->heads, n->attr.head_dim, n->attr.value_dim, threads);
     if (!conv) check_recur(c, n);
     end(c, &d);
     if (d.kernel.prefill) choose_keep(c);
 }
 
-/* ---- all of them ---- */
+/* ---- all kernels ---- */
 
-static void choose_group(const struct chooser *c)
+static void choose_group(const struct web_chooser *c)
 {
     switch (c->group->kind) {
     case GROUP_EMBED:     choose_embed(c); break;
@@ -905,14 +912,14 @@ static void choose_group(const struct chooser *c)
     }
 }
 
-static void choose_sample(struct chooser *c)
+static void choose_sample(struct web_chooser *c)
 {
     const struct plan *p = c->plan;
     c->group = NULL;
     struct kernel_draft d = begin(c, TEMPLATE_sample, "sample");
     kernel_does(&d, "sample: logits f32 [%u] at %llu, history of %u, scratch at %llu", p->model->n_vocab, (ull)p->web->logits,
                 p->options.n_ctx, (ull)p->web->sample);
-    d.kernel.param[PARAM_THREADS] = p->profile->gpu.sample_threads;
+    d.kernel.param[PARAM_THREADS] = p->target->gpu.sample_threads;
     d.kernel.grid_tokens = 0;
     d.kernel.grid_x = sample_groups(p);
     end(c, &d);
@@ -923,7 +930,7 @@ static void plan_kernels(struct arena *a, struct plan *p)
 {
     const struct fused *f = p->fused;
     const uint32_t last_store = fuse_last_store(f);
-    struct chooser c = { .arena = a, .plan = p, .list = p->kernels = kernel_list_new(a) };
+    struct web_chooser c = { .arena = a, .plan = p, .list = p->kernels = kernel_list_new(a) };
     for (c.steps = STEPS_DECODE; c.steps <= STEPS_PREFILL; c.steps++) {
         c.prefill = c.steps == STEPS_PREFILL;
         for (c.index = 0; c.index < f->n_groups; c.index++) {
@@ -936,9 +943,9 @@ static void plan_kernels(struct arena *a, struct plan *p)
     }
 }
 
-/* ---- what the kernels are made for ---- */
+/* ---- limits of the kernels ---- */
 
-/* Attention in steps keeps all scores of a step: at most 64 MiB of them. */
+/* Attention in steps keeps all scores of a step. The chunk is limited so that they take at most 64 MiB. */
 static void limit_chunk(struct plan *p)
 {
     uint64_t heads = 0;
@@ -949,7 +956,7 @@ static void limit_chunk(struct plan *p)
     if (!heads) return;
     const uint64_t fits = (64ull << 20) / (4ull * heads * p->options.n_ctx);
     if (p->chunk > fits && !p->model->causal)
-        die("%s: attention in steps keeps the scores of a whole text, 64 MiB at most; choose a smaller --ctx, or another --fuse",
+        die("%s: unfused attention keeps the scores of a whole text, at most 64 MiB; choose a smaller --ctx, or another --fuse",
             p->model->gguf->path);
     if (p->chunk > fits) p->chunk = fits ? (uint32_t)fits : 1;
 }
@@ -958,9 +965,10 @@ static void check_options(const struct plan *p)
 {
     enum { VOCAB_MOST = 524288 };
     if (!p->model->pooling && p->model->n_vocab > VOCAB_MOST)
-        die("%s: a vocabulary of %u tokens is beyond what the kernels of WebGPU are made for (%u); target wasm32 takes it",
+        die("%s: a vocabulary of %u tokens is larger than %u, the most for WebGPU kernels; build for target wasm32",
             p->model->gguf->path, p->model->n_vocab, VOCAB_MOST);
-    if (p->options.columns || p->options.spec) die("--columns and --spec are for other GPUs; %s has no kernels for them", p->profile->name);
+    if (p->options.columns || p->options.spec)
+        die("--columns and --spec are not available for target %s: it has no kernels for them", p->target->name);
 }
 
 static void choose(struct arena *a, struct plan *p)
@@ -975,8 +983,8 @@ static void choose(struct arena *a, struct plan *p)
     place_values(a, p);
     place_areas(p);
     if (p->arena_bytes > UINT32_MAX)
-        die("%s: activations of %llu bytes are more than %s can address; a smaller prefill_chunk in the target takes less",
-            p->model->gguf->path, (ull)p->arena_bytes, p->profile->name);
+        die("%s: activations of %llu bytes are more than %s can address; choose a smaller prefill_chunk in the target",
+            p->model->gguf->path, (ull)p->arena_bytes, p->target->name);
     plan_kernels(a, p);
 }
 

@@ -1,5 +1,5 @@
-/* choose.h -- what a plan for WebGPU holds beside its list of kernels: places of values, and products.  Its kernels are WGSL
- * (templates/webgpu); kernels.c writes them, emit.c what gpu.js is told. */
+/* choose.h -- the parts of a WebGPU plan that its kernel list does not contain: places of values, and products. The kernels are WGSL
+ * (templates/webgpu): kernels.c writes them, and emit.c writes their description for gpu.js. */
 #ifndef FORGEC_WEB_CHOOSE_H
 #define FORGEC_WEB_CHOOSE_H
 #include "compiler/gpu/groups.h"
@@ -7,30 +7,33 @@
 #include "compiler/plan/kernel.h"
 #include "compiler/plan/plan.h"
 
-/* What a kernel binds of a run's matrices, or of the embedding's: so many rows from `first` on, or of a stack so many matrices; a pair's of
- * both.  launch: which of the group's launches, each with as many bindings as kernels of WebGPU have. */
+/* The part of a run's matrices, or of the embedding table, that one binding has: n rows from row `first` on, or n matrices of a stack; for
+ * a pair, of both matrices. A matrix larger than a binding has several parts. launch: number of the group's launch that uses the part; a
+ * launch has no more parts than a WebGPU kernel has bindings. */
 struct web_part { uint32_t run, launch; uint64_t first, n; };
-/* Where decode's products find their input: as int8 or floats in workgroup memory; from_arena: floats that have no room there. */
+/* WebGPU-specific planning of a group. ints, floats: decode's products read their input as int8 or f32 in workgroup memory; from_arena: the
+ * f32 input does not fit there and is read from the arena. */
 struct web_group {
     struct gpu_run   runs[MAX_BRANCHES];
     uint32_t         n_runs;
     struct web_part *parts;                          /* [n_parts], by launch */
     uint32_t         n_parts, n_launches;
     bool             ints, floats, from_arena;
-    struct buffer    normed;                         /* where the input's norm has a kernel of its own; else it does not exist */
-    struct buffer    staged, rows_in;                /* prefill: the input as int8, and normed as floats */
-    struct buffer    rows;                           /* of a sum of experts: all of their rows */
-    struct buffer    list;                           /* prefill: the tokens of each expert (grouped.wgsl), whose rows are staged then */
+    struct buffer    normed;                         /* the normed input; exists only if a separate kernel norms it */
+    struct buffer    staged, rows_in;                /* prefill: the input as int8, and the normed input as f32 */
+    struct buffer    rows;                           /* sum of experts: the rows of all experts */
+    struct buffer    list;                           /* prefill: the tokens of each expert (grouped.wgsl), in whose order rows are staged */
 };
 
 struct web_plan {
     struct web_group *groups;                        /* [n_groups] */
-    uint64_t          logits;                        /* arena: [logits_rows][n_out] f32, of a model of embeddings its rows */
+    uint64_t          logits;                        /* arena: [logits_rows][n_out] f32; embedding models: their result rows */
     uint32_t          logits_rows;
-    uint64_t          maxima, scores, sample;        /* arena: attention's maxima and totals, scores in steps; scratch of sampling */
+    uint64_t          maxima, scores, sample;        /* arena: attention's maxima and totals; scores of attention in steps; sampling */
 };
 
-/* Where rows of a value lie: from `offset` of the arena on.  NONE: in the state; LOGITS: from the first token that has them. */
+/* The rows of a value: from byte `offset` of the arena on, stride bytes apart. NONE: in the state; LOGITS: rows begin with the first token
+ * with logits. */
 enum web_form { WEB_NONE, WEB_ROWS, WEB_LOGITS };
 struct web_place { const char *name; enum web_form form; uint64_t offset, stride; uint32_t cols; };
 struct web_place web_place_of(const struct plan *p, const struct node *n);
@@ -39,26 +42,26 @@ struct web_place web_place_in(const struct node *n, const struct buffer *b);
 struct web_place web_input(const struct plan *p, const struct group *g);
 /* Does the product's kernel norm its input itself? */
 bool web_norms(const struct plan *p, const struct group *g);
-/* Steps of more tokens have tiles of prefill, where there are some. */
+/* Steps of more tokens than this use tiles, if the product has them. */
 enum { WEB_FEW = 8 };
-/* Row tiles of a part of prefill's products. */
+/* The number of row tiles of a part in prefill. */
 uint32_t web_tiles(const struct plan *p, const struct group *g, const struct web_part *part);
-/* The part's weight: of a run the first branch's; partner: of its pair; NULL: it has none. */
+/* The weight of a part: the weight of the run's first branch, or of its partner; NULL: no partner. */
 const struct weight *web_part_weight(const struct plan *p, const struct group *g, const struct web_part *part, bool partner);
-/* The part of weight w: its place in the image, its bytes. */
+/* The byte offset in the image of the part of weight w, and its bytes. */
 uint64_t web_part_offset(const struct plan *p, const struct group *g, const struct web_part *part, const struct weight *w);
 uint64_t web_part_bytes(const struct plan *p, const struct group *g, const struct web_part *part);
-/* Rows of a branch of the run that the part has: the first of them, how many.  Of experts: of each of them. */
+/* The rows of a branch of run r that the part has: n rows from row `first` of the branch on. With slices: all rows of each slice. */
 struct web_rows { uint64_t first, n; };
 struct web_rows web_part_rows(const struct group *g, const struct gpu_run *r, const struct web_part *part, uint32_t branch);
-/* Is it all of its run? */
+/* Is the part the whole run? */
 bool web_part_is_whole(const struct plan *p, const struct group *g, const struct web_part *part);
-/* Is it the launch's? */
+/* Does launch l use the part? */
 bool web_part_of(const struct plan *p, const struct group *g, const struct web_part *part, const struct launch *l);
 /* The f32 rows that prefill's products of floats read. */
 struct web_place web_input_floats(const struct plan *p, const struct group *g);
 /* Does decode's attention norm, rotate and store the token's heads itself? */
 bool web_turns(const struct plan *p, const struct group *g);
-/* Splits of decode's attention. */
+/* The number of splits of decode's attention. */
 uint32_t web_splits(const struct plan *p, const struct node *attention);
 #endif

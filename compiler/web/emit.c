@@ -34,10 +34,10 @@ struct bytes emit_web_program(struct arena *a, const struct plan *p, const struc
 
 static void add_number(cJSON *list, uint64_t n) { cJSON_AddItemToArray(list, cJSON_CreateNumber((double)n)); }
 
-/* All vectors that launches read, and where each begins in `vectors`, of which that is the bytes. */
+/* All vectors that launches read. at: byte offset of a vector in the buffer `vectors`; bytes: size of that buffer. */
 struct vectors { struct vector { struct web_slot slot; uint64_t at; } *list; uint32_t n, room; uint64_t bytes; };
 
-/* The piece where a vector begins. */
+/* The piece (16 bytes) where a vector begins; adds the vector if it is new. */
 static uint64_t vector_piece(struct arena *a, struct vectors *v, struct web_slot slot)
 {
     for (uint32_t i = 0; i < v->n; i++) if (v->list[i].slot.offset == slot.offset) return v->list[i].at / 16;
@@ -47,7 +47,7 @@ static uint64_t vector_piece(struct arena *a, struct vectors *v, struct web_slot
     return v->list[v->n - 1].at / 16;
 }
 
-/* The state of a launch, of K that with V's. */
+/* Adds offset and bytes of the state that a launch uses. If V has a separate state, both states together. */
 static void add_state(cJSON *of, const struct plan *p, const struct launch *l)
 {
     const struct group *g = l->group == NO_GROUP ? NULL : &p->fused->groups[l->group];
@@ -60,8 +60,8 @@ static void add_state(cJSON *of, const struct plan *p, const struct launch *l)
     add_number(of, !s ? 0 : values ? values + s[1].bytes : s->bytes);
 }
 
-/* [kernel, groups, tokens of a group or 0, slices, tail, [least, most] rows or 0, past, [state, bytes], [slots]]; a slot is the piece of
- * `vectors` where a vector begins, or of a matrix [offset, bytes]. */
+/* [kernel, workgroups, tokens of a workgroup or 0, slices, tail, [least, most] rows or 0, past, [state, bytes], [slots]]. A slot is the
+ * piece of `vectors` where a vector begins, or [offset, bytes] of a matrix. */
 static cJSON *launch_json(struct arena *a, const struct plan *p, const struct launch *l, struct vectors *v)
 {
     const struct kernel *k = &p->kernels->kernels[l->kernel];
@@ -96,7 +96,7 @@ static cJSON *launch_json(struct arena *a, const struct plan *p, const struct la
     return o;
 }
 
-/* Tokens that can be forgotten from the end: the least of all states; -1: all. */
+/* The number of tokens that can be forgotten from the end: the minimum over all states; -1: any number. */
 static double back_of(const struct plan *p)
 {
     double back = -1;
@@ -119,6 +119,7 @@ const char *emit_web_launches(struct arena *a, const struct plan *p)
     cJSON_AddNumberToObject(o, "logitsRows", p->web->logits_rows);
     cJSON_AddNumberToObject(o, "nOut", p->model->n_out);
     cJSON_AddNumberToObject(o, "back", back_of(p));
+    if (graph_far_from(p->fused->graph)) cJSON_AddNumberToObject(o, "farFrom", graph_far_from(p->fused->graph));
     if (p->model->pooling) cJSON_AddNumberToObject(o, "pooling", p->model->pooling);
     cJSON *kernels = cJSON_AddArrayToObject(o, "kernels");
     uint32_t lds = 0;
@@ -144,7 +145,7 @@ const char *emit_web_launches(struct arena *a, const struct plan *p)
     }
     cJSON_AddNumberToObject(o, "vectorBytes", (double)v.bytes);
     char *printed = cJSON_PrintUnformatted(o);
-    if (!printed) die("out of memory");
+    if (!printed) die("out of memory for the description of the kernels");
     const char *text = arena_strdup(a, printed);
     cJSON_free(printed);
     cJSON_Delete(o);

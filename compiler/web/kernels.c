@@ -1,13 +1,14 @@
-/* kernels.c -- the kernels of a plan -> modules of WGSL: the items that a kernel needs of the templates, its constants, and main. */
+/* kernels.c -- the kernels of a plan -> WGSL modules: the template items that a kernel needs, its constants, and main. */
 #include "kernels.h"
 #include "compiler/source/about.h"
+#include "compiler/front/token_lists.h"
 #include "compiler/source/text.h"
 #include "put.h"
 #include <string.h>
 
 /* ---- small pieces ---- */
 
-void web_put(struct writer *w, const char *fmt, ...)
+void web_put(struct wgsl_writer *w, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -15,7 +16,7 @@ void web_put(struct writer *w, const char *fmt, ...)
     va_end(args);
 }
 
-void web_use(struct writer *w, const char *path, struct web_words words)
+void web_use(struct wgsl_writer *w, const char *path, struct web_words words)
 {
     const struct wgsl_word all[] = { { "FORMAT", words.format }, { "WEIGHTS", words.weights }, { "PAIR", words.pair },
                                      { "SINK", words.sink }, { "KV", words.kv }, { "STATE", words.state } };
@@ -25,25 +26,25 @@ void web_use(struct writer *w, const char *path, struct web_words words)
     wgsl_add(w->w, arena_printf(w->arena, "templates/webgpu/%s", path), given, n);
 }
 
-void web_constant(struct writer *w, const char *name, uint32_t value) { text_printf(&w->head, "const %s = %uu;\n", name, value); }
+void web_constant(struct wgsl_writer *w, const char *name, uint32_t value) { text_printf(&w->head, "const %s = %uu;\n", name, value); }
 
-struct text web_function_begin(struct writer *w)
+struct text web_function_begin(struct wgsl_writer *w)
 {
     const struct text outer = w->body;
     w->body = (struct text){ .arena = w->arena };
     return outer;
 }
 
-void web_function_end(struct writer *w, struct text outer, const char *declaration)
+void web_function_end(struct wgsl_writer *w, struct text outer, const char *declaration)
 {
     text_printf(&w->functions, "fn %s {\n%s}\n", declaration, text_str(&w->body));
     w->body = outer;
 }
 
-static uint32_t slot_at(const struct writer *w, uint64_t offset)
+static uint32_t slot_at(const struct wgsl_writer *w, uint64_t offset)
 {
     for (uint32_t i = 0; i < w->launch->n_weights; i++) if (w->launch->weights[i] == offset) return i;
-    die("kernel %s reads a tensor that is none of its launch; this is a mistake in forgec, please report it", w->kernel->name);
+    die("kernel %s reads a tensor that its launch lacks; this is a mistake in forgec, please report it", w->kernel->name);
 }
 
 static struct web_slot slot_of(const struct plan *p, uint64_t offset)
@@ -74,14 +75,17 @@ struct web_slot web_slot(const struct plan *p, const struct launch *l, uint32_t 
     return slot_of(p, offset);
 }
 
-const char *web_vector_at(struct writer *w, uint64_t offset) { return arena_printf(w->arena, "forge_vector(%uu)", slot_at(w, offset)); }
+const char *web_vector_at(struct wgsl_writer *w, uint64_t offset)
+{
+    return arena_printf(w->arena, "forge_vector(%uu)", slot_at(w, offset));
+}
 
-const char *web_vector(struct writer *w, const struct weight *v)
+const char *web_vector(struct wgsl_writer *w, const struct weight *v)
 {
     return v ? web_vector_at(w, w->plan->weight_offset[v->index]) : "NO_VECTOR";
 }
 
-const char *web_matrix(struct writer *w, const struct web_part *part, const struct weight *m)
+const char *web_matrix(struct wgsl_writer *w, const struct web_part *part, const struct weight *m)
 {
     const uint32_t slot = slot_at(w, web_part_offset(w->plan, w->group, part, m));
     uint32_t before = 0;
@@ -89,23 +93,23 @@ const char *web_matrix(struct writer *w, const struct web_part *part, const stru
     return arena_printf(w->arena, "m%u", before);
 }
 
-uint32_t web_next_part(const struct writer *w, uint32_t i)
+uint32_t web_next_part(const struct wgsl_writer *w, uint32_t i)
 {
     while (i < w->wg->n_parts && !web_part_of(w->plan, w->group, &w->wg->parts[i], w->launch)) i++;
     return i;
 }
 
-const char *web_row(struct writer *w, struct web_place at, const char *t)
+const char *web_row(struct wgsl_writer *w, struct web_place at, const char *t)
 {
     if (at.form == WEB_LOGITS) return arena_printf(w->arena, "%uu + (%s - forge_first()) * %uu", (uint32_t)(at.offset / 4), t,
                                                    (uint32_t)(at.stride / 4));
     return arena_printf(w->arena, "%uu + %s * %uu", (uint32_t)(at.offset / 4), t, (uint32_t)(at.stride / 4));
 }
 
-const char *web_value(struct writer *w, const struct node *n, const char *t) { return web_row(w, web_place_of(w->plan, n), t); }
+const char *web_value(struct wgsl_writer *w, const struct node *n, const char *t) { return web_row(w, web_place_of(w->plan, n), t); }
 
-/* As a literal of WGSL, which needs no letter. */
-const char *web_float(struct writer *w, double x)
+/* A literal of WGSL, which needs no suffix. */
+const char *web_float(struct wgsl_writer *w, double x)
 {
     char *text = arena_strdup(w->arena, emit_float(w->arena, x));
     const size_t n = strlen(text);
@@ -115,7 +119,7 @@ const char *web_float(struct writer *w, double x)
 
 /* ---- operations on rows ---- */
 
-static void put_embed(struct writer *w)
+static void put_embed(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     const char *format = n->weight->tensor->quant->file;
@@ -134,7 +138,7 @@ static void put_embed(struct writer *w)
     }
 }
 
-static void put_norm(struct writer *w)
+static void put_norm(struct wgsl_writer *w)
 {
     const struct group *g = w->group;
     const struct node *n = g->norm ? g->norm : g->node, *from = g->norm ? g->input : n->inputs[0];
@@ -146,7 +150,7 @@ static void put_norm(struct writer *w)
 
 /* ---- sampling: two modules ---- */
 
-static void put_sample(struct writer *w, bool draw)
+static void put_sample(struct wgsl_writer *w, bool draw)
 {
     const struct plan *p = w->plan;
     const uint32_t logits = (uint32_t)(p->web->logits / 4), scratch = (uint32_t)(p->web->sample / 4);
@@ -155,13 +159,17 @@ static void put_sample(struct writer *w, bool draw)
                         "@group(0) @binding(7) var<storage, read_write> next: array<u32>;\n");
     web_constant(w, "N_VOCAB", p->model->n_vocab);
     web_constant(w, "GROUPS", w->kernel->grid_x);
+    text_printf(&w->head, "fn sample_suppressed(id: u32) -> bool { return ");
+    const struct token_list never = suppressed_tokens(w->arena, p->model->gguf);
+    for (uint32_t i = 0; i < never.n; i++) text_printf(&w->head, "%sid == %uu", i ? " || " : "", never.ids[i]);
+    text_puts(&w->head, never.n ? "; }\n" : "false; }\n");
     if (draw) web_put(w, "sample_draw_token(%uu, %uu, thread);", logits, scratch);
     else web_put(w, "sample_scan_span(%uu, %uu, group.x, step.n_past + step.n_tokens, thread);", logits, scratch);
 }
 
 /* ---- kernels ---- */
 
-static void put_body(struct writer *w, bool draw)
+static void put_body(struct wgsl_writer *w, bool draw)
 {
     switch (w->kernel->template) {
     case TEMPLATE_embed:             put_embed(w); break;
@@ -184,18 +192,12 @@ static void put_body(struct writer *w, bool draw)
     case TEMPLATE_conv_keep:
     case TEMPLATE_recur:             web_put_sequence(w); break;
     case TEMPLATE_sample:            put_sample(w, draw); break;
-    default: die("kernel %s is none of WebGPU; this is a mistake in forgec, please report it", w->kernel->name);
+    default: die("%s is not a WebGPU kernel; this is a mistake in forgec, please report it", w->kernel->name);
     }
 }
 
-/* What the kernel does, as the plan has it, in the comment at its head. */
-static void put_does(struct text *out, const char *does)
-{
-    for (; *does; does += strcspn(does, "\n"), does += *does == '\n') text_printf(out, "\n * %.*s", (int)strcspn(does, "\n"), does);
-}
-
-/* Arrays whose sizes are known have them: what drivers add to keep accesses inside costs less then.  Matrices are bindings from
- * FIRST_MATRIX on. */
+/* Arrays have their sizes if these are known: then the bounds checks that drivers add cost less. Matrices are bindings from FIRST_MATRIX
+ * on. */
 enum { FIRST_MATRIX = 6 };
 #define BINDINGS \
     "@group(0) @binding(0) var<storage, read_write> arena: array<u32, %llu>;\n" \
@@ -223,7 +225,7 @@ const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool d
 const char *web_launch_kernel(struct arena *a, const struct plan *p, const struct launch *l, bool draw, const char *templates)
 {
     const struct kernel *kernel = &p->kernels->kernels[l->kernel];
-    struct writer w = { .arena = a, .plan = p, .kernel = kernel, .launch = l, .w = wgsl_new(a, templates),
+    struct wgsl_writer w = { .arena = a, .plan = p, .kernel = kernel, .launch = l, .w = wgsl_new(a, templates),
                         .head = { .arena = a }, .functions = { .arena = a }, .body = { .arena = a }, .depth = 1 };
     w.group = w.launch->group == NO_GROUP ? NULL : &p->fused->groups[w.launch->group];
     w.wg = w.launch->group == NO_GROUP ? NULL : &p->web->groups[w.launch->group];
@@ -246,8 +248,8 @@ const char *web_launch_kernel(struct arena *a, const struct plan *p, const struc
     text_printf(&module, "%s%s}\n", kernel->grid_tokens == 1 ? "    let t = forge_token(group.y);\n" : "", text_str(&w.body));
     wgsl_add_text(w.w, kernel->name, text_str(&module), NULL, 0);
     wgsl_want(w.w, "main");
-    text_printf(&out, "/* %s: %s", kernel->name, about_kernel(a, p, l->kernel));
-    put_does(&out, kernel->does);
+    text_printf(&out, "/* %s: %s\n", kernel->name, about_kernel(a, p, l->kernel));
+    emit_comment_lines(&out, kernel->does);
     text_puts(&out, " */\n");
     wgsl_write(w.w, &out);
     return text_str(&out);

@@ -1,19 +1,19 @@
-/* put_attention.c -- attention, and the heads that a projection left for it. */
+/* put_attention.c -- attention, and the heads that a projection made for it. */
 #include "put.h"
 #include "templates/webgpu/sizes.h"
 
-static const struct node *keys_of(const struct writer *w) { return w->group->node->inputs[1]; }
-static const char *kv_of(const struct writer *w) { return kv_type_name[w->plan->options.kv]; }
+static const struct node *keys_of(const struct wgsl_writer *w) { return w->group->node->inputs[1]; }
+static const char *kv_of(const struct wgsl_writer *w) { return kv_type_name[w->plan->options.kv]; }
 
-/* Rows of the cache that n uses. */
+/* The number of rows of the cache that n uses. */
 static uint32_t rows_of(const struct plan *p, const struct node *n)
 {
     const uint32_t ring = state_ring(plan_state(p, n));
     return ring ? ring : p->options.n_ctx;
 }
 
-/* "kv_plane(0u, 8u, 4096u, 64u)": K, or V, which begins behind K or in a state of its own. */
-static const char *plane(struct writer *w, const struct node *n, bool values, uint32_t heads, uint32_t head_dim)
+/* "kv_plane(0u, 8u, 4096u, 64u)": the plane of K or V. V begins after K or in a separate state. */
+static const char *plane(struct wgsl_writer *w, const struct node *n, bool values, uint32_t heads, uint32_t head_dim)
 {
     const uint32_t rows = rows_of(w->plan, n);
     const uint64_t apart = plan_values_at(w->plan, n);
@@ -24,15 +24,16 @@ static const char *plane(struct writer *w, const struct node *n, bool values, ui
 
 /* ---- heads ---- */
 
-/* Two rows may share a word of scales, which several tokens' workgroups store at once (kv.wgsl). */
-static const char *stores_by(struct writer *w, uint32_t head_dim)
+/* How heads are stored. Two rows may share a word of scales, which workgroups of several tokens store at the same time: then by atomics
+ * (kv.wgsl). */
+static const char *stores_by(struct wgsl_writer *w, uint32_t head_dim)
 {
     const bool atomics = w->plan->options.kv == KV_TYPE_Q8_0 && head_dim % 64;
     w->atomic_state |= atomics;
     return atomics ? "atomics" : "words";
 }
 
-static const char *use_heads(struct writer *w, uint32_t head_dim)
+static const char *use_heads(struct wgsl_writer *w, uint32_t head_dim)
 {
     const char *by = stores_by(w, head_dim);
     web_constant(w, "HEADS_EACH", HEADS_EACH);
@@ -41,20 +42,20 @@ static const char *use_heads(struct writer *w, uint32_t head_dim)
     return by;
 }
 
-/* The rotation, as `turns`, and the rows of q, k and v with the weights of their norms, as arguments. */
-static const char *put_raw(struct writer *w, const char *t)
+/* Declares the rotation `turns`. Returns arguments: the rows of q, k and v, the weights of the norms and their eps. */
+static const char *put_raw(struct wgsl_writer *w, const char *t)
 {
     const struct head_chain *h = w->group->heads;
     const struct node *rope = h[0].rope, *norm = h[0].norm ? h[0].norm : h[1].norm;
     const struct rotation_plan *r = rope ? &w->plan->rotations[rope->rotation] : NULL;
-    web_put(w, "let turns = rotation(%s, %s, %uu, %uu, %s);", r ? web_vector_at(w, r->hi) : "0u", r ? web_vector_at(w, r->lo) : "0u",
-            r ? r->block : 1, r ? rope->attr.n_rot : 0, r && rope->attr.neox ? "true" : "false");
+    web_put(w, "let turns = rotation(%s, %uu, %uu, %s);", r ? web_tables(w, rope) : "0u, 0u", r ? r->block : 1,
+            r ? rope->attr.n_rot : 0, r && rope->attr.neox ? "true" : "false");
     return arena_printf(w->arena, "%s, %s, %s, %s, %s, %s", web_value(w, h[0].raw, t), web_value(w, h[1].raw, t), web_value(w, h[2].raw, t),
                         web_vector(w, h[0].norm ? h[0].norm->weight : NULL), web_vector(w, h[1].norm ? h[1].norm->weight : NULL),
                         web_float(w, norm ? norm->attr.eps : 0));
 }
 
-void web_put_heads(struct writer *w)
+void web_put_heads(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     const uint32_t dim = n->attr.head_dim;
@@ -64,8 +65,8 @@ void web_put_heads(struct writer *w)
             state_ring(plan_state(w->plan, n)));
 }
 
-/* Rows of K or V as they are. */
-void web_put_store(struct writer *w)
+/* Stores rows of K or V without a norm or rotation. */
+void web_put_store(struct wgsl_writer *w)
 {
     const struct node *n = w->group->branches[0].chain[0];
     const char *by = use_heads(w, n->attr.head_dim);
@@ -75,19 +76,19 @@ void web_put_store(struct writer *w)
 
 /* ---- attention ---- */
 
-static const char *attention_of(struct writer *w)
+static const char *attention_of(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     return arena_printf(w->arena, "attention(%uu, %s, %s, %s, %uu, %uu)", n->heads, web_float(w, n->attr.scale), web_float(w, n->attr.cap),
                         web_vector(w, n->weight), plan_window(w->plan, n), state_ring(plan_state(w->plan, n)));
 }
 
-static const struct node *query_of(const struct writer *w)
+static const struct node *query_of(const struct wgsl_writer *w)
 {
     return w->group->has_heads ? w->group->heads[0].raw : w->group->node->inputs[0];
 }
 
-static void use_attention(struct writer *w, const char *path, uint32_t head_dim)
+static void use_attention(struct wgsl_writer *w, const char *path, uint32_t head_dim)
 {
     const struct node *n = w->group->node;
     web_constant(w, "HEADS", ATTENTION_HEADS(n->heads, keys_of(w)->heads, n->attr.head_dim));
@@ -97,14 +98,14 @@ static void use_attention(struct writer *w, const char *path, uint32_t head_dim)
     web_use(w, path, (struct web_words){ .kv = kv_of(w), .state = "words" });
 }
 
-static void put_planes(struct writer *w)
+static void put_planes(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     web_put(w, "let k = %s;", plane(w, n, false, keys_of(w)->heads, n->attr.head_dim));
     web_put(w, "let v = %s;", plane(w, n, true, keys_of(w)->heads, n->inputs[2]->attr.head_dim));
 }
 
-static void put_decode(struct writer *w)
+static void put_decode(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     const uint32_t splits = w->kernel->param[PARAM_SPLITS], cuts = ATTENTION_CUTS(n->heads, keys_of(w)->heads, n->attr.head_dim);
@@ -121,7 +122,7 @@ static void put_decode(struct writer *w)
                 attention_of(w), web_value(w, query_of(w), "0u"), to, splits * cuts, splits, cuts, splits, splits);
 }
 
-static void put_merge(struct writer *w)
+static void put_merge(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     use_attention(w, "attention.wgsl", n->attr.head_dim);
@@ -130,7 +131,7 @@ static void put_merge(struct writer *w)
             web_splits(w->plan, n));
 }
 
-static void put_chunk(struct writer *w)
+static void put_chunk(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     const uint32_t heads_kv = keys_of(w)->heads, shares = CHUNK_SHARES(n->heads, heads_kv, n->attr.head_dim);
@@ -145,7 +146,7 @@ static void put_chunk(struct writer *w)
             shares, shares, shares);
 }
 
-static void put_step(struct writer *w)
+static void put_step(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     const enum kernel_template template = w->kernel->template;
@@ -161,7 +162,7 @@ static void put_step(struct writer *w)
     else web_put(w, "steps_sum_%s(s, %s, v, %s, group.x, t, thread);", kv_of(w), attention_of(w), web_value(w, n, "t"));
 }
 
-void web_put_attention(struct writer *w)
+void web_put_attention(struct wgsl_writer *w)
 {
     switch (w->kernel->template) {
     case TEMPLATE_attention_decode:  put_decode(w); break;

@@ -1,10 +1,10 @@
-/* put_products.c -- matrices times a row: its form in workgroup memory, then run after run over the rows, each of which goes through what
- * follows it. */
+/* put_products.c -- products of matrices and a row: the row's form in workgroup memory, then the runs of rows; each result goes through the
+ * operations of its branch. */
 #include "put.h"
 #include "templates/gpu/slices_sizes.h"
 
-/* What becomes of row r of a branch; in scope: t, row, y (and up). */
-static void put_branch(struct writer *w, const struct branch *b)
+/* The operations on row r of a branch, and its store. In scope: t, row, y, and with a partner up. */
+static void put_branch(struct wgsl_writer *w, const struct branch *b)
 {
     const uint32_t sum = gpu_sum_at(b);
     if (b->partner >= 0) web_put_partner(w, &w->group->branches[b->partner]);
@@ -13,22 +13,22 @@ static void put_branch(struct writer *w, const struct branch *b)
     else web_put(w, "arena_put(%s + r, y);", web_row(w, web_place_in(b->chain[sum]->inputs[0], &w->wg->rows), "t"));
 }
 
-/* "row + 128u": a number and what is added to it, or "row - 128u". */
-static const char *moved(struct writer *w, const char *name, uint64_t add, uint64_t less)
+/* name + add - less as an expression: "row + 128u" or "row - 128u". */
+static const char *moved(struct wgsl_writer *w, const char *name, uint64_t add, uint64_t less)
 {
     if (add == less) return name;
     return arena_printf(w->arena, "%s %c %lluu", name, add > less ? '+' : '-', (unsigned long long)(add > less ? add - less : less - add));
 }
 
-/* The function that takes the rows of part i: those of its run's branches lie one behind the other. */
-static void put_store(struct writer *w, uint32_t i)
+/* The function that gets the rows of part i. The rows of the run's branches are contiguous in the part. */
+static void put_store(struct wgsl_writer *w, uint32_t i)
 {
     const struct web_part *part = &w->wg->parts[i];
     const struct gpu_run *run = &w->wg->runs[part->run];
     const bool pair = w->group->branches[run->first].partner >= 0, slices = w->group->kind == GROUP_SLICES,
                tiles = w->kernel->template == TEMPLATE_gemm;
     const struct text outer = web_function_begin(w);
-    uint64_t first = 0;                                      /* of the branch's rows of the part's */
+    uint64_t first = 0;                                      /* the branch's first row in the part */
     if (tiles && slices) {
         web_put(w, "let item = grouped_item(%uu, grouped_first + token);", (uint32_t)(w->wg->list.offset / 4));
         web_put(w, "let t = item / %uu;", w->group->choice->attr.used);
@@ -58,8 +58,8 @@ static void put_store(struct writer *w, uint32_t i)
                                             pair ? ", second: f32" : ""));
 }
 
-/* The input as the products read it. */
-static void put_input(struct writer *w, const char *at, uint32_t cols)
+/* Writes the input to workgroup memory in the form that the products read. */
+static void put_input(struct wgsl_writer *w, const char *at, uint32_t cols)
 {
     const struct node *norm = web_norms(w->plan, w->group) ? w->group->norm : NULL;
     const char *behind = norm ? arena_printf(w->arena, "%s, %uu, %s, thread", web_vector(w, norm->weight), cols,
@@ -78,11 +78,11 @@ static void put_input(struct writer *w, const char *at, uint32_t cols)
     }
 }
 
-/* Part i with a template's items for it; pair: 2 of the name, "" of one matrix; name: what stands behind the function's kind; weights, up:
- * its matrices' bindings, up NULL of one; rows: of it, or of one matrix of a stack. */
+/* Names for part i in a template. pair: "2" if it is a pair, else ""; name: end of the names of its functions; weights, up: bindings of its
+ * matrices, up NULL if it is not a pair; rows: of the part, or of one matrix of a stack. */
 struct product { const char *format, *pair, *name, *weights, *up; unsigned long long rows, cols; bool floats; };
 
-static struct product use_product(struct writer *w, uint32_t i, const char *template)
+static struct product use_product(struct wgsl_writer *w, uint32_t i, const char *template)
 {
     const struct web_part *part = &w->wg->parts[i];
     const struct gpu_run *run = &w->wg->runs[part->run];
@@ -101,42 +101,42 @@ static struct product use_product(struct writer *w, uint32_t i, const char *temp
                                                   words.sink) };
 }
 
-/* Has the part some of the matrices of a stack? */
-static bool has_some(const struct writer *w, const struct web_part *part)
+/* Does the part have only some of the matrices of a stack? */
+static bool has_some(const struct wgsl_writer *w, const struct web_part *part)
 {
     return w->group->kind == GROUP_SLICES && !web_part_is_whole(w->plan, w->group, part);
 }
 
-/* The piece of the part where the matrix begins, of experts that of `expert`. */
-static const char *matrix_at(struct writer *w, const struct web_part *part, const struct product *r)
+/* The piece of the part where the matrix begins; with slices, the matrix of `expert`. */
+static const char *matrix_at(struct wgsl_writer *w, const struct web_part *part, const struct product *r)
 {
     const char *expert = !part->first ? "expert" : arena_printf(w->arena, "(expert - %lluu)", (unsigned long long)part->first);
     if (w->group->kind != GROUP_SLICES) return "0u";
     return arena_printf(w->arena, "%s * slice_pieces_%s(%lluu, %lluu)", expert, r->format, r->rows, r->cols);
 }
 
-static void put_some(struct writer *w, const struct web_part *part)
+static void put_some(struct wgsl_writer *w, const struct web_part *part)
 {
     web_put(w, "if (expert >= %lluu && expert < %lluu) {", (unsigned long long)part->first, (unsigned long long)(part->first + part->n));
 }
 
-/* The first weights of a product's matrix, or of its pair's, as gemv.wgsl wants them ahead; at: the piece where it begins, group: which
- * workgroup, expressions. */
-static const char *ahead_of(struct writer *w, const struct product *r, const char *matrix, const char *at, const char *group)
+/* Loads the first weights of a matrix of the product ahead of time, for gemv.wgsl. Expressions: at, the piece where the matrix begins;
+ * group, the number of the workgroup. */
+static const char *ahead_of(struct wgsl_writer *w, const struct product *r, const char *matrix, const char *at, const char *group)
 {
     return arena_printf(w->arena, "rows_ahead_%s_%s(%s, %lluu, %lluu, rows_first(%s), thread)", r->format, matrix, at, r->rows, r->cols,
                         group);
 }
 
-/* Which workgroup a part's product takes this one for: those that had a turn less of the products before it come first. */
-static const char *part_group(struct writer *w, uint64_t dealt)
+/* The number that this workgroup has in a part's product. Workgroups that got one run less in the products before it come first. */
+static const char *part_group(struct wgsl_writer *w, uint64_t dealt)
 {
     const uint32_t groups = w->kernel->grid_x, less = (uint32_t)(dealt % groups);
     return less ? arena_printf(w->arena, "(group.x + %uu) %% groups.x", groups - less) : "group.x";
 }
 
-/* Before the input is there: the first weights of the first product. */
-static void put_ahead(struct writer *w, uint32_t i)
+/* Loads the first weights of the first product before the input is ready. */
+static void put_ahead(struct wgsl_writer *w, uint32_t i)
 {
     const struct web_part *part = &w->wg->parts[i];
     const struct product r = use_product(w, i, "gemv.wgsl");
@@ -145,12 +145,13 @@ static void put_ahead(struct writer *w, uint32_t i)
     if (r.up) web_put(w, "let ahead_up = %s;", ahead_of(w, &r, r.up, at, "group.x"));
 }
 
-/* dealt: runs of rows that the products before it have dealt to the workgroups; is_ahead: put_ahead() was there. */
-static void put_part(struct writer *w, uint32_t i, uint64_t dealt, bool is_ahead)
+/* The product of part i. dealt: runs of rows that the workgroups got in the products before it; is_ahead: put_ahead() has loaded its first
+ * weights. */
+static void put_part(struct wgsl_writer *w, uint32_t i, uint64_t dealt, bool is_ahead)
 {
     const struct web_part *part = &w->wg->parts[i];
     const struct product r = use_product(w, i, "gemv.wgsl");
-    if (r.up) web_use(w, "gemv.wgsl", (struct web_words){ .format = r.format, .weights = r.up });        /* rows_ahead of it */
+    if (r.up) web_use(w, "gemv.wgsl", (struct web_words){ .format = r.format, .weights = r.up });        /* its rows_ahead */
     const bool some = has_some(w, part);
     const char *at = matrix_at(w, part, &r), *group = part_group(w, dealt);
     put_store(w, i);
@@ -162,8 +163,8 @@ static void put_part(struct writer *w, uint32_t i, uint64_t dealt, bool is_ahead
     if (some) web_put(w, "}");
 }
 
-/* The workgroup's slice of those of a token, its matrix, and where it finds its input. */
-static const char *put_slice(struct writer *w, const char *at, uint32_t cols)
+/* Declares the matrix (`expert`) and the first row of the workgroup's slice of the token. Returns the place of the slice's input. */
+static const char *put_slice(struct wgsl_writer *w, const char *at, uint32_t cols)
 {
     const struct group *g = w->group;
     const struct gpu_run *run = &w->wg->runs[0];
@@ -174,7 +175,7 @@ static const char *put_slice(struct writer *w, const char *at, uint32_t cols)
     return gpu_apart(g) == SLICES_SHARED ? at : arena_printf(w->arena, "%s + group.z * %uu", at, cols);
 }
 
-void web_put_gemv(struct writer *w)
+void web_put_gemv(struct wgsl_writer *w)
 {
     const struct group *g = w->group;
     const char *at = web_row(w, web_input(w->plan, g), "t");
@@ -199,13 +200,13 @@ void web_put_gemv(struct writer *w)
 
 /* ---- prefill ---- */
 
-static void use_list(struct writer *w)
+static void use_list(struct wgsl_writer *w)
 {
     web_use(w, "grouped.wgsl", (struct web_words){ 0 });
     web_constant(w, "EXPERTS", gpu_matrices(w->group));
 }
 
-void web_put_list(struct writer *w)
+void web_put_list(struct wgsl_writer *w)
 {
     const struct node *choice = w->group->choice;
     const struct web_place at = web_place_of(w->plan, choice);
@@ -214,8 +215,8 @@ void web_put_list(struct writer *w)
             (uint32_t)(at.offset / 4), (uint32_t)(at.stride / 4), choice->attr.used);
 }
 
-/* Rows of the list's items, each beside those of its expert. */
-static void put_stage_grouped(struct writer *w)
+/* Stages the rows of the list's items, so that the rows of an expert are contiguous. */
+static void put_stage_grouped(struct wgsl_writer *w)
 {
     const struct group *g = w->group;
     const struct node *norm = web_norms(w->plan, g) ? g->norm : NULL;
@@ -232,7 +233,7 @@ static void put_stage_grouped(struct writer *w)
     else web_put(w, "stage_row(%s, %uu, %uu, group.y * %uu + group.z, %uu, thread);", at, cols, out, used, stride);
 }
 
-void web_put_stage(struct writer *w)
+void web_put_stage(struct wgsl_writer *w)
 {
     const struct node *norm = web_norms(w->plan, w->group) ? w->group->norm : NULL;
     const char *at = web_row(w, web_input(w->plan, w->group), "t");
@@ -253,12 +254,12 @@ void web_put_stage(struct writer *w)
                 web_row(w, web_place_in(w->group->input, &w->wg->rows_in), "group.y"));
 }
 
-static void put_tiles(struct writer *w, uint32_t i, uint32_t first_tile)
+static void put_tiles(struct wgsl_writer *w, uint32_t i, uint32_t first_tile)
 {
     const struct product r = use_product(w, i, "gemm.wgsl");
     const struct web_place x = web_input_floats(w->plan, w->group), staged = web_place_in(w->group->input, &w->wg->staged);
     put_store(w, i);
-    /* rows of f32 are where their tokens are, staged ones where the first of them is the first with logits */
+    /* f32 rows that are read in place begin with the step's first token, staged rows with the first token that the launch computes */
     const char *input = !r.floats ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(staged.offset / 4), w->plan->chunk)
         : w->wg->rows_in.exists ? arena_printf(w->arena, "%uu, %uu", (uint32_t)(x.offset / 4), (uint32_t)(x.stride / 4))
         : arena_printf(w->arena, "%s, %uu", web_row(w, x, "forge_token(0u)"), (uint32_t)(x.stride / 4));
@@ -266,8 +267,8 @@ static void put_tiles(struct writer *w, uint32_t i, uint32_t first_tile)
             *r.pair ? "0u, " : "", r.rows, r.cols, input, first_tile ? arena_printf(w->arena, " - %uu", first_tile) : "");
 }
 
-/* Tiles of the items of expert group.z. */
-static void put_gemm_grouped(struct writer *w)
+/* The tiles for the list's items of expert group.z. */
+static void put_gemm_grouped(struct wgsl_writer *w)
 {
     const uint32_t used = w->group->choice->attr.used, staged = (uint32_t)(w->wg->staged.offset / 4);
     use_list(w);
@@ -288,7 +289,7 @@ static void put_gemm_grouped(struct writer *w)
     }
 }
 
-void web_put_gemm(struct writer *w)
+void web_put_gemm(struct wgsl_writer *w)
 {
     uint32_t first = 0;
     if (w->wg->list.exists) {
@@ -296,7 +297,7 @@ void web_put_gemm(struct writer *w)
         return;
     }
     web_put(w, "let tokens = step.n_tokens - forge_token(0u);");
-    web_put(w, "let tile = group.x + group.y * groups.x;");              /* neighbours have the same rows */
+    web_put(w, "let tile = group.x + group.y * groups.x;");              /* neighbouring workgroups have the same rows */
     web_put(w, "let rows = tile / groups.y;");
     for (uint32_t i = web_next_part(w, 0), next; i < w->wg->n_parts; i = next) {
         const uint32_t end = first + web_tiles(w->plan, w->group, &w->wg->parts[i]);

@@ -1,18 +1,18 @@
-/* put_values.c -- operations on single values of rows: what a product, a map or a state hands on goes through them one after the other, as
- * lines on `y`.  In scope: t and r, token and column; y; with a partner up. */
+/* put_values.c -- operations on single values of rows. They are lines that change `y`, the value from a product, a map or a state. In
+ * scope: t and r, token and column; y; with a partner also up. */
 #include "put.h"
 #include "templates/gpu/slices_sizes.h"
 
-/* Column r of token t's row; "0u": its only one. */
-static const char *item_of(struct writer *w, const struct node *n, const char *r)
+/* Column r, an expression, of token t's row. */
+static const char *item_of(struct wgsl_writer *w, const struct node *n, const char *r)
 {
     return arena_printf(w->arena, "arena_f32(%s + %s)", web_value(w, n, "t"), r);
 }
 
 static uint32_t rows_each(const struct node *n) { return n->cols / n->inputs[1]->attr.used; }
 
-/* What an expert has for each row, or the one number it has. */
-static const char *picked(struct writer *w, const struct node *n)
+/* The expert's number for column r in the weight of n, or its only number. */
+static const char *picked(struct wgsl_writer *w, const struct node *n)
 {
     const uint32_t rows = rows_each(n);
     const char *id = arena_printf(w->arena, "picked_id(%s, %uu, r / %uu)", web_value(w, n->inputs[1], "t"), n->inputs[1]->attr.used, rows);
@@ -22,8 +22,8 @@ static const char *picked(struct writer *w, const struct node *n)
                         (uint32_t)plan_weight_stride(w->plan, n->weight));
 }
 
-/* The other operand of operation i: a value at hand, or one of memory. */
-static const char *other(struct writer *w, const struct branch *b, uint32_t i)
+/* The other operand of operation i: `up`, or a value in memory. */
+static const char *other(struct wgsl_writer *w, const struct branch *b, uint32_t i)
 {
     const struct node *n = b->chain[i];
     if (fuse_reads_partner(w->group, b, n)) return "up";
@@ -31,7 +31,7 @@ static const char *other(struct writer *w, const struct branch *b, uint32_t i)
     return item_of(w, value, value->cols == 1 && n->cols > 1 ? "0u" : "r");
 }
 
-static void put_glu(struct writer *w, const struct branch *b, uint32_t i)
+static void put_glu(struct wgsl_writer *w, const struct branch *b, uint32_t i)
 {
     const struct node *n = b->chain[i];
     const bool is_gate = n->inputs[0] == gpu_operand(b, i);
@@ -41,13 +41,13 @@ static void put_glu(struct writer *w, const struct branch *b, uint32_t i)
     else web_put(w, "y = %s_f32(%s) * %s;", n->op == OP_glu_silu ? "silu" : "gelu", gate, up);
 }
 
-static const char *number_of(struct writer *w, const struct weight *v, const char *r)
+static const char *number_of(struct wgsl_writer *w, const struct weight *v, const char *r)
 {
     return arena_printf(w->arena, "vector_f32(%s, %s)", web_vector(w, v), r);
 }
 
-/* An operation with a tensor's numbers, on y or on up; false: it is another one. */
-static bool put_with_tensor(struct writer *w, const struct node *n, const char *y)
+/* An operation with the numbers of a tensor, on y or on up; false: n is another operation. */
+static bool put_with_tensor(struct wgsl_writer *w, const struct node *n, const char *y)
 {
     const uint32_t each = n->weight ? (uint32_t)(n->cols / n->weight->cols) : 0;
     switch (n->op) {
@@ -62,15 +62,15 @@ static bool put_with_tensor(struct writer *w, const struct node *n, const char *
     }
 }
 
-void web_put_partner(struct writer *w, const struct branch *up)
+void web_put_partner(struct wgsl_writer *w, const struct branch *up)
 {
-    for (uint32_t i = 0; i < up->n_chain; i++)                             /* rule_gate in fuse.c leaves others out */
+    for (uint32_t i = 0; i < up->n_chain; i++)                             /* rule_gate of fuse.c accepts no others */
         if (!put_with_tensor(w, up->chain[i], "up"))
             die("%%%s beside a gate: forgec has no kernel of WebGPU for it; this is a mistake in forgec, please report it",
                 up->chain[i]->name);
 }
 
-static void put_operation(struct writer *w, const struct branch *b, uint32_t i)
+static void put_operation(struct wgsl_writer *w, const struct branch *b, uint32_t i)
 {
     const struct node *n = b->chain[i];
     const struct node_attrs *at = &n->attr;
@@ -101,27 +101,36 @@ static void put_operation(struct writer *w, const struct branch *b, uint32_t i)
     }
 }
 
-void web_put_chain(struct writer *w, const struct branch *b, uint32_t from, uint32_t to)
+void web_put_chain(struct wgsl_writer *w, const struct branch *b, uint32_t from, uint32_t to)
 {
     web_use(w, "functions.wgsl", (struct web_words){ 0 });
     web_use(w, "rows.wgsl", (struct web_words){ 0 });
     for (uint32_t i = from; i < to; i++) put_operation(w, b, i);
 }
 
-void web_put_result(struct writer *w, const struct node *n) { web_put(w, "arena_put(%s + r, y);", web_value(w, n, "t")); }
+void web_put_result(struct wgsl_writer *w, const struct node *n) { web_put(w, "arena_put(%s + r, y);", web_value(w, n, "t")); }
 
 /* ---- maps ---- */
 
-/* A rotation's tables and what else functions know of it. */
-static const char *rotation_of(struct writer *w, const struct node *rope)
+const char *web_tables(struct wgsl_writer *w, const struct node *rope)
 {
     const struct rotation_plan *r = &w->plan->rotations[rope->rotation];
-    return arena_printf(w->arena, "%s, %s, step.n_past + t, %uu, %uu, %uu", web_vector_at(w, r->hi), web_vector_at(w, r->lo),
-                        rope->attr.n_rot, (unsigned)rope->attr.neox, r->block);
+    const char *hi = web_vector_at(w, r->hi), *lo = web_vector_at(w, r->lo);
+    if (!r->lo_far) return arena_printf(w->arena, "%s, %s", hi, lo);
+    return arena_printf(w->arena, "%s + step.far * %lluu, %s + step.far * %lluu", hi, (unsigned long long)(r->hi_far / 16), lo,
+                        (unsigned long long)(r->lo_far / 16));
 }
 
-/* The value with which a chain begins, and the operation it then goes on with. */
-static const char *first_value(struct writer *w, const struct branch *b, uint32_t *next)
+/* Arguments: a rotation's tables, the position of token t, and the rotation's sizes. */
+static const char *rotation_of(struct wgsl_writer *w, const struct node *rope)
+{
+    const struct rotation_plan *r = &w->plan->rotations[rope->rotation];
+    return arena_printf(w->arena, "%s, step.n_past + t, %uu, %uu, %uu", web_tables(w, rope), rope->attr.n_rot, (unsigned)rope->attr.neox,
+                        r->block);
+}
+
+/* The first value of a chain, and the index of the operation that works on it. */
+static const char *first_value(struct wgsl_writer *w, const struct branch *b, uint32_t *next)
 {
     const struct node *n = b->chain[0];
     const struct node_attrs *at = &n->attr;
@@ -149,15 +158,15 @@ static const char *first_value(struct writer *w, const struct branch *b, uint32_
     return arena_printf(w->arena, "arena_f32(%s + r)", x);
 }
 
-/* One invocation a column. */
-static void put_column(struct writer *w, uint32_t cols)
+/* Declares r: each invocation has one column. */
+static void put_column(struct wgsl_writer *w, uint32_t cols)
 {
     web_put(w, "let r = group.x * THREADS + thread;");
     if (cols % w->kernel->param[PARAM_THREADS]) web_put(w, "if (r >= %uu) { return; }", cols);
 }
 
-/* The function that a value goes through from operation `from` of its chain on. */
-static void put_sink(struct writer *w, const struct branch *b, uint32_t from)
+/* The function that applies the operations of the chain, from operation `from` on, to a value and stores it. */
+static void put_sink(struct wgsl_writer *w, const struct branch *b, uint32_t from)
 {
     const struct text outer = web_function_begin(w);
     web_put(w, "var y = value;");
@@ -166,7 +175,7 @@ static void put_sink(struct writer *w, const struct branch *b, uint32_t from)
     web_function_end(w, outer, "sink_row(t: u32, r: u32, value: f32)");
 }
 
-static void put_heads_normed(struct writer *w, const struct branch *b)
+static void put_heads_normed(struct wgsl_writer *w, const struct branch *b)
 {
     const struct node *n = b->chain[0];
     const bool whole = n->weight && n->weight->cols == n->cols;
@@ -177,8 +186,8 @@ static void put_heads_normed(struct writer *w, const struct branch *b)
             web_vector(w, n->weight), (unsigned)whole, how, web_float(w, n->attr.eps), n->attr.head_dim);
 }
 
-/* From the sum of experts on. */
-static void put_sum(struct writer *w)
+/* The sum of experts and the operations after it. */
+static void put_sum(struct wgsl_writer *w)
 {
     const struct branch *b = &w->group->branches[0];
     const uint32_t sum = gpu_sum_at(b), used = w->group->choice->attr.used, cols = b->chain[sum]->cols;
@@ -190,7 +199,7 @@ static void put_sum(struct writer *w)
     web_put_result(w, b->result);
 }
 
-void web_put_map(struct writer *w)
+void web_put_map(struct wgsl_writer *w)
 {
     const struct branch *b = &w->group->branches[0];
     const struct node *n = b->chain[0];
@@ -208,14 +217,14 @@ void web_put_map(struct writer *w)
 
 /* ---- operations with a state ---- */
 
-/* Row 0 of a value and the words from row to row. */
-static const char *rows_of(struct writer *w, const struct node *n)
+/* Row 0 of a value and the number of words from row to row. */
+static const char *rows_of(struct wgsl_writer *w, const struct node *n)
 {
     const struct web_place at = web_place_of(w->plan, n);
     return arena_printf(w->arena, "%uu, %uu", (uint32_t)(at.offset / 4), (uint32_t)(at.stride / 4));
 }
 
-static void put_recur(struct writer *w, const struct branch *b)
+static void put_recur(struct wgsl_writer *w, const struct branch *b)
 {
     const struct node *n = b->chain[0];
     const struct node_attrs *at = &n->attr;
@@ -232,8 +241,8 @@ static void put_recur(struct writer *w, const struct branch *b)
     web_put(w, "recur_rows_row(%sshape, step.n_tokens, group.x, thread);", text_str(&values));
 }
 
-/* A convolution, or the row before, which is one of two taps that keep their inputs. */
-void web_put_sequence(struct writer *w)
+/* A recurrence, a convolution, or the previous row. The previous row keeps its state like a convolution with two taps. */
+void web_put_sequence(struct wgsl_writer *w)
 {
     const struct branch *b = &w->group->branches[0];
     const struct node *n = b->chain[0];
@@ -255,7 +264,7 @@ void web_put_sequence(struct writer *w)
 
 /* ---- routers ---- */
 
-void web_put_route(struct writer *w)
+void web_put_route(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     const struct node_attrs *at = &n->attr;

@@ -1,7 +1,7 @@
-/* tests.c -- see tests.h.  The reference reads a short text; every kernel of the plan is then tested in the first group that has it: the
- * page puts what the group reads, as the reference has it, into its places, runs the group's launches, and compares what they leave.  So an
- * error stays in its kernel.  Caches and states are filled by the kernels themselves, step after step; where another group stores them,
- * that one runs before, in the same way. */
+/* tests.c -- see tests.h. The reference computes a short text. Then every kernel of the plan is tested in the first group that uses it: the
+ * page stores the reference's values that the group reads, runs the group's launches, and compares their results with the reference. So an
+ * error does not spread to other kernels. The kernels themselves fill caches and states, step by step. If another group stores a state that
+ * the group reads, that group runs first, in the same way. */
 #include "tests.h"
 #include "choose.h"
 #include "compiler/front/reference.h"
@@ -11,25 +11,25 @@
 
 typedef unsigned long long ull;
 
-/* The text: a prompt that is long enough for tiles (WEB_FEW), one for kernels of a few tokens, whose first token has no logits, and two
- * tokens alone. */
+/* The text: a prompt that is long enough for tiles (WEB_FEW), a prompt for the kernels of a few tokens, in which the first token has no
+ * logits, and two single tokens. */
 static const struct step { enum kernel_steps kind; uint32_t tokens, logits; } steps[] = {
     { STEPS_PREFILL, WEB_FEW + 3, WEB_FEW + 3 }, { STEPS_PREFILL, 3, 2 }, { STEPS_DECODE, 1, 1 }, { STEPS_DECODE, 1, 1 },
 };
 enum { TOKENS = WEB_FEW + 3 + 3 + 1 + 1 };
 
-/* ---- how far results may be off, as parts of the root of their row's mean square ----
+/* ---- tolerances, relative to the root mean square (rms) of a result's row ----
  *
- * The reference rounds where the kernels do: activations to int8, the cache to f16 or int8.  What is left is f32, with sums in another
- * order: FLOATS, and more in a state that goes on from token to token.  And a number that is nearly half way between two steps of such a
- * rounding, by less than NEAR of itself, may fall to the other one.  Which rows have such numbers is known here, so all others are held to
- * what is left.  An activation that falls is a step's size times a weight: in a row of n products of like size (step / rms) / sqrt(n) of
- * the result; FALLS times that is one at a weight of twelve deviations.  Behind a function, or a product of two such values, all that is at
- * most BEHIND times as much.  Of f16 WGSL leaves open to which neighbour a number is rounded: any number of the cache may be F16 of itself
- * off. */
+ * The reference rounds at the same places as the kernels: activations to int8, the cache to f16 or int8. The remaining difference is that
+ * of f32 sums in another order: FLOATS, or SEQUENCE for a state that continues from token to token. In addition, a number that lies nearly
+ * half way between two steps of such a rounding (within NEAR of itself) may be rounded to the other step. The rows with such numbers are
+ * known here, so all other rows must be within FLOATS or SEQUENCE. An activation that is rounded to the other step changes the result by
+ * the size of a step times a weight: in a row of n products of similar size this is (step / rms) / sqrt(n) of the result. FALLS times that
+ * covers a weight of twelve standard deviations. After a function, or a product of two such values, all of this is at most BEHIND times as
+ * much. WGSL does not say to which neighbour a number is rounded to f16: any number of the cache may be off by F16 of itself. */
 static const double FLOATS = 5e-5, SEQUENCE = 2e-4, NEAR = 1e-6, FALLS = 12, BEHIND = 4, F16 = 0x1p-10;
 
-/* Values that tests keep: all columns of those that a group reads, of others at most SAMPLE, a fixed number of columns apart. */
+/* Values that the tests contain: all columns of a value that a group reads, at most SAMPLE columns of other values, at equal distances. */
 enum { SAMPLE = 1024 };
 #define NO_VALUE UINT32_MAX
 struct value { const struct node *node; bool whole; uint32_t first, every, count; float *rows; uint64_t at; };
@@ -39,10 +39,10 @@ struct tester {
     const struct plan *plan;
     struct value      *values;               /* [n_values] */
     uint32_t          *value_of;             /* [n_nodes] in values, or NO_VALUE */
-    uint32_t          *tested;               /* [n_tested] groups, those before others whose states these read */
-    uint32_t          *number_of;            /* [n_groups] in tested; NO_GROUP: it is not */
-    double           **moved;                /* [n_nodes] what numbers that may fall move of each token's row, or NULL: none */
-    float            **steps_of;             /* [n_nodes] of values in states: store_steps */
+    uint32_t          *tested;               /* [n_tested] groups; a group that stores a state comes before its readers */
+    uint32_t          *number_of;            /* [n_groups] index in tested, or NO_GROUP */
+    double           **moved;                /* [n_nodes] [TOKENS] tolerance of each token's row for other roundings, or NULL: 0 */
+    float            **steps_of;             /* [n_nodes] values in states: see store_steps; or NULL */
     uint32_t           n_values, room, n_tested;
 };
 
@@ -58,7 +58,7 @@ static uint32_t keep(struct tester *t, const struct node *n, bool whole)
     return *at;
 }
 
-/* ---- what a group reads and leaves ---- */
+/* ---- the values that a group reads and writes ---- */
 
 struct nodes { const struct node *list[64]; uint32_t n; };
 
@@ -78,7 +78,7 @@ static void add_read(const struct tester *t, uint32_t group, const struct node *
     else for (uint32_t i = 0; i < op_info[n->op].n_values; i++) add_read(t, group, n->inputs[i], reads);     /* its readers compute it */
 }
 
-/* Values of other groups, those in states too. */
+/* The values of other groups that the group reads, also from states. */
 static struct nodes reads_of(const struct tester *t, uint32_t group)
 {
     const struct graph *g = t->plan->fused->graph;
@@ -93,7 +93,7 @@ static struct nodes reads_of(const struct tester *t, uint32_t group)
 
 static bool in_state(const struct node *n) { return n->op == OP_store_k || n->op == OP_store_v; }
 
-/* A value that a launch leaves: columns from .. to - 1 at a place.  Bounds: 0, FLOATS, or those of its group's products. */
+/* A value that a launch writes: columns from .. to - 1 at a place. bound: 0, FLOATS, or the tolerances of its group (bounds_of). */
 enum bound_kind { BOUND_NONE, BOUND_FLOATS, BOUND_GROUP };
 struct written { const struct node *node; struct web_place at; uint32_t from, to; enum bound_kind bound; };
 struct writes { struct written list[2 * MAX_BRANCHES]; uint32_t n; };
@@ -109,7 +109,7 @@ static bool changes_scale(enum op op)
            op == OP_gelu || op == OP_gelu_erf || op == OP_sigmoid || op == OP_softplus;
 }
 
-/* Of each token's row; to: [TOKENS]. */
+/* The tolerances of the group's results for each token's row. to: [TOKENS]. */
 static void bounds_of(const struct tester *t, uint32_t group, double *to)
 {
     const struct graph *g = t->plan->fused->graph;
@@ -123,7 +123,7 @@ static void bounds_of(const struct tester *t, uint32_t group, double *to)
     for (uint32_t k = 0; k < TOKENS; k++) to[k] = by * (floats + moved[k]);
 }
 
-/* What leaves the group. */
+/* Adds the results of the group. */
 static void add_results(const struct tester *t, uint32_t group, struct writes *w)
 {
     const struct graph *g = t->plan->fused->graph;
@@ -132,13 +132,13 @@ static void add_results(const struct tester *t, uint32_t group, struct writes *w
         if (fuse_group(t->plan->fused, n) != group || (n != g->output && !plan_needs_buffer(t->plan, n))) continue;
         add_written(w, n, web_place_of(t->plan, n), BOUND_GROUP);
         if (n->op != OP_route) continue;
-        struct written *shares = &w->list[w->n - 1];      /* the experts' numbers behind them are right or wrong */
+        struct written *shares = &w->list[w->n - 1];      /* the experts' numbers after the shares must match exactly */
         shares->to = n->cols / 2;
         w->list[w->n++] = (struct written){ n, shares->at, n->cols / 2, n->cols, BOUND_NONE };
     }
 }
 
-/* The values that one launch of the group leaves in the arena; none where the next one does something with them first. */
+/* The values that one launch of the group writes to the arena; empty if a later launch of the group changes them. */
 static struct writes writes_of(const struct tester *t, const struct launch *l)
 {
     const struct plan *p = t->plan;
@@ -162,10 +162,10 @@ static struct writes writes_of(const struct tester *t, const struct launch *l)
             add_written(&w, rows, web_place_in(rows, &wg->rows), BOUND_GROUP);
         } else add_results(t, l->group, &w);
         break;
-    case TEMPLATE_heads:                                    /* q in its place; k and v show in attention */
+    case TEMPLATE_heads:                                    /* q in its place; attention shows errors of k and v */
         add_written(&w, g->node->inputs[0], web_place_of(p, g->heads[0].raw), BOUND_FLOATS);
         break;
-    case TEMPLATE_attention_merge: break;                   /* of longer texts than this one */
+    case TEMPLATE_attention_merge: break;                   /* runs only for longer texts */
     case TEMPLATE_picked:
     case TEMPLATE_scores:
     case TEMPLATE_mask:
@@ -176,7 +176,7 @@ static struct writes writes_of(const struct tester *t, const struct launch *l)
     return w;
 }
 
-/* ---- which groups ---- */
+/* ---- the choice of groups ---- */
 
 static void test_group(struct tester *t, uint32_t group)
 {
@@ -213,7 +213,7 @@ static void choose_groups(struct tester *t)
     }
 }
 
-/* ---- what the reference has ---- */
+/* ---- the values of the reference ---- */
 
 static double rms_of(const float *x, uint64_t n)
 {
@@ -229,11 +229,11 @@ static double most_of(const float *x, uint64_t n)
     return most;
 }
 
-/* Is x, in steps of a rounding, nearly between two of them? */
+/* Is x, in units of a rounding step, nearly half way between two steps? near: relative to x. */
 static bool near_half(double x, double near) { return fabs(fabs(x) - floor(fabs(x)) - 0.5) <= near * fabs(x); }
 
-/* What the activations of a product that may fall to the other side move of each token's row.  x: rows of w->cols that it reads as int8,
- * each of them a piece of a token's. */
+/* [TOKENS] How much a product's row may change because activations are rounded to the other step. x: [rows][w->cols], the input that the
+ * product reads as int8; each row is a piece of a token's row. */
 static double *product_moved(const struct tester *t, const struct weight *w, const float *x, uint64_t rows)
 {
     const uint64_t cols = w->cols;
@@ -254,8 +254,8 @@ static double *product_moved(const struct tester *t, const struct weight *w, con
     return moved;
 }
 
-/* How far off each number of the cache may be, with its sign.  int8: its block's scale is f16, and moves what is near the middle of two
- * codes. */
+/* [TOKENS][n->cols] How far each number of the cache may be off, with the sign of the number. int8: the scale of a block is f16, and its
+ * error moves numbers that are near the middle between two codes. */
 static float *store_steps(const struct tester *t, const struct node *n, const float *x)
 {
     const enum kv_type kv = t->plan->options.kv;
@@ -270,9 +270,9 @@ static float *store_steps(const struct tester *t, const struct node *n, const fl
     return steps_of;
 }
 
-/* What the cache moves of each token's row: V's numbers the result itself; K's the scores, and these at most half as much of the largest
- * number of V.  Where all of K are rounded towards zero a score moves by half of what it would if all were as far off as they may be, and
- * by what is left to chance. */
+/* [TOKENS] How much attention's row may change because of errors in the cache. Errors of V change the result directly. Errors of K change
+ * the scores, and a change of scores changes the result by at most half as much of the largest number of V. If all of K are rounded towards
+ * zero, a score changes by half of the sum of the largest errors, and by a random part (two standard deviations). */
 static double *attention_moved(const struct tester *t, const struct node *n, const float *const *x, const float *y)
 {
     const float *k_steps = t->steps_of[n->inputs[1]->index], *v_steps = t->steps_of[n->inputs[2]->index];
@@ -317,7 +317,8 @@ static void take_value(void *context, const struct node *n, const float *const *
         for (uint32_t c = 0; c < v->count; c++) v->rows[i * v->count + c] = y[(uint64_t)i * n->cols + v->first + (uint64_t)c * v->every];
 }
 
-/* Columns that are kept: the last one, and every so many before it; an odd number, so that they meet all lanes and places in a word. */
+/* Chooses the columns that the tests contain: the last column, and columns at equal distances before it. The distance is odd, so that the
+ * columns cover all lanes and all places in a word. */
 static void place_values(struct tester *t)
 {
     uint64_t at = 0;
@@ -359,7 +360,8 @@ static void put_launches(struct text *out, const struct tester *t, enum kernel_s
     }
 }
 
-/* Layer and name; groups before it whose states it reads; what it reads, [value, offset, stride]; bounds of each token; launches. */
+/* Layer and name; earlier groups with states that it reads; the values that it reads, [value, offset, stride]; tolerances of each token;
+ * launches. */
 static void put_group(struct text *out, const struct tester *t, uint32_t group)
 {
     const struct group *g = &t->plan->fused->groups[group];
@@ -406,7 +408,7 @@ static const char *launches_text(const struct tester *t, const int32_t *tokens)
     return text_str(&out);
 }
 
-/* f32 as this machine has them: forgec runs on little-endian ones, as WebAssembly does. */
+/* The values as f32 in this machine's byte order: forgec runs on little-endian machines, and WebAssembly is little-endian, too. */
 static struct bytes values_bytes(const struct tester *t)
 {
     struct text out = { .arena = t->arena };

@@ -1,4 +1,4 @@
-/* wgsl.c -- see wgsl.h.  Items are found by counting brackets: one ends with the ";", or the "}", that leaves none open. */
+/* wgsl.c -- see wgsl.h. Items are found by counting brackets: an item ends with the ";" or "}" after which no bracket is open. */
 #include "wgsl.h"
 #include "compiler/base/resource.h"
 #include <ctype.h>
@@ -16,12 +16,12 @@ struct wgsl {
     const char   *templates;
     struct item  *items;
     uint32_t      n_items, capacity;
-    const char   *open[DEPTH_MOST];              /* the templates at work, each of which includes the next */
+    const char   *open[DEPTH_MOST];              /* the templates being read; each includes the next one */
     uint32_t      depth;
 };
 
-/* Where a text is read; all words are in place. */
-struct reader {
+/* Reads a text after the replacement of words. */
+struct wgsl_reader {
     struct wgsl            *w;
     const char             *file, *text, *at;
     const struct wgsl_word *words;
@@ -38,7 +38,7 @@ struct wgsl *wgsl_new(struct arena *a, const char *templates)
 
 static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-static _Noreturn void mistake(const struct reader *r, const char *what)
+static _Noreturn void mistake(const struct wgsl_reader *r, const char *what)
 {
     uint32_t line = 1;
     for (const char *c = r->text; c < r->at; c++) line += *c == '\n';
@@ -46,13 +46,13 @@ static _Noreturn void mistake(const struct reader *r, const char *what)
 }
 
 /* ---- words ---- */
-static const struct wgsl_word *word_of(const struct reader *r, const char *part, size_t n)
+static const struct wgsl_word *word_of(const struct wgsl_reader *r, const char *part, size_t n)
 {
     for (uint32_t i = 0; i < r->n_words; i++)
         if (strlen(r->words[i].word) == n && !memcmp(r->words[i].word, part, n)) return &r->words[i];
     return NULL;
 }
-static const char *words_replaced(const struct reader *r, const char *text)
+static const char *words_replaced(const struct wgsl_reader *r, const char *text)
 {
     struct text t = { .arena = r->w->arena };
     while (*text) {
@@ -81,20 +81,20 @@ const char *wgsl_comment_end(const char *c)
     } while (depth);
     return c;
 }
-static const char *comment_end(const struct reader *r, const char *c)
+static const char *comment_end(const struct wgsl_reader *r, const char *c)
 {
     const char *end = wgsl_comment_end(c);
     if (!end) mistake(r, "a comment has no end");
     return end;
 }
-/* The end of an item's last line, when nothing stands there but a comment. */
-static const char *line_completed(const struct reader *r, const char *c)
+/* The end of the line if only a comment follows c, else c. */
+static const char *line_completed(const struct wgsl_reader *r, const char *c)
 {
     const char *rest = c + strspn(c, " ");
     const char *end = comment_end(r, rest);
     return *end == '\n' || !*end ? end : c;
 }
-static const char *item_end(const struct reader *r, const char *c)
+static const char *item_end(const struct wgsl_reader *r, const char *c)
 {
     int32_t open = 0;
     while (*c) {
@@ -109,8 +109,8 @@ static const char *item_end(const struct reader *r, const char *c)
 }
 
 /* ---- items ---- */
-/* Behind blanks, comments and attributes: @compute, @group(0). */
-static const char *kind_at(const struct reader *r, const char *c)
+/* The position after blanks, comments and attributes such as @compute and @group(0). */
+static const char *kind_at(const struct wgsl_reader *r, const char *c)
 {
     for (;;) {
         const char *before = c;
@@ -123,8 +123,8 @@ static const char *kind_at(const struct reader *r, const char *c)
         if (c == before) return c;
     }
 }
-/* The name behind the word that says what it is, and behind the <storage, read> of a variable. */
-static const char *item_name(const struct reader *r, const char *kind)
+/* The name of an item: it follows the keyword, and in a variable the <storage, read>. */
+static const char *item_name(const struct wgsl_reader *r, const char *kind)
 {
     static const char *const kinds[] = { "fn", "struct", "const", "alias", "override", "var" };
     const size_t n = strcspn(kind, " <");
@@ -145,8 +145,8 @@ static struct item *item_find(const struct wgsl *w, const char *name, size_t n)
         if (strlen(w->items[i].name) == n && !memcmp(w->items[i].name, name, n)) return &w->items[i];
     return NULL;
 }
-/* The item whose comment, or else code, begins at `first`. */
-static void item_read(struct reader *r, const char *first)
+/* Reads the item that begins at `first` with the comment above it, or else with its code. */
+static void item_read(struct wgsl_reader *r, const char *first)
 {
     struct wgsl *w = r->w;
     const char *kind = kind_at(r, first), *name = item_name(r, kind), *end = item_end(r, kind);
@@ -159,7 +159,7 @@ static void item_read(struct reader *r, const char *first)
     }
     r->at = end;
 }
-static bool include(struct reader *r, const char *comment, const char *end)
+static bool include(struct wgsl_reader *r, const char *comment, const char *end)
 {
     static const char word[] = "// include ";
     if (strncmp(comment, word, sizeof word - 1)) return false;
@@ -167,10 +167,10 @@ static bool include(struct reader *r, const char *comment, const char *end)
     wgsl_add(r->w, arena_strndup(r->w->arena, path, (size_t)(end - path)), r->words, r->n_words);
     return true;
 }
-/* Comments that an empty line follows are the text's, not an item's. */
-static void items_read(struct reader *r)
+/* Reads all items of a text. A comment before an empty line belongs to the text, not to an item. */
+static void items_read(struct wgsl_reader *r)
 {
-    const char *above = NULL;                    /* the comments above what follows */
+    const char *above = NULL;                    /* the comments above the next item */
     while (*r->at) {
         const char *c = r->at, *end = comment_end(r, c);
         if (end > c) {
@@ -188,7 +188,7 @@ static void items_read(struct reader *r)
 
 void wgsl_add_text(struct wgsl *w, const char *file, const char *text, const struct wgsl_word *words, uint32_t n_words)
 {
-    struct reader r = { .w = w, .file = file, .words = words, .n_words = n_words };
+    struct wgsl_reader r = { .w = w, .file = file, .words = words, .n_words = n_words };
     r.text = r.at = words_replaced(&r, text);
     for (uint32_t i = 0; i < w->depth; i++)
         if (!strcmp(w->open[i], file)) mistake(&r, "this template includes itself");
@@ -204,11 +204,12 @@ void wgsl_add(struct wgsl *w, const char *path, const struct wgsl_word *words, u
                   n_words);
 }
 
-/* ---- what is needed ---- */
-/* All names in an item but members, behind a point, and what is declared, before a colon (which cases of a switch do without). */
+/* ---- items in use ---- */
+/* Requests all items that an item uses. Members (names after a point) and declared names (before a colon) are not uses. Therefore the cases
+ * of a switch have no colon. */
 static void want_uses(struct wgsl *w, const struct item *item)
 {
-    const struct reader r = { .w = w, .file = item->name, .text = item->text, .at = item->text };
+    const struct wgsl_reader r = { .w = w, .file = item->name, .text = item->text, .at = item->text };
     for (const char *c = item->text; *c;) {
         const char *behind = comment_end(&r, c);
         size_t n = 0;

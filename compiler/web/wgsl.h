@@ -1,29 +1,30 @@
-/* wgsl.h -- a WGSL module from templates: of their items (fn, struct, const, alias, override, var) those that are needed, by name.
+/* wgsl.h -- makes a WGSL module from templates: it takes only the items (fn, struct, const, alias, override, var) that are used, found by
+ * their names.
  *
- * A template is WGSL.  A comment
+ * A template is WGSL. A comment
  *     // include templates/webgpu/unit.wgsl
- * on a line of its own between items brings another one, with the same words.  For an instance, words stand in for others: a word is a
- * part of a name between its underlines, so that with { "WEIGHTS", "w0" } load_q4_K_WEIGHTS is load_q4_K_w0, in comments too. */
+ * on a separate line between items includes another template, with the same words. For an instance of a template, words are replaced. A
+ * word is a part of a name between underscores: with { "WEIGHTS", "w0" } load_q4_K_WEIGHTS becomes load_q4_K_w0, also in comments. */
 #ifndef FORGEC_WEB_WGSL_H
 #define FORGEC_WEB_WGSL_H
 #include "compiler/base/base.h"
 
-struct wgsl_word { const char *word, *stands_for; };       /* "w0" stands in the module where "WEIGHTS" stands in the template */
+struct wgsl_word { const char *word, *stands_for; };       /* { "WEIGHTS", "w0" }: the module has "w0" in place of "WEIGHTS" */
 
-/* Behind a comment that begins at c; comments in slashes and stars may hold others.  Not behind a comment: c.  NULL: it has no end. */
+/* The end of the comment that begins at c (block comments may contain others); c: no comment begins there; NULL: it has no end. */
 const char *wgsl_comment_end(const char *c);
 
 struct wgsl;
 /* templates: --templates DIR or NULL. */
 struct wgsl *wgsl_new(struct arena *a, const char *templates);
-/* The items of a template and of what it includes, those first, become known.  Items that are known with the same text stay as they are;
- * dies where one has another text, where templates include each other, and where a text is no list of items. */
+/* Makes the items of the templates that a template includes known, and then its own. An item that is known with the same text is skipped.
+ * Dies if an item is known with another text, if templates include each other, or if the text is not a list of items. */
 void wgsl_add(struct wgsl *w, const char *path, const struct wgsl_word *words, uint32_t n_words);
-/* The same of a text; file: its name in messages. */
+/* The same for a text. file: its name in messages. */
 void wgsl_add_text(struct wgsl *w, const char *file, const char *text, const struct wgsl_word *words, uint32_t n_words);
-/* Asks for an item, of any name as the module has it.  Dies where no template has it. */
+/* Requests an item by its name after the replacement of words. Dies if it is not known. */
 void wgsl_want(struct wgsl *w, const char *name);
-/* Appends the items that were asked for and all that they use, each once, with the comment above it, in the order in which they became
- * known: what is used before its user. */
+/* Appends all requested items and all items that they use, without duplicates and with the comments above them, in the order in which they
+ * became known: an item stands before its users. */
 void wgsl_write(const struct wgsl *w, struct text *out);
 #endif

@@ -1,10 +1,11 @@
 #!/bin/sh
-# build.sh TARGET [MODEL.gguf [DIR [CLANG-OPTION...]]] -- from a model to an image that QEMU boots: DIR/image.elf, and but for Cortex-M DIR/image.bin,
-# the same as flash holds it.  TARGET: aarch64-none, riscv64, riscv64-v, cortex-m7, cortex-m55.  The tools may be named: FORGEC, CLANG, LLD.  FORGEC_OPTIONS: more of them.
+# build.sh TARGET [MODEL.gguf [DIR [CLANG-OPTION...]]] -- makes an image that QEMU boots: DIR/image.elf and, except for Cortex-M,
+# DIR/image.bin, the content of the flash.  TARGET: aarch64-none, riscv64, riscv64-v, cortex-m7, cortex-m55.  FORGEC, CLANG and LLD name
+# the tools; FORGEC_OPTIONS are options for forgec.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 target=${1:?usage: build.sh TARGET [MODEL.gguf [DIR [CLANG-OPTION...]]]}
-model=${2:-$here/../storyteller/storyteller-7m-q8_0.gguf}
+model=${2:-$here/../storyteller/storyteller-7m-q4_k_m.gguf}
 out=${3:-appliance-$target}
 if [ $# -lt 3 ]; then shift $#; else shift 3; fi
 find_tool() { command -v "$1-19" || echo "$1"; }        # Debian's newer clang beside an old default
@@ -34,7 +35,7 @@ compile "$here/string.c" -o "$out/string.o"
 compile "$here/$board/board.c" -o "$out/board.o"
 compile "$here/$board/start.S" -o "$out/start.o"
 
-# 3. one image of all that is called
+# 3. one image of all functions that are called
 link() { "$lld" -static --gc-sections -L "$here" -T "$here/$board/link.ld" "$@" "$out/start.o" "$out/board.o" "$out/string.o" "$out/main.o" "$out/model.o"; }
 link -o "$out/image.elf"
 case $board in                  # QEMU wants all of a RISC-V board's flash; it loads image.elf into the boards of Cortex-M

@@ -1,18 +1,18 @@
-/* main.c -- a device that tells a fairy tale: text in, tokens, text out, with a watchdog fed while the model computes.
- * With -DTOKENS=1,2,3 it goes on from these tokens and prints the ids that follow: what tests/library/run_appliance.sh compares.
- * With -DPROFILE it says at the end where the time of a token goes. */
+/* main.c -- a device that tells a fairy tale: text in, text out; it feeds a watchdog while the model computes.
+ * With -DTOKENS=1,2,3 it continues these tokens and prints the ids that follow; tests/library/run_appliance.sh compares them.
+ * With -DPROFILE it prints the time of each kernel at the end. */
 #include "board.h"
 #include "model.h"              /* forgec build ... --emit obj --prefix model */
 
 #ifndef LENGTH
 #define LENGTH 120              /* tokens told */
 #endif
-enum { TILES = 16 };            /* computed between two feedings */
+enum { TILES = 16 };            /* computed between two feedings of the watchdog */
 
 static unsigned char workspace[MODEL_WORKSPACE_BYTES] __attribute__((aligned(MODEL_ALIGN)));
 static float logits[MODEL_N_VOCAB];
 
-/* start.S sets the stack to the end of this section.  The model says how much it needs; the rest is for the functions here. */
+/* start.S sets the stack to the end of this section.  MODEL_STACK_BYTES is for the model, the rest for the functions of this file. */
 extern unsigned char stack[];
 unsigned char stack[(MODEL_STACK_BYTES + 4096 + 15) / 16 * 16] __attribute__((aligned(16), section(".stack")));
 
@@ -26,7 +26,7 @@ static void check(int status, const char *what)
     board_exit(1);
 }
 
-/* A pretended watchdog: where a device would write to the register of its own. */
+/* A simulated watchdog; a device would write to its register here. */
 static struct { unsigned long fed, last_us, longest_us; } watchdog;
 
 static void watchdog_feed(void)
@@ -36,7 +36,7 @@ static void watchdog_feed(void)
     watchdog.last_us = now;
 }
 
-/* One step, a few tiles at a time: the watchdog never waits longer than those take. */
+/* One step, a few tiles at a time: the watchdog never waits longer than these tiles take. */
 static void step(struct model *m, const int32_t *tokens, uint32_t n)
 {
     int status = model_begin(m, tokens, n, logits);
@@ -53,7 +53,7 @@ static const int32_t prompt[] = { TOKENS };
 enum { N_PROMPT = sizeof prompt / sizeof prompt[0] };
 static const int32_t *prompt_tokens(uint32_t *n) { *n = N_PROMPT; return prompt; }
 
-/* A test wants the likeliest ones, and all of them. */
+/* A test needs the most probable tokens, and all of them. */
 static const struct model_sampling sampling = { .size = sizeof sampling };
 static int ended(int32_t token) { return token < 0; }
 
@@ -69,14 +69,15 @@ static const int32_t *prompt_tokens(uint32_t *n)
 {
     static int32_t  tokens[sizeof prompt + 1];                /* a token has at least one byte; the first may be BOS */
     static uint64_t scratch[MODEL_ENCODE_SCRATCH(sizeof prompt) / 8 + 1];
-    const int64_t count = model_encode(prompt, sizeof prompt - 1, MODEL_ADD_BOS, tokens, sizeof tokens / sizeof tokens[0], scratch, sizeof scratch);
+    const int64_t count = model_encode(prompt, sizeof prompt - 1, MODEL_ADD_BOS, tokens, sizeof tokens / sizeof tokens[0], scratch,
+                                       sizeof scratch);
     check((int)count, "encode");
     *n = (uint32_t)count;
     print(prompt);
     return tokens;
 }
 
-/* The likeliest token but for a penalty on what was just said: small models go in circles. */
+/* The most probable token, with a penalty on recent tokens, because small models repeat themselves. */
 static const struct model_sampling sampling = { .size = sizeof sampling, .repeat_penalty = 1.15f, .repeat_last_n = 64 };
 static int ended(int32_t token) { return model_is_end(token); }
 
@@ -89,7 +90,7 @@ static void put_token(int32_t token)
 #endif
 
 #ifdef PROFILE
-static struct model_lap laps[MODEL_LAPS];
+static struct model_timing timings[MODEL_TIMINGS];
 static uint64_t clock_us(void *context) { (void)context; return board_time_us(); }
 
 static void put_time(const char *name, unsigned long launches, int64_t us)
@@ -105,10 +106,10 @@ static void put_time(const char *name, unsigned long launches, int64_t us)
 
 static void profile(struct model *m)
 {
-    struct model_profiling p = { .size = sizeof p, .clock = clock_us, .laps = laps };
+    struct model_profiling p = { .size = sizeof p, .clock = clock_us, .timings = timings };
     const int32_t token = 0;
     check(model_profile(m, &token, 1, logits, &p), "profile");
-    for (uint32_t i = 0; i < p.n_laps; i++) put_time(laps[i].name, laps[i].launches, laps[i].work);
+    for (uint32_t i = 0; i < p.n_timings; i++) put_time(timings[i].name, timings[i].launches, timings[i].work);
     put_time("(step)", 1, p.step);
 }
 #endif

@@ -1,4 +1,5 @@
-/* string.c -- the three functions a model's object needs (compiled with -fno-builtin, or the loops would call themselves), and printing. */
+/* string.c -- the three functions that a model's object needs, and printing.  Compiled with -fno-builtin: else the loops would call
+ * themselves. */
 #include "board.h"
 #include <stddef.h>
 #include <stdint.h>

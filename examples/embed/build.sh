@@ -1,15 +1,16 @@
 #!/bin/sh
-# build.sh [STORY.gguf [OTHER.gguf [DIR]]] -- the examples in DIR, without make: two static libraries, and seven programs of one compiler call each.
-# OTHER, which two.c needs, may be any other model; without one it is the story's with a short context.  FORGEC, CC, CXX, CFLAGS: tools and flags to use.
-# FORGEC_OPTIONS: options for forgec.  TARGET: another machine than this one (CC and CXX must make programs for it).
+# build.sh [STORY.gguf [OTHER.gguf [DIR]]] -- builds the examples in DIR without make: two static libraries, and seven programs with one
+# compiler call each.
+# OTHER, for two.c, may be any other model (default: the story's model with a short context).  FORGEC, CC, CXX, CFLAGS: tools and flags.
+# FORGEC_OPTIONS: options for forgec.  TARGET: another machine (CC and CXX must make programs for it).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-story=${1:-$here/../storyteller/storyteller-7m-q8_0.gguf} other=${2:-} out=${3:-embed-examples}
+story=${1:-$here/../storyteller/storyteller-7m-q4_k_m.gguf} other=${2:-} out=${3:-embed-examples}
 forgec=${FORGEC:-forgec} cc=${CC:-cc} cxx=${CXX:-c++} target=${TARGET:-native}
 flags="-O2 -Wall -Wextra ${CFLAGS:-}"
 mkdir -p "$out"
 
-# 1. the models: a library and a header each; a chat template, which the story's has not
+# 1. the models: a library and a header each; the story's model has no chat template, so it gets one
 # shellcheck disable=SC2086  # options are words
 "$forgec" build "$story" -q -t "$target" --chat-template "$here/chat.jinja" --emit lib --prefix story -o "$out/libstory.a" ${FORGEC_OPTIONS:-}
 # shellcheck disable=SC2086

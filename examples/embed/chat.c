@@ -1,4 +1,4 @@
-/* chat.c -- a conversation through the model's chat template, answered as JSON that satisfies a schema.  All memory is here.
+/* chat.c -- a conversation by the model's chat template; the answer is JSON that satisfies a schema.  All memory is static.
  *     chat [TEXT [SEED]] */
 #include "story.h"
 #include <stdio.h>
@@ -40,7 +40,7 @@ static size_t make_request(const char *text)
     return n + (size_t)snprintf(request + n, sizeof request - n, "\"}]}");
 }
 
-/* Reasoning and calls of tools would come here, too, of models that have them. */
+/* Models with reasoning and tool calls report them here, too. */
 static void hear(void *context, const struct story_event *e)
 {
     (void)context;
@@ -79,9 +79,9 @@ int main(int argc, char **argv)
         check(story_mask_token(mask, token), "token");
         check(status = story_answer_token(answer, token), "answer");
         if (status == STORY_MORE) check(story_step(m, token, logits), "step");
-        sampling.seed = 0;                         /* goes on with the same random numbers */
+        sampling.seed = 0;                         /* continues the same random numbers */
     }
-    if (status == STORY_MORE) story_answer_end(answer);      /* cut off: what was held back */
+    if (status == STORY_MORE) story_answer_end(answer);      /* cut off: reports the text held back so far */
     puts("");
     story_close(m);
     return status == STORY_MORE;

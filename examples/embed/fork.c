@@ -1,6 +1,6 @@
-/* fork.c -- a beginning, computed once, and several endings, each in a sequence of its own; they are told a token each in turns.
+/* fork.c -- one beginning, computed once, and several endings, each in its own sequence; the endings get one token each in turns.
  *     fork [PROMPT [TOKENS]]
- * The first takes the likeliest token every time, the others draw with seeds of their own. */
+ * The first ending always takes the most probable token; the others draw with their own seeds. */
 #include "story.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void check(int64_t status, const char *what)
 static uint32_t encode(const char *text)
 {
     const size_t bytes = STORY_ENCODE_SCRATCH(strlen(text));
-    void *scratch = malloc(bytes);                 /* story_encode says so if there is none */
+    void *scratch = malloc(bytes);                 /* story_encode reports a NULL */
     const int64_t n = story_encode(text, strlen(text), STORY_SPECIAL | STORY_ADD_BOS, tokens, STORY_N_CTX, scratch, bytes);
     free(scratch);
     check(n, "encode");
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < length; i++)
         for (uint32_t k = 0; k < ENDINGS; k++)
-            if (!endings[k].ended) turn(m, k, i == 0 ? k : 0);     /* a seed begins random numbers, 0 goes on with them */
+            if (!endings[k].ended) turn(m, k, i == 0 ? k : 0);     /* a seed starts random numbers, 0 continues them */
     story_close(m);
     for (uint32_t k = 0; k < ENDINGS; k++) {
         if (k > 0) puts("\n--");

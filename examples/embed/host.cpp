@@ -1,4 +1,4 @@
-// host.cpp -- host.c in C++17: an instance as an object on the heap, as many of them as there is memory.
+// host.cpp -- host.c in C++17: an instance is an object on the heap; memory limits their number.
 //     host_cpp [PROMPT [TOKENS [TEMPERATURE]]]
 #include "story.h"
 #include <cstdint>
@@ -24,7 +24,8 @@ public:
     {
         std::vector<std::int32_t> tokens(text.size() + 1);            // a token has at least one byte; the first may be BOS
         std::vector<std::uint64_t> scratch(STORY_ENCODE_SCRATCH(text.size()) / 8 + 1);
-        const auto n = story_encode(text.data(), text.size(), STORY_SPECIAL | STORY_ADD_BOS, tokens.data(), tokens.size(), scratch.data(), scratch.size() * 8);
+        const auto n = story_encode(text.data(), text.size(), STORY_SPECIAL | STORY_ADD_BOS, tokens.data(), tokens.size(), scratch.data(),
+                                    scratch.size() * 8);
         check(n, "encode");
         check(story_prefill(model_, tokens.data(), static_cast<std::uint32_t>(n), logits_.data()), "prompt");
     }
@@ -53,7 +54,7 @@ private:
 
     std::unique_ptr<unsigned char[], Free> workspace_;
     std::vector<float> logits_;
-    story *model_ = nullptr;                                         // lies in the workspace
+    story *model_ = nullptr;                                         // in the workspace
     bool full_ = false;
 };
 

@@ -1,4 +1,4 @@
-/* pool.c -- the caller's threads behind parallel_for: a model makes none itself.
+/* pool.c -- a thread pool for parallel_for: a model creates no threads itself.
  *     pool [PROMPT [TOKENS [THREADS]]]
  * The text is the same for any number of threads. */
 #define _POSIX_C_SOURCE 200809L
@@ -14,13 +14,13 @@
 
 enum { THREADS_MOST = 64 };
 
-/* Everything under the lock, the jobs excepted. */
+/* The lock protects everything except the jobs. */
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t  more, done;
     story_job      *run;
     void           *job;
-    uint32_t        n, next, left;                /* next: the first job nobody has taken; left: not finished */
+    uint32_t        n, next, left;                /* next: the first job not taken; left: jobs not finished */
     bool            ends;
     pthread_t       thread[THREADS_MOST];
     uint32_t        n_threads;
@@ -49,7 +49,7 @@ static void *pool_thread(void *pool)
     return NULL;
 }
 
-/* A story_parallel_for.  The caller works with the others, and returns when all jobs have. */
+/* A story_parallel_for.  The calling thread works, too, and returns when all jobs have returned. */
 static void pool_run(void *pool, uint32_t n, story_job *run, void *job)
 {
     struct pool *p = pool;
@@ -64,7 +64,7 @@ static void pool_run(void *pool, uint32_t n, story_job *run, void *job)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* n threads with the calling one. */
+/* n threads, including the calling thread. */
 static void pool_begin(struct pool *p, uint32_t n)
 {
     *p = (struct pool){ .n = 0 };
@@ -103,7 +103,7 @@ static void check(int64_t status, const char *what)
     exit(1);
 }
 
-/* Returns how many tokens it told. */
+/* Returns the number of tokens printed. */
 static int tell(struct story *m, const char *prompt, int length)
 {
     const size_t bytes = STORY_ENCODE_SCRATCH(strlen(prompt));
@@ -114,7 +114,7 @@ static int tell(struct story *m, const char *prompt, int length)
     check(story_prefill(m, tokens, (uint32_t)n, logits), "prompt");
     for (int i = 0; i < length; i++) {
         char text[256];
-        const int32_t token = story_sample(m, logits, NULL);             /* the likeliest */
+        const int32_t token = story_sample(m, logits, NULL);             /* the most probable */
         if (story_is_end(token)) return i;
         const int64_t n_text = story_decode(token, text, sizeof text);
         if (n_text > 0) fwrite(text, 1, n_text < 256 ? (size_t)n_text : sizeof text, stdout);

@@ -1,4 +1,4 @@
-/* profile.c -- where the time of a step goes: a token behind a text, and a prefill.
+/* profile.c -- the time of each kernel in a step: one token after a text, and a prefill.
  *     profile [TOKENS [STEPS]] */
 #define _POSIX_C_SOURCE 200809L
 #include "story.h"
@@ -9,7 +9,7 @@
 static unsigned char    workspace[STORY_WORKSPACE_BYTES] __attribute__((aligned(STORY_ALIGN)));
 static float            logits[STORY_N_VOCAB];
 static int32_t          tokens[STORY_N_CTX];
-static struct story_lap laps[STORY_LAPS];
+static struct story_timing timings[STORY_TIMINGS];
 
 static uint64_t nanoseconds(void *context)
 {
@@ -26,19 +26,19 @@ static void check(int status, const char *what)
     exit(1);
 }
 
-/* Of a step of n tokens behind those of the context. */
+/* Measures a step of n tokens after the context. */
 static void measure(struct story *m, uint32_t n, uint32_t n_steps)
 {
-    struct story_profiling profile = { .size = sizeof profile, .n_steps = n_steps, .clock = nanoseconds, .laps = laps };
+    struct story_profiling profile = { .size = sizeof profile, .n_steps = n_steps, .clock = nanoseconds, .timings = timings };
     check(story_profile(m, tokens, n, logits, &profile), "profile");
     int64_t sum = 0;
-    printf("%u tokens behind %u\n", (unsigned)n, (unsigned)story_n_past(m));
-    for (uint32_t i = 0; i < profile.n_laps; i++) {
-        const struct story_lap *lap = &laps[i];
-        const double us = 1e-3 * (double)(lap->work + lap->wait);
-        sum += lap->work + lap->wait;
-        printf("%-24s %4u launches %10.1f us %8.2f GB/s %8.2f Gop/s\n", lap->name, (unsigned)lap->launches, us,
-               us > 0 ? 1e-3 * (double)lap->bytes / us : 0, us > 0 ? 1e-3 * (double)lap->operations / us : 0);
+    printf("%u tokens after %u\n", (unsigned)n, (unsigned)story_n_past(m));
+    for (uint32_t i = 0; i < profile.n_timings; i++) {
+        const struct story_timing *timing = &timings[i];
+        const double us = 1e-3 * (double)(timing->work + timing->wait);
+        sum += timing->work + timing->wait;
+        printf("%-24s %4u launches %10.1f us %8.2f GB/s %8.2f Gop/s\n", timing->name, (unsigned)timing->launches, us,
+               us > 0 ? 1e-3 * (double)timing->bytes / us : 0, us > 0 ? 1e-3 * (double)timing->operations / us : 0);
     }
     printf("%-24s %13s %10.1f us, the step %.1f us\n", "sum", "", 1e-3 * (double)sum, 1e-3 * (double)profile.step);
 }

@@ -1,6 +1,6 @@
-/* two.c -- two models in one program, each in a thread of its own: prefixes keep them apart.
+/* two.c -- two models in one program, each in its own thread; prefixes keep their names apart.
  *     two [PROMPT [TOKENS]]
- * The functions of two prefixes have the same types but for the names, so one macro makes the same program of each. */
+ * Functions of two prefixes differ only in their names, so one macro writes the same program for each. */
 #include "other.h"
 #include "story.h"
 #include <pthread.h>

@@ -1,9 +1,9 @@
 #!/bin/sh
 # fleet.sh -- three programs behind HAProxy on this machine.
 #   fleet.sh start PROGRAM DIR [OPTIONS...]   ports FLEET (8080), A, B, C (8081 to 8083) from the environment; DIR keeps logs and process ids
-#   fleet.sh replace DIR a|b|c                that program ends when its requests have, and a new one takes its place
-#   fleet.sh kill DIR a|b|c                   the same, but at once: what it was doing is sent to others
-#   fleet.sh stop DIR                         all of them end
+#   fleet.sh replace DIR a|b|c                waits until this program's requests have ended, and starts a new program in its place
+#   fleet.sh kill DIR a|b|c                   the same at once: its requests are sent to the other programs
+#   fleet.sh stop DIR                         ends all programs
 set -eu
 PATH=$PATH:/usr/sbin
 : "${FLEET:=8080}" "${A:=8081}" "${B:=8082}" "${C:=8083}"

@@ -1,5 +1,5 @@
-/* bench.c -- speeds in llama-bench's shape (rows pp512, tg128, @ d4096; a warm-up run, then repetitions), and beside them what the memory
- * of this machine gives the same threads in the same run: that is the roof of decoding. */
+/* bench.c -- speeds in llama-bench's form (rows pp512, tg128, @ d4096; a warm-up run, then repetitions), and the memory bandwidth of the
+ * same threads in the same run, which is the roof for decoding. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@
 
 typedef uint64_t lane __attribute__((vector_size(64), aligned(64)));
 
-/* Sums so that nothing can be left out; eight accumulators, since one chain of additions would be the limit in L1 and L2. */
+/* Sums everything so that no load can be removed.  Eight accumulators, because a single chain of additions would be the limit in L1 and
+ * L2. */
 #define READ_BODY \
     lane a[8] = { { 0 } }; \
     for (size_t i = 0; i + 8 <= n; i += 8) \
@@ -43,12 +44,12 @@ static reader *best_reader(void)
     return read_plain;
 }
 
-/* Bytes that each thread reads from memory: some milliseconds, so that starting and ending together does not count. */
+/* Bytes that each thread reads from memory: it takes some milliseconds, so that the time to start and end together does not matter. */
 enum { COLD_BYTES_PER_THREAD = 32 << 20, COLD_BYTES_MAX = 512 << 20, WARM_BYTES_MIN = 64 << 20 };
 
 #if defined(__x86_64__)
-/* Takes a part of the buffer out of all caches, so that a sweep reads memory however large they are: what the system says of
- * their size is often wrong in a virtual machine, and on processors with several last caches. */
+/* Flushes a part of the buffer from all caches, so that a sweep reads memory however large the caches are.  The cache sizes that the
+ * system reports are often wrong in a virtual machine and on processors with several last-level caches. */
 enum { CAN_FLUSH = 1 };
 static void flush(const lane *x, size_t n)
 {
@@ -69,10 +70,10 @@ struct sweep {
     uint64_t sums[FORGE_MAX_THREADS];
 };
 
-/* The same thread has the same part in all that follows, as it does with its rows of a matrix. */
+/* A thread has the same part in all steps below, as it has the same rows of a matrix. */
 static size_t part_from(const struct sweep *s, uint32_t thread, uint32_t n_threads) { return s->n / 8 * thread / n_threads * 8; }
 
-/* Every thread writes its part first: on its own memory node, and all page faults at once. */
+/* Every thread writes its part first: this places it on the thread's memory node and takes all page faults. */
 static void sweep_fill(void *context, uint32_t thread, uint32_t n_threads)
 {
     struct sweep *s = context;
@@ -99,8 +100,8 @@ static void sweep(void *context, uint32_t thread, uint32_t n_threads)
     s->sums[thread] += sum;
 }
 
-/* GB/s, the best of a few sweeps over a buffer of so many bytes; cold: out of the caches before each, where that is possible.
- * 0 when there is no memory for the buffer. */
+/* GB/s, the best of a few sweeps over a buffer of `bytes` bytes.  cold: flush the caches before each sweep, if possible.  0: there is no
+ * memory for the buffer. */
 static double bandwidth(struct forge_pool *pool, size_t bytes, bool cold)
 {
     static struct sweep s;
@@ -125,7 +126,7 @@ static double bandwidth(struct forge_pool *pool, size_t bytes, bool cold)
 
 static double memory_bandwidth(struct forge_pool *pool, size_t cache)
 {
-    /* Three times the last cache leaves nothing of one sweep to the next. */
+    /* With three times the size of the last cache, nothing of one sweep is left for the next. */
     const size_t flushed = (size_t)COLD_BYTES_PER_THREAD * pool_threads(pool), several = 3 * cache > WARM_BYTES_MIN ? 3 * cache
         : WARM_BYTES_MIN;
     const size_t bytes = CAN_FLUSH ? flushed : several;
@@ -171,22 +172,21 @@ struct bench {
     const struct forge_options *options;
     int32_t *tokens;                 /* [n_ctx] random */
     float   *logits;                 /* or rows of embeddings */
-    float   *vector;                 /* [n_embd] of such */
+    float   *vector;                 /* [n_embd] for embeddings */
     double  *rates;                  /* [repetitions] */
-    double   memory_gb_s, cache_gb_s;   /* GPU: of a large copy, and 0; cache: a buffer of the weights' size, 0 when that is larger than the
+    double   memory_gb_s, cache_gb_s;   /* GPU: a large copy, and 0.  cache: a buffer of the weights' size, 0 if that is larger than the
                                          * cache */
     size_t   n_rows;
-    bool     spec;                   /* text once more by speculation */
+    bool     spec;                   /* also measure text with speculation */
 };
 
-/* To the first `depth` tokens, or fewer where the model cannot keep them. */
+/* Rewinds to the first `depth` tokens, or to fewer if the model cannot keep them. */
 static enum forge_status go_back(struct forge_sequence *q, uint32_t depth, struct forge_error *error)
 {
     return q->n_past <= depth || sequence_rewind(q, depth) ? FORGE_OK : sequence_reset(q, error);
 }
 
-/* Generation on a GPU as it is in use: tokens drawn on the device and read by the host.  The text is the model's own, so it is forgotten
- * again. */
+/* Generation on a GPU as in use: tokens are drawn on the device and read by the host.  The drawn text is removed afterwards. */
 static enum forge_status draw_once(struct forge_sequence *q, int32_t first, uint32_t n, struct forge_error *error)
 {
     static const struct forge_sample_options greedy = { .top_p = 1, .repeat_penalty = 1 };
@@ -202,7 +202,7 @@ static enum forge_status draw_once(struct forge_sequence *q, int32_t first, uint
     return go_back(q, depth, error);
 }
 
-/* Rows of the table: a prompt; text, plainly and by speculation. */
+/* Rows of the table: a prompt; text without and with speculation. */
 enum row { ROW_PROMPT, ROW_TEXT, ROW_SPEC };
 
 static enum forge_status run_once(struct bench *b, enum row row, uint32_t n, uint32_t depth, double *seconds, struct forge_error *error)
@@ -210,7 +210,7 @@ static enum forge_status run_once(struct bench *b, enum row row, uint32_t n, uin
     struct forge_engine *e = b->engine;
     struct forge_sequence *q = b->sequence;
     e->speculates = row == ROW_SPEC;
-    /* The context always holds the first of b->tokens, so what lies there already need not be computed again. */
+    /* The context always begins with the first of b->tokens, so tokens that are already there need not be computed again. */
     TRY(go_back(q, depth, error));
     if (q->n_past < depth) TRY(forge_step(q, b->tokens + q->n_past, depth - q->n_past, 0, b->logits, error));
     const double start = seconds_now();
@@ -235,7 +235,7 @@ static void print_row(struct bench *b, enum row row, uint32_t n, uint32_t depth,
     const char *format = b->options->output_format;
     const uint64_t weights_bytes = program_weights_bytes(p);
     const uint32_t n_threads = engine_draws(b->engine) ? 1 : pool_threads(b->engine->pool);
-    /* A decoded token reads the weights once and the cache of all tokens before it; a prompt shares the weights. */
+    /* A decoded token reads the weights once, and the cache of all tokens before it; the tokens of a prompt share the weights. */
     const double bytes = (double)program_read_bytes(p) + (double)program_bytes_per_token(p) * (depth + (n - 1) * 0.5);
     const double gb_s = row != ROW_TEXT ? 0 : r->mean * bytes * 1e-9;
     const double roof = b->cache_gb_s > 0 ? b->cache_gb_s : b->memory_gb_s;
@@ -315,7 +315,7 @@ static enum forge_status parse_list(struct list *out, const char *name, const ch
     return FORGE_OK;
 }
 
-/* Said before anything is measured. */
+/* Checked before anything is measured. */
 static enum forge_status check_lengths(const struct bench *b, const struct list *prompts, const struct list *predicts,
                                        const struct list *depths, struct forge_error *error)
 {
@@ -323,7 +323,7 @@ static enum forge_status check_lengths(const struct bench *b, const struct list 
         for (size_t i = 0; i < prompts->n + predicts->n; i++) {
             const int32_t n = i < prompts->n ? prompts->x[i] : predicts->x[i - prompts->n], depth = depths->x[d];
             if (n > 0 && (uint64_t)n + (uint64_t)depth > b->engine->n_ctx)
-                return error_set(error, FORGE_TOO_LONG, "%d tokens behind %d do not fit: the context holds %u", n, depth, b->engine->n_ctx);
+                return error_set(error, FORGE_TOO_LONG, "%d tokens after %d do not fit: the context holds %u", n, depth, b->engine->n_ctx);
         }
     return FORGE_OK;
 }
@@ -355,9 +355,9 @@ enum forge_status bench_bandwidth(struct forge_engine *e, double *memory_gb_s, d
 static void print_roof(const struct bench *b)
 {
     const struct forge_engine *e = b->engine;
-    const bool several = program_ranks(e->program) > 1, in_row = several && e->program->gpu->in_row;
+    const bool several = program_ranks(e->program) > 1, pipeline = several && e->program->gpu->pipeline;
     printf("\n%.2f MB read per token%s. ", (double)program_read_bytes(e->program) * 1e-6,
-           in_row ? ", by one GPU after the other" : several ? " by the first GPU" : "");
+           pipeline ? ", by one GPU after the other" : several ? " by the first GPU" : "");
     if (engine_draws(e)) printf("Copy bandwidth of %s%s, read and written: %.1f GB/s", e->device_name,
                                 several ? ", the first of them" : "", b->memory_gb_s);
     else printf("Read bandwidth, %u threads: %.1f GB/s from memory", pool_threads(e->pool), b->memory_gb_s);
@@ -365,7 +365,7 @@ static void print_roof(const struct bench *b)
     printf(".\n");
 }
 
-/* The tokens of the text in a file in the place of random ones; *n of them. */
+/* Uses the tokens of a text file in place of random tokens; *n: their number. */
 static enum forge_status read_tokens(struct bench *b, uint32_t *n, struct forge_error *error)
 {
     const struct forge_program *p = b->engine->program;
@@ -374,7 +374,7 @@ static enum forge_status read_tokens(struct bench *b, uint32_t *n, struct forge_
     enum forge_status status = prompt_read(&text, b->options, error);
     if (status == FORGE_OK) status = tokens_of_text(&tokens, p->vocab, text.bytes, text.n, FORGE_TOK_ADD | FORGE_TOK_SPECIAL, error);
     if (status == FORGE_OK && (tokens.n == 0 || tokens.n > b->engine->n_ctx))
-        status = error_set(error, FORGE_TOO_LONG, "--bench: %zu tokens in %s, the context holds 1 to %u", tokens.n, b->options->prompt_file,
+        status = error_set(error, FORGE_TOO_LONG, "--bench: %zu tokens in %s; the context holds 1 to %u", tokens.n, b->options->prompt_file,
                            b->engine->n_ctx);
     if (status == FORGE_OK) {
         memcpy(b->tokens, tokens.ids, tokens.n * sizeof *tokens.ids);
@@ -389,7 +389,7 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
 {
     const struct forge_program *p = e->program;
     struct list prompts, predicts, depths;
-    /* Small contexts shorten the usual lengths; what the user asked for is refused instead. */
+    /* With a small context the default lengths are shortened; lengths given by the user are refused. */
     const int32_t n_ctx = e->n_ctx > INT32_MAX ? INT32_MAX : (int32_t)e->n_ctx;
     TRY(parse_list(&prompts, "-p", o->bench_prompt, o->prompt_file ? 0 : n_ctx < 512 ? n_ctx : 512, error));
     TRY(parse_list(&predicts, "-n", o->bench_predict, n_ctx < 128 ? n_ctx : 128, error));
@@ -414,7 +414,7 @@ enum forge_status bench_run(struct forge_engine *e, const struct forge_options *
         uint32_t n = 1;
         status = read_tokens(&b, &n, error);
         if (status != FORGE_OK) goto release;
-        if (!o->bench_depth) depths.x[0] = (int32_t)n - 1;       /* its last token is the first of the text that is measured */
+        if (!o->bench_depth) depths.x[0] = (int32_t)n - 1;       /* its last token is the first of the measured text */
     }
     status = sequence_open(&b.sequence, e, error);
     if (status != FORGE_OK) goto release;

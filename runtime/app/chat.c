@@ -1,5 +1,5 @@
-/* chat.c -- a conversation on a terminal: the model's chat template writes it anew for each turn, and what the model has read of it already
- * stays.  A model without a template gets turns of plain lines. */
+/* chat.c -- a conversation on a terminal: the model's chat template writes it again for each turn, and the part that the model has
+ * already read is kept.  A model without a template gets turns of plain lines. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,9 @@
 #include "runtime/text/tokenize.h"
 #include "runtime/chat/answer.h"
 #include "runtime/chat/tokens.h"
+#include "runtime/run/rendering.h"
 
-enum { TURN_EXTRA = 64 };                                        /* more than what stands around a plain turn */
+enum { TURN_EXTRA = 64 };                                        /* more than the text around a plain turn */
 static const size_t MOST_BYTES = (size_t)1 << 30;                /* of a room and of a text */
 
 static enum forge_status no_memory(struct forge_error *error) { return error_set(error, FORGE_NO_MEMORY, "out of memory for the chat"); }
@@ -49,7 +50,7 @@ static void messages_drop(struct chat *c, size_t from)
     c->n_messages = from;
 }
 
-/* To what was held before the message, where the text is not made anew from the messages. */
+/* Without a template: goes back to the tokens that were held before the message. */
 static void go_back(struct chat *c, const struct message *before)
 {
     if (c->template) return;
@@ -73,7 +74,7 @@ enum forge_status chat_system(struct chat *c, const char *text, struct forge_err
         c->messages[0] = added;
     }
     const size_t at = text != NULL;
-    if (c->first) {                                              /* the one that was there */
+    if (c->first) {                                              /* replaces the existing one */
         chat_free_messages(c->messages + at, 1);
         memmove(c->messages + at, c->messages + at + 1, (--c->n_messages - at) * sizeof *c->messages);
     }
@@ -81,7 +82,7 @@ enum forge_status chat_system(struct chat *c, const char *text, struct forge_err
     return FORGE_OK;
 }
 
-/* Only the system message and the last one stay. */
+/* Keeps only the system message and the last message. */
 static void messages_forget(struct chat *c)
 {
     struct message last = c->messages[--c->n_messages];
@@ -101,7 +102,7 @@ static enum forge_status wanted_room(struct chat *c, size_t n, struct forge_erro
     return FORGE_OK;
 }
 
-/* ---- by the template ---- */
+/* ---- with the template ---- */
 
 static struct json *node(struct room *r, struct json ***to, const char *name, struct json value)
 {
@@ -117,7 +118,8 @@ static struct json *node(struct room *r, struct json ***to, const char *name, st
 
 static struct json text_node(const char *text, size_t n) { return (struct json){ .kind = JSON_STRING, .text = text, .n = n }; }
 
-/* As transformers calls a template: {"messages": [...], "tools": null, "documents": null, "add_generation_prompt": true} */
+/* The variables with which transformers calls a template: {"messages": [...], "tools": null, "documents": null, "add_generation_prompt":
+ * true} */
 static bool make_variables(const struct chat *c, struct room *r, struct json *all)
 {
     *all = (struct json){ .kind = JSON_OBJECT, .n = 4 };
@@ -140,7 +142,7 @@ static bool make_variables(const struct chat *c, struct room *r, struct json *al
     return !r->full;
 }
 
-/* The text of a token that the vocabulary names; NULL: of none. */
+/* The text of a token of the vocabulary; NULL: there is no such token. */
 static const char *token_text(const uint8_t *vocab, int32_t id, char *out, size_t size)
 {
     const size_t n = id < 0 ? size : forge_token_text(vocab, id, true, out, size - 1);
@@ -156,21 +158,10 @@ static int64_t local_seconds(void)
     return (int64_t)now + (localtime_r(&now, &local) ? (int64_t)local.tm_gmtoff : 0);
 }
 
-static bool render(struct chat *c, struct room *r, struct chat_text *text, struct chat_error *fault)
-{
-    struct json all;
-    char bos[256], eos[256];
-    const uint8_t *vocab = c->session->program->vocab;
-    const struct chat_input in = { &all, c->template_options, token_text(vocab, forge_vocab_bos(vocab), bos, sizeof bos),
-                                   token_text(vocab, forge_vocab_eos(vocab), eos, sizeof eos), local_seconds(), 0 };
-    if (make_variables(c, r, &all)) return chat_render(c->template, NULL, &in, r, text, fault);
-    fault->fault = CHAT_NO_ROOM;
-    return false;
-}
-
 static enum forge_status tokens_of(struct chat *c, const struct chat_text *text, struct forge_error *error)
 {
-    if (text->n > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "conversation of %zu bytes", text->n);
+    if (text->n > FORGE_TOK_MAX_BYTES)
+        return error_set(error, FORGE_TOO_LONG, "the conversation has %zu bytes and is too long; start a new one", text->n);
     const size_t scratch_bytes = forge_tokenize_scratch(text->n);
     TRY(wanted_room(c, FORGE_TOK_MOST(text->n) + 1, error));
     void *scratch = malloc(scratch_bytes + 1);
@@ -182,37 +173,43 @@ static enum forge_status tokens_of(struct chat *c, const struct chat_text *text,
     return FORGE_OK;
 }
 
-/* The tokens of the conversation, the memory for it growing as it needs.  FORGE_FAILED: the template refuses it, error says why. */
+/* Sets `wanted` to the tokens of the conversation; allocates more memory as needed.  FORGE_FAILED: the template refuses the
+ * conversation, error says why. */
 static enum forge_status want_rendered(struct chat *c, struct forge_error *error)
 {
-    size_t bytes = 1 << 16;
-    for (size_t i = 0; i < c->n_messages; i++) bytes += 2 * c->messages[i].n + 256;
-    for (size_t room = chat_room(bytes); ; ) {
-        struct room r = room_of(malloc(room), room);
-        struct chat_text text = { malloc(bytes), malloc(bytes), bytes, 0 };
-        struct chat_error fault = { .fault = CHAT_NO_ROOM };
-        enum forge_status status = FORGE_OK;
-        bool again = false;
-        if (!r.bytes || !text.bytes || !text.input) status = no_memory(error);
-        else if (render(c, &r, &text, &fault)) {
-            c->n_tail = text.n < sizeof c->tail ? text.n : sizeof c->tail;
-            memcpy(c->tail, text.bytes + text.n - c->n_tail, c->n_tail);
-            status = tokens_of(c, &text, error);
-        }
-        else if (fault.fault == CHAT_NO_ROOM && room < MOST_BYTES) { room *= 4; again = true; }
-        else if (fault.fault == CHAT_NO_SPACE && bytes < MOST_BYTES) { bytes *= 4; again = true; }
-        else status = error_set(error, FORGE_FAILED, fault.fault == CHAT_RAISED ? "the chat template refuses this: %s"
-                                                                                 : "the chat template fails: %s", fault.text);
-        free(r.bytes);
-        free(text.bytes);
-        free(text.input);
-        if (!again) return status;
-    }
+    enum { NODES = 8, NODES_OF_MESSAGE = 4 };
+    const uint8_t *vocab = c->session->program->vocab;
+    const size_t room = (NODES + NODES_OF_MESSAGE * c->n_messages) * sizeof(struct json);
+    struct room nodes = room_of(malloc(room), room);
+    struct json all;
+    struct chat_text text;
+    struct chat_error fault;
+    char bos[256], eos[256];
+    if (!nodes.bytes) return no_memory(error);
+    const bool made = make_variables(c, &nodes, &all);
+    const struct chat_input in = { &all, c->template_options, token_text(vocab, forge_vocab_bos(vocab), bos, sizeof bos),
+                                   token_text(vocab, forge_vocab_eos(vocab), eos, sizeof eos), local_seconds(), 0, true };
+    size_t bytes = room;
+    for (size_t i = 0; i < c->n_messages; i++) bytes += c->messages[i].n + c->messages[i].n_reasoning;
+    const enum rendering got = made ? render_conversation(c->template, &in, bytes, MOST_BYTES, &text, &fault) : RENDERING_NO_MEMORY;
+    free(nodes.bytes);
+    if (got == RENDERING_NO_MEMORY) return no_memory(error);
+    if (got == RENDERING_TOO_LONG) return error_set(error, FORGE_TOO_LONG, "conversation of %zu bytes", bytes);
+    if (got == RENDERING_REFUSED)
+        return error_set(error, FORGE_FAILED, fault.fault == CHAT_RAISED ? "the chat template refuses this: %s"
+                                                                         : "the chat template fails: %s", fault.text);
+    c->n_tail = text.n < sizeof c->tail ? text.n : sizeof c->tail;
+    memcpy(c->tail, text.bytes + text.n - c->n_tail, c->n_tail);
+    const enum forge_status status = tokens_of(c, &text, error);
+    free(text.bytes);
+    free(text.input);
+    return status;
 }
 
 /* ---- plain lines ---- */
 
-/* Behind what is held: what was drawn and not read, and the turn.  Its text is the user's own, who may write the model's form by hand. */
+/* Sets `wanted` to the held tokens, the token that was drawn but not read, and the turn.  The turn's text is the user's own, who may
+ * write the model's format by hand. */
 static enum forge_status want_plain(struct chat *c, struct forge_error *error)
 {
     const struct forge_options *o = c->session->options;
@@ -220,7 +217,8 @@ static enum forge_status want_plain(struct chat *c, struct forge_error *error)
     const struct message *user = &c->messages[c->n_messages - 1];
     const bool first = c->n_held == 0;
     const size_t system = first && c->first ? c->messages[0].n : 0, bytes = system + user->n + TURN_EXTRA;
-    if (bytes > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "turn of %zu bytes", bytes);
+    if (bytes > FORGE_TOK_MAX_BYTES)
+        return error_set(error, FORGE_TOO_LONG, "the turn has %zu bytes and is too long; give a shorter one", bytes);
     const size_t scratch_bytes = forge_tokenize_scratch(bytes);
     TRY(wanted_room(c, c->n_held + 1 + FORGE_TOK_MOST(bytes), error));
     char *text = malloc(bytes);
@@ -250,7 +248,7 @@ static enum forge_status want_plain(struct chat *c, struct forge_error *error)
 
 /* ---- turns ---- */
 
-/* The sequence reads what is wanted; what it has of that stays.  What it has then is held, also where it was interrupted. */
+/* Makes the sequence read `wanted`, reusing the common beginning.  Afterwards `held` is what it has read, even after an interruption. */
 static enum forge_status read_wanted(struct chat *c, struct forge_error *error)
 {
     struct forge_sequence *sequence = c->session->sequence;
@@ -266,9 +264,9 @@ static enum forge_status read_wanted(struct chat *c, struct forge_error *error)
     return status;
 }
 
-/* ---- what was answered ---- */
+/* ---- answers ---- */
 
-struct parts { char *content, *reasoning; size_t n_content, n_reasoning; };        /* room for the whole answer each */
+struct parts { char *content, *reasoning; size_t n_content, n_reasoning; };        /* room for the whole answer in each */
 
 static void keep_part(void *parts, const struct answer_event *e)
 {
@@ -282,7 +280,7 @@ static void keep_part(void *parts, const struct answer_event *e)
     }
 }
 
-/* The model's text with its marks into what templates call content and reasoning_content. */
+/* Splits the model's text with its marks into content and reasoning_content, as templates call them. */
 static bool split(const struct chat *c, const char *text, size_t n, struct parts *parts)
 {
     struct answer answer;
@@ -324,7 +322,7 @@ static enum forge_status keep_answer(struct chat *c, size_t n_drawn, struct forg
     return status;
 }
 
-/* The tokens of the conversation with its last message.  *fits: they leave room for an answer; else the message is gone. */
+/* Sets `wanted` to the conversation with its last message.  *fits: there is room for an answer; else the message is removed. */
 static enum forge_status want(struct chat *c, bool *fits, struct forge_error *error)
 {
     const uint32_t n_ctx = c->session->engine->n_ctx;
@@ -334,18 +332,18 @@ static enum forge_status want(struct chat *c, bool *fits, struct forge_error *er
         *fits = c->n_wanted < n_ctx;
         if (*fits) return FORGE_OK;
         if (attempt > 0 || c->n_messages == c->first + 1) break;
-        fprintf(stderr, "context of %u tokens is full: the conversation starts over\n", n_ctx);
+        fprintf(stderr, "the context of %u tokens is full: the conversation starts over (%s)\n", n_ctx, engine_longer(c->session->engine));
         messages_forget(c);
         c->n_held = 0;
         c->pending = -1;
         TRY(sequence_reset(c->session->sequence, error));
     }
-    fprintf(stderr, "turn of %zu tokens, the context holds %u\n", c->n_wanted, n_ctx);
+    fprintf(stderr, "the turn has %zu tokens; the context holds %u (%s)\n", c->n_wanted, n_ctx, engine_longer(c->session->engine));
     messages_drop(c, c->n_messages - 1);
     return FORGE_OK;
 }
 
-/* What the user said last. */
+/* Answers the user's last message. */
 static enum forge_status answer(struct chat *c, struct forge_error *error)
 {
     struct forge_session *s = c->session;
@@ -359,7 +357,7 @@ static enum forge_status answer(struct chat *c, struct forge_error *error)
     s->out.last = 0;
     TRY(session_generate(s, o->n_predict, o->single_turn, &ending, error));
     if (s->out.last != '\n') TRY(write_all(STDOUT_FILENO, "\n", 1, "stdout", error));
-    if (ending == ENDED_CONTEXT) fprintf(stderr, "context of %u tokens is full\n", s->engine->n_ctx);
+    if (ending == ENDED_CONTEXT) fprintf(stderr, "the context of %u tokens is full (%s)\n", s->engine->n_ctx, engine_longer(s->engine));
     const size_t read = s->sequence->n_past - before;
     memcpy(c->held + c->n_held, s->heard, read * sizeof *c->held);
     c->n_held += read;
@@ -371,7 +369,7 @@ static enum forge_status answer(struct chat *c, struct forge_error *error)
 
 static bool last_is_of_user(const struct chat *c) { return c->n_messages > c->first && c->messages[c->n_messages - 1].role[0] == 'u'; }
 
-/* What the user said last, again: the answer that was there comes back where no other takes its place. */
+/* Answers the user's last message again; if that fails, the previous answer is restored. */
 static enum forge_status answer_again(struct chat *c, struct forge_error *error)
 {
     struct message before = c->messages[--c->n_messages];
@@ -389,9 +387,9 @@ enum forge_status chat_turn(struct chat *c, const char *user, struct forge_error
     if (user) TRY(chat_add(c, "user", user, strlen(user), error));
     const enum forge_status status = user ? answer(c, error) : answer_again(c, error);
     const bool cut = status == FORGE_INTERRUPTED || (status == FORGE_OK && *s->stop);
-    if (user && status != FORGE_OK && last_is_of_user(c)) chat_take_back(c, c->n_messages - 1);         /* half a turn is none */
+    if (user && status != FORGE_OK && last_is_of_user(c)) chat_take_back(c, c->n_messages - 1);         /* an incomplete turn is removed */
     if (c->options.single_turn) return cut ? error_set(error, FORGE_INTERRUPTED, "interrupted") : status;
-    if (status == FORGE_FAILED && c->template && begun) {       /* of what was said before the template took all */
+    if (status == FORGE_FAILED && c->template && begun) {       /* the template accepted the conversation before this turn */
         fprintf(stderr, "%s\n", error->text);
         return FORGE_OK;
     }
@@ -401,7 +399,7 @@ enum forge_status chat_turn(struct chat *c, const char *user, struct forge_error
     return FORGE_OK;
 }
 
-/* False at the end, on an error, on Ctrl-C. */
+/* False at the end of the input, on an error, and on Ctrl-C. */
 static bool read_line(char *line, bool terminal)
 {
     for (;;) {
@@ -412,7 +410,7 @@ static bool read_line(char *line, bool terminal)
         line[n] = 0;
         if (whole) return true;
         for (int ch = 0; ch != '\n' && ch != EOF;) ch = getchar();
-        fprintf(stderr, "a line of more than %d bytes is not taken (-f FILE takes longer ones)\n", CHAT_LINE_BYTES - 1);
+        fprintf(stderr, "a line has more than %d bytes and is ignored; use -f FILE for longer texts\n", CHAT_LINE_BYTES - 1);
     }
 }
 
@@ -438,7 +436,7 @@ static enum forge_status converse(struct chat *c, const char *opening, struct fo
     }
 }
 
-/* --chat-template-kwargs */
+/* Reads --chat-template-kwargs. */
 static enum forge_status read_options(struct chat *c, struct forge_error *error)
 {
     const char *text = c->options.template_options;
@@ -450,14 +448,14 @@ static enum forge_status read_options(struct chat *c, struct forge_error *error)
     c->template_options = json_read(&r, text, n, &wrong);
     if (!c->template_options)
         return error_set(error, FORGE_USAGE, "--chat-template-kwargs: %s, at byte %zu", wrong.why ? wrong.why : "too long", wrong.at);
-    if (c->template_options->kind != JSON_OBJECT) return error_set(error, FORGE_USAGE, "--chat-template-kwargs: the JSON is no object");
-    if (!c->template) fprintf(stderr, "--chat-template-kwargs means nothing here: the model has no chat template\n");
+    if (c->template_options->kind != JSON_OBJECT) return error_set(error, FORGE_USAGE, "--chat-template-kwargs: the JSON is not an object");
+    if (!c->template) fprintf(stderr, "--chat-template-kwargs has no effect: the model has no chat template\n");
     return FORGE_OK;
 }
 
 enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *opening, struct forge_error *error)
 {
-    if (!s->program->vocab) return error_set(error, FORGE_USAGE, "the model has no tokenizer: no chat");
+    if (!s->program->vocab) return error_set(error, FORGE_USAGE, "the model has no tokenizer, so it cannot chat");
     struct chat c = { .session = s, .options = *s->options, .template = s->program->chat, .pending = -1 };
     const struct forge_options *o = s->options = &c.options;
     if (c.template && !chat_has(c.template, NULL)) c.template = NULL;
@@ -470,6 +468,8 @@ enum forge_status chat_run(struct forge_session *s, const struct forge_bytes *op
     if (status == FORGE_OK && talk_open) status = talk_open(&c, error);
     if (status == FORGE_OK && o->system) status = chat_system(&c, o->system, error);
     if (o->verbose && status == FORGE_OK) fprintf(stderr, "chat: %s\n", c.template ? "by the model's template" : "plain lines");
+    if (!o->quiet && status == FORGE_OK && isatty(STDIN_FILENO) && !(o->single_turn && opening->bytes))
+        fprintf(stderr, "%s: %sCtrl-D ends the chat\n", s->program->model_name, c.talk ? "/help lists the commands, " : "");
     if (status == FORGE_OK) status = converse(&c, opening->bytes, error);
     if (!o->quiet && (status == FORGE_OK || status == FORGE_INTERRUPTED)) session_report(s);
     if (c.talk) status = talk_close(&c, status, error);

@@ -1,4 +1,4 @@
-/* embed.c -- programs of models of embeddings: texts in, their vectors out, one a line. */
+/* embed.c -- programs of embedding models: reads texts and prints their vectors, one per line. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "runtime/text/tokenize.h"
 
 struct embed {
-    struct forge_engine   *engine;           /* NULL: only tokens are asked for */
+    struct forge_engine   *engine;           /* NULL: only tokens are requested */
     struct forge_sequence *sequence;
     const struct forge_program *program;
     const struct forge_options *options;
@@ -25,7 +25,8 @@ static uint32_t text_flags(const struct forge_options *o)
     return (o->no_bos ? 0u : FORGE_TOK_ADD) | (o->no_special ? 0u : FORGE_TOK_SPECIAL);
 }
 
-/* The first n tokens of a longer text, and as the last one what the tokenizer puts behind every text ([SEP], the end of the text). */
+/* Keeps the first n tokens of a longer text; the last of them becomes the token that the tokenizer puts at the end of every text ([SEP],
+ * or the end of text). */
 static enum forge_status truncate_tokens(struct forge_tokens *tokens, uint32_t n, const struct embed *e, struct forge_error *error)
 {
     struct forge_tokens empty;
@@ -44,14 +45,14 @@ static enum forge_status check_length(struct forge_tokens *tokens, const struct 
     if (tokens->n == 0) return error_set(error, FORGE_USAGE, "text %llu is empty: it has no token, so it has no vector", number);
     if (tokens->n <= n_ctx) return FORGE_OK;
     if (!e->options->truncate)
-        return error_set(error, FORGE_TOO_LONG, "text %llu has %zu tokens, the context holds %u; --truncate takes the first of them",
+        return error_set(error, FORGE_TOO_LONG, "text %llu has %zu tokens; the context holds %u; --truncate uses only the first tokens",
                          number, tokens->n, n_ctx);
     if (!e->options->tokens) return truncate_tokens(tokens, n_ctx, e, error);
     tokens->n = n_ctx;
     return FORGE_OK;
 }
 
-/* Numbers with as many digits as read back exactly. */
+/* Prints numbers with enough digits to be read back exactly. */
 static enum forge_status print_vector(const struct embed *e, struct forge_error *error)
 {
     const char *format = e->options->embd_format;
@@ -63,13 +64,14 @@ static enum forge_status print_vector(const struct embed *e, struct forge_error 
     return flush_stdout(error);
 }
 
-/* --rows */
+/* Writes the rows for --rows. */
 static enum forge_status write_rows(struct embed *e, const struct forge_tokens *tokens, struct forge_error *error)
 {
     const size_t n_embd = e->program->n_embd, chunk = engine_piece(e->engine);
     struct forge_outfile file;
     TRY(outfile_open(&file, e->options->rows_path, error));
     enum forge_status status = sequence_reset(e->sequence, error);
+    sequence_expect(e->sequence, (uint32_t)tokens->n);
     for (size_t at = 0; at < tokens->n && status == FORGE_OK;) {
         const size_t left = tokens->n - at, part = left < chunk ? left : chunk;
         status = tokens->n == 1 ? forge_step(e->sequence, tokens->ids, 1, 1, e->rows, error)
@@ -112,13 +114,14 @@ static enum forge_status one_text(struct embed *e, const char *text, size_t n, s
     enum forge_status status = FORGE_OK;
     for (size_t i = 0; i < tokens.n && status == FORGE_OK; i++)
         if (tokens.ids[i] < 0 || (uint32_t)tokens.ids[i] >= e->program->n_vocab)
-            status = error_set(error, FORGE_FAILED, "the tokenizer gives token %d, the model has %u", tokens.ids[i], e->program->n_vocab);
+            status = error_set(error, FORGE_FAILED, "the tokenizer gives token %d, but the model has only %u tokens", tokens.ids[i],
+                e->program->n_vocab);
     if (status == FORGE_OK) status = one_list(e, &tokens, error);
     free(tokens.ids);
     return status;
 }
 
-/* A text a line; the last one may end without. */
+/* One text per line; the last line may end without a newline. */
 static enum forge_status all_lines(struct embed *e, FILE *file, const char *name, struct forge_error *error)
 {
     char *line = NULL;
@@ -155,7 +158,8 @@ static enum forge_status all_texts(struct embed *e, struct forge_error *error)
     }
     const bool from_stdin = !o->prompt_file || strcmp(o->prompt_file, "-") == 0;
     if (!o->prompt_file && isatty(STDIN_FILENO))
-        return error_set(error, FORGE_USAGE, "no text: give one with -p, or several with -f or on stdin, one a line (--help lists all)");
+        return error_set(error, FORGE_USAGE,
+            "there is no text: give one with -p, or several with -f or on stdin, one per line (--help lists all)");
     if (from_stdin) return all_lines(e, stdin, "stdin", error);
     FILE *file = fopen(o->prompt_file, "re");
     if (!file) return error_set(error, FORGE_FAILED, "cannot open %s: %s", o->prompt_file, strerror(errno));

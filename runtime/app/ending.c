@@ -1,4 +1,4 @@
-/* ending.c -- a death by signal leaves no half-written file behind, and says when the weights could not be read. */
+/* ending.c -- when a signal ends the program, no half-written file stays, and a message says if weights could not be read. */
 #include "ending.h"
 
 #include <signal.h>
@@ -13,9 +13,9 @@ enum { LINE_BYTES = 4096 + 512 };
 
 static const char *program = "program";
 static const char *_Atomic unfinished;                       /* to remove */
-static void (*_Atomic terminal)(void);                       /* to put back as it was */
+static void (*_Atomic terminal)(void);                       /* restores the terminal */
 static _Atomic uintptr_t watched_begin, watched_end;
-static char line[LINE_BYTES];                                /* what to say about the watched memory */
+static char line[LINE_BYTES];                                /* the message about the watched memory */
 static int line_bytes;
 
 void ending_removes(const char *path) { unfinished = path; }
@@ -55,7 +55,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
     static atomic_flag told = ATOMIC_FLAG_INIT;
     const uintptr_t at = (uintptr_t)info->si_addr;
     (void)context;
-    if (info->si_code <= 0 || at < watched_begin || at >= watched_end) {          /* sent by somebody, or a fault of something else */
+    if (info->si_code <= 0 || at < watched_begin || at >= watched_end) {          /* sent by a process, or a fault elsewhere */
         end_by_default(number);
         return;
     }
@@ -71,7 +71,7 @@ void ending_install(const char *name)
     program = name;
     struct sigaction action = { .sa_handler = end_by_default }, old;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        /* nohup's SIGHUP stays ignored */
+        /* a SIGHUP ignored by nohup stays ignored */
         if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL) sigaction(numbers[i], &action, NULL);
     action = (struct sigaction){ .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO };
     sigaction(SIGBUS, &action, NULL);

@@ -1,4 +1,4 @@
-/* outfile.c -- an output that appears under its name only when it is whole. */
+/* outfile.c -- an output file that appears under its name only when it is complete. */
 #include "outfile.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "ending.h"
 #include "runtime/run/entropy.h"
 
-/* Makes the file beside path. It is to be removed before it is there: a signal may come at any time. */
+/* Makes the file beside path.  ending_removes is called before the file exists, because a signal may come at any time. */
 static bool make_beside(struct forge_outfile *f, mode_t mode)
 {
     enum { TRIES = 16 };

@@ -1,6 +1,6 @@
-/* perplexity.c -- how well the model foretells a text.  The definition of llama-perplexity: pieces of n_ctx tokens without overlap, the
- * first token of each replaced by BOS where the model wants one; scored are the tokens of the second half, each predicted from all before
- * it in its piece. (llama.cpp tools/perplexity/perplexity.cpp) */
+/* perplexity.c -- how well the model predicts a text.  The definition is that of llama-perplexity: pieces of n_ctx tokens without
+ * overlap; the first token of each is replaced by BOS if the model wants BOS; the tokens of the second half are scored, each predicted
+ * from all tokens before it in its piece.  (llama.cpp tools/perplexity/perplexity.cpp) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +28,7 @@ static enum forge_status score_piece(struct forge_sequence *q, const int32_t *to
     const struct forge_engine *e = q->engine;
     const size_t chunk = engine_piece(e), n_vocab = e->program->n_vocab, first = n / 2;
     TRY(sequence_reset(q, error));
+    sequence_expect(q, (uint32_t)n);
     for (size_t at = 0; at < n;) {
         if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         const size_t part = n - at < chunk ? n - at : chunk, end = at + part;
@@ -57,12 +58,12 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
     const struct forge_program *p = e->program;
     if (n_ctx > p->n_ctx)
         return error_set(error, FORGE_TOO_LONG,
-                         "perplexity over pieces of %zu tokens, the program was built for %u (-c N gives shorter ones)",
+                         "pieces of %zu tokens are longer than the context of %u that the program was built for; give -c N with less",
                     n_ctx, p->n_ctx);
     if (tokens.n < 2 * n_ctx)
         return error_set(error, FORGE_FAILED, "the text has %zu tokens; at least %zu are needed for pieces of %zu", tokens.n, 2 * n_ctx,
                          n_ctx);
-    if (n_ctx < 4) return error_set(error, FORGE_USAGE, "pieces of %zu tokens are too short", n_ctx);
+    if (n_ctx < 4) return error_set(error, FORGE_USAGE, "pieces of %zu tokens are too short; give -c N with more", n_ctx);
     const size_t chunk = engine_piece(e);
     float *logits = malloc((chunk < n_ctx ? chunk : n_ctx) * p->n_vocab * sizeof *logits);
     if (!logits) return error_set(error, FORGE_NO_MEMORY, "out of memory for %zu x %u logits", chunk, p->n_vocab);
@@ -74,7 +75,7 @@ static enum forge_status run_pieces(struct forge_engine *e, const struct forge_o
     enum forge_status status = sequence_open(&q, e, error);
     for (size_t i = 0; i < n_pieces && status == FORGE_OK; i++) {
         int32_t *piece = tokens.ids + i * n_ctx;
-        /* BOS takes the place of the first token, which is scored in no piece. */
+        /* BOS replaces the first token, which is never scored. */
         if (bos) piece[0] = vocab_bos(p->vocab);
         status = score_piece(q, piece, n_ctx, logits, &score, error);
         if (status == FORGE_OK && !o->quiet)
@@ -98,7 +99,7 @@ enum forge_status perplexity_run(struct forge_engine *e, const struct forge_opti
         TRY(tokens_of_list(&tokens, o->tokens, e->program->n_vocab, error));
     } else {
         struct forge_bytes text = { NULL, 0 };
-        TRY(prompt_read(&text, o, error));                        /* drops a newline at the end, as llama.cpp's -f does */
+        TRY(prompt_read(&text, o, error));                        /* removes a newline at the end, like llama.cpp's -f */
         const enum forge_status status = tokens_of_text(&tokens, e->program->vocab, text.bytes, text.n, o->no_bos ? 0 : FORGE_TOK_ADD,
                                                         error);
         free(text.bytes);

@@ -1,19 +1,20 @@
-/* profile.c -- --profile: where the time of a decode step and of a prefill step goes, kernel by kernel: how often it is launched, what it
- * takes, what it has to read and to compute, and how far that is from what the memory gives.  The times are those of run/laps.h. */
+/* profile.c -- --profile: where the time of a decode step and of a prefill step goes.  For each kernel: how often it is launched, its
+ * time, the bytes it reads and the operations it computes, and how close it comes to the memory bandwidth.  The times are those of
+ * run/timing.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "escape.h"
 #include "runtime/model/cost.h"
-#include "runtime/run/laps.h"
+#include "runtime/run/timing.h"
 #include "runtime/run/session.h"
 
-/* Launches of one name. */
+/* The launches with one name. */
 struct row {
     const char *name;
     uint32_t n;
-    double   work, wait;                         /* seconds of a step, all of them together */
+    double   work, wait;                         /* seconds in a step, all launches together */
     double   bytes, operations;
 };
 
@@ -22,14 +23,14 @@ struct report {
     const char *format;
     double      memory_gb_s, cache_gb_s;
     uint32_t    n_steps;                         /* printed so far */
-    /* of the step at hand */
-    const struct forge_laps *laps;
-    struct row *rows;                            /* [laps->n] */
+    /* of the current step */
+    const struct forge_timings *timings;
+    struct row *rows;                            /* [timings->n] */
     uint32_t    n_rows, n_tokens, depth;
     double      sum;
 };
 
-/* ---- what a step's launches need ---- */
+/* ---- what the launches of a step must do ---- */
 
 static struct row *row_of(struct report *r, const char *name)
 {
@@ -50,17 +51,17 @@ static void add_up(struct report *r)
     const struct forge_program *p = r->engine->program;
     r->n_rows = 0;
     r->sum = 0;
-    for (uint32_t i = 0; i < r->laps->n; i++) {
-        const struct cost_launch l = cost_launch(p, i, r->n_tokens, r->depth, 1, r->laps->n_threads);
+    for (uint32_t i = 0; i < r->timings->n; i++) {
+        const struct cost_launch l = cost_launch(p, i, r->n_tokens, r->depth, 1, r->timings->n_threads);
         if (!l.runs) continue;
         struct row *row = row_of(r, l.name);
         row->n++;
-        row->work += r->laps->launches[i].work;
-        row->wait += r->laps->launches[i].wait;
+        row->work += r->timings->launches[i].work;
+        row->wait += r->timings->launches[i].wait;
         const struct cost_tokens t = cost_tokens(r->depth, r->n_tokens, 1, l.tail);
         row->bytes += (double)cost_bytes(p, l.cost, t);
         row->operations += (double)cost_operations(p, l.cost, t);
-        r->sum += r->laps->launches[i].work + r->laps->launches[i].wait;
+        r->sum += r->timings->launches[i].work + r->timings->launches[i].wait;
     }
     qsort(r->rows, r->n_rows, sizeof *r->rows, longest_first);
 }
@@ -73,10 +74,10 @@ static double gb_s_of(const struct row *row) { return time_of(row) > 0 ? row->by
 static double gop_s_of(const struct row *row) { return time_of(row) > 0 ? row->operations / time_of(row) * 1e-9 : 0; }
 static double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/* What the time beside the sum is. */
+/* What the time not included in the sum is. */
 static const char *gap_text(const struct report *r)
 {
-    const bool more = r->laps->step >= r->sum;
+    const bool more = r->timings->step >= r->sum;
     if (!r->engine->program->gpu)
         return more ? "starting the step and looking at its logits" : "the clocks themselves";
     if (r->n_tokens > 1) return more ? "starting the step" : "the events between kernels";
@@ -85,13 +86,13 @@ static const char *gap_text(const struct report *r)
 
 static void title(const struct report *r, char *out, size_t bytes)
 {
-    if (r->n_tokens == 1) snprintf(out, bytes, "decode, a token behind %u", r->depth);
-    else snprintf(out, bytes, "prefill, a step of %u tokens behind %u", r->n_tokens, r->depth);
+    if (r->n_tokens == 1) snprintf(out, bytes, "decode, a token after %u", r->depth);
+    else snprintf(out, bytes, "prefill, a step of %u tokens after %u", r->n_tokens, r->depth);
 }
 
 static void print_md(const struct report *r)
 {
-    const bool cpu = r->laps->n_threads > 0;
+    const bool cpu = r->timings->n_threads > 0;
     char text[96];
     title(r, text, sizeof text);
     printf("%s### %s\n\n| kernel | launches | us | all, us | share |%s MB | GB/s | of %.0f GB/s | Gop/s |\n"
@@ -104,11 +105,11 @@ static void print_md(const struct report *r)
         if (cpu) printf(" %.1f %% |", percent(row->wait, time_of(row)));
         printf(" %.3f | %.1f | %.0f %% | %.1f |\n", 1e-6 * row->bytes, gb_s_of(row), percent(gb_s_of(row), roof_of(r)), gop_s_of(row));
     }
-    printf("\nSum %.1f us, the step as in use %.1f us: %.1f us (%.1f %%) %s.\n", 1e6 * r->sum, 1e6 * r->laps->step,
-           1e6 * (r->laps->step - r->sum), percent(r->laps->step - r->sum, r->laps->step), gap_text(r));
-    for (uint32_t i = 0; i < r->laps->n_threads; i++)
-        printf("%s %u: %.1f us at work, %.1f at barriers%s", i > 0 ? "" : "Thread", i, 1e6 * r->laps->threads[i].work,
-               1e6 * r->laps->threads[i].wait, i + 1 < r->laps->n_threads ? ";" : ".\n");
+    printf("\nSum %.1f us, the step as in use %.1f us: %.1f us (%.1f %%) %s.\n", 1e6 * r->sum, 1e6 * r->timings->step,
+           1e6 * (r->timings->step - r->sum), percent(r->timings->step - r->sum, r->timings->step), gap_text(r));
+    for (uint32_t i = 0; i < r->timings->n_threads; i++)
+        printf("%s %u: %.1f us at work, %.1f at barriers%s", i > 0 ? "" : "Thread", i, 1e6 * r->timings->threads[i].work,
+               1e6 * r->timings->threads[i].wait, i + 1 < r->timings->n_threads ? ";" : ".\n");
 }
 
 static void print_csv(const struct report *r)
@@ -122,14 +123,15 @@ static void print_csv(const struct report *r)
                1e6 * row->wait, row->bytes, gb_s_of(row), percent(gb_s_of(row), roof_of(r)), row->operations, gop_s_of(row));
     }
     printf("%s,%u,%u,(sum),,%.6g,,,,,,\n%s,%u,%u,(step),,%.6g,,,,,,\n", kind, r->n_tokens, r->depth, 1e6 * r->sum, kind, r->n_tokens,
-           r->depth, 1e6 * r->laps->step);
+           r->depth, 1e6 * r->timings->step);
 }
 
 static void print_json(const struct report *r)
 {
     printf("%s\n    {\"kind\": \"%s\", \"n_tokens\": %u, \"n_depth\": %u, \"n_measured\": %u, \"step_us\": %.6g, \"sum_us\": %.6g,"
            " \"gap_us\": %.6g, \"gap\": \"%s\",\n     \"kernels\": [", r->n_steps > 0 ? "," : "", r->n_tokens == 1 ? "decode" : "prefill",
-           r->n_tokens, r->depth, r->laps->n_steps, 1e6 * r->laps->step, 1e6 * r->sum, 1e6 * (r->laps->step - r->sum), gap_text(r));
+           r->n_tokens, r->depth, r->timings->n_steps, 1e6 * r->timings->step, 1e6 * r->sum, 1e6 * (r->timings->step - r->sum),
+           gap_text(r));
     for (uint32_t i = 0; i < r->n_rows; i++) {
         const struct row *row = &r->rows[i];
         printf("%s\n      {\"name\": \"%s\", \"launches\": %u, \"us\": %.6g, \"wait_us\": %.6g, \"bytes\": %.0f, \"gb_s\": %.4g,"
@@ -138,24 +140,24 @@ static void print_json(const struct report *r)
                gop_s_of(row));
     }
     printf("],\n     \"launches\": [");
-    for (uint32_t i = 0, n = 0; i < r->laps->n; i++) {
-        const struct cost_launch l = cost_launch(r->engine->program, i, r->n_tokens, r->depth, 1, r->laps->n_threads);
-        const struct forge_lap *lap = &r->laps->launches[i];
+    for (uint32_t i = 0, n = 0; i < r->timings->n; i++) {
+        const struct cost_launch l = cost_launch(r->engine->program, i, r->n_tokens, r->depth, 1, r->timings->n_threads);
+        const struct forge_timing *timing = &r->timings->launches[i];
         if (!l.runs) continue;
         printf("%s%s{\"name\": \"%s\", \"us\": %.6g, \"wait_us\": %.6g, \"spill_bytes\": %u}", n > 0 ? "," : "", n % 4 ? " " : "\n      ",
-               l.name, 1e6 * (lap->work + lap->wait), 1e6 * lap->wait, lap->spills);
+               l.name, 1e6 * (timing->work + timing->wait), 1e6 * timing->wait, timing->spills);
         n++;
     }
     printf("],\n     \"threads\": [");
-    for (uint32_t i = 0; i < r->laps->n_threads; i++)
-        printf("%s{\"work_us\": %.6g, \"wait_us\": %.6g}", i > 0 ? ", " : "", 1e6 * r->laps->threads[i].work,
-               1e6 * r->laps->threads[i].wait);
+    for (uint32_t i = 0; i < r->timings->n_threads; i++)
+        printf("%s{\"work_us\": %.6g, \"wait_us\": %.6g}", i > 0 ? ", " : "", 1e6 * r->timings->threads[i].work,
+               1e6 * r->timings->threads[i].wait);
     printf("]}");
 }
 
 static void print_html(const struct report *r)
 {
-    const bool cpu = r->laps->n_threads > 0;
+    const bool cpu = r->timings->n_threads > 0;
     char text[96];
     double most = 0;
     title(r, text, sizeof text);
@@ -173,10 +175,10 @@ static void print_html(const struct report *r)
                gop_s_of(row));
     }
     printf("</table>\n<p>Sum %.1f &micro;s, the step as in use %.1f &micro;s: %.1f &micro;s (%.1f %%) %s.</p>\n", 1e6 * r->sum,
-           1e6 * r->laps->step, 1e6 * (r->laps->step - r->sum), percent(r->laps->step - r->sum, r->laps->step), gap_text(r));
-    for (uint32_t i = 0; i < r->laps->n_threads; i++)
-        printf("%sthread %u: %.1f &micro;s at work, %.1f at barriers%s", i > 0 ? "; " : "<p>", i, 1e6 * r->laps->threads[i].work,
-               1e6 * r->laps->threads[i].wait, i + 1 < r->laps->n_threads ? "" : "</p>\n");
+           1e6 * r->timings->step, 1e6 * (r->timings->step - r->sum), percent(r->timings->step - r->sum, r->timings->step), gap_text(r));
+    for (uint32_t i = 0; i < r->timings->n_threads; i++)
+        printf("%sthread %u: %.1f &micro;s at work, %.1f at barriers%s", i > 0 ? "; " : "<p>", i, 1e6 * r->timings->threads[i].work,
+               1e6 * r->timings->threads[i].wait, i + 1 < r->timings->n_threads ? "" : "</p>\n");
 }
 
 static void print_step(struct report *r)
@@ -188,7 +190,7 @@ static void print_step(struct report *r)
     r->n_steps++;
 }
 
-/* Where it runs: "2 threads", or the GPU's name. */
+/* Where the program runs: "2 threads", or the GPU's name. */
 static void print_where(const struct report *r, enum escape form)
 {
     if (r->engine->device_name) print_escaped(r->engine->device_name, form);
@@ -240,16 +242,16 @@ static void print_tail(const struct report *r)
 /* ---- measuring ---- */
 
 static enum forge_status measure(struct report *r, struct forge_sequence *q, const int32_t *tokens, float *logits, uint32_t n,
-                                 uint32_t depth, uint32_t steps, uint32_t each, struct forge_error *error)
+                                 uint32_t depth, uint32_t steps, uint32_t each, double least_seconds, struct forge_error *error)
 {
-    struct forge_laps laps = { .each = each };
+    struct forge_timings timings = { .each = each, .least_seconds = least_seconds };
     TRY(sequence_reset(q, error));
     if (depth > 0) TRY(forge_step(q, tokens, depth, 0, logits, error));
-    enum forge_status status = laps_take(&laps, q, tokens, n, steps, logits, error);
-    r->rows = calloc(laps.n + 1, sizeof *r->rows);
+    enum forge_status status = timings_take(&timings, q, tokens, n, steps, logits, error);
+    r->rows = calloc(timings.n + 1, sizeof *r->rows);
     if (status == FORGE_OK && !r->rows) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the report");
     if (status == FORGE_OK) {
-        r->laps = &laps;
+        r->timings = &timings;
         r->n_tokens = n;
         r->depth = depth;
         add_up(r);
@@ -257,7 +259,7 @@ static enum forge_status measure(struct report *r, struct forge_sequence *q, con
         status = flush_stdout(error);
     }
     free(r->rows);
-    laps_free(&laps);
+    timings_free(&timings);
     return status;
 }
 
@@ -266,16 +268,16 @@ static enum forge_status measure_both(struct report *r, const struct forge_optio
 {
     const struct forge_engine *e = r->engine;
     const uint32_t depth = o->profile_depth > 0 ? (uint32_t)o->profile_depth : 0;
-    if (depth >= e->n_ctx) return error_set(error, FORGE_TOO_LONG, "--n-depth: %u, the context holds %u", depth, e->n_ctx);
+    if (depth >= e->n_ctx) return error_set(error, FORGE_TOO_LONG, "--n-depth is %u; the context holds %u tokens", depth, e->n_ctx);
     const uint32_t room = e->n_ctx - depth, step = e->chunk < room ? e->chunk : room;
     const uint32_t most = step < 2 ? 0 : step < 512 ? step : 512, asked = o->profile_prompt < 0 ? most : (uint32_t)o->profile_prompt;
     if (asked > step)
-        return error_set(error, FORGE_TOO_LONG, "--n-prompt: %u tokens; a step behind %u takes up to %u", asked, depth, step);
-    if (asked == 1) return error_set(error, FORGE_USAGE, "--n-prompt: one token is a decode step");
+        return error_set(error, FORGE_TOO_LONG, "--n-prompt is %u; a step after %u tokens can have up to %u", asked, depth, step);
+    if (asked == 1) return error_set(error, FORGE_USAGE, "--n-prompt must be at least 2: one token is a decode step");
     if (o->profile_steps != 0)
         TRY(measure(r, q, tokens, logits, 1, depth, o->profile_steps > 0 ? (uint32_t)o->profile_steps : 0,
-                    (uint32_t)o->profile_each, error));
-    return asked > 1 ? measure(r, q, tokens, logits, asked, depth, 0, 0, error) : FORGE_OK;
+                    (uint32_t)o->profile_each, o->profile_seconds, error));
+    return asked > 1 ? measure(r, q, tokens, logits, asked, depth, 0, 0, o->profile_seconds, error) : FORGE_OK;
 }
 
 enum forge_status profile_run(struct forge_engine *e, const struct forge_options *o, struct forge_error *error)

@@ -1,4 +1,4 @@
-/* answer.c -- see answer.h.  Text is looked through for marks; from a mark of a call on, call.c says when there is one. */
+/* answer.c -- see answer.h.  Text is searched for marks; after a mark of a call, call.c decides where the call ends. */
 #include "answer.h"
 #include "call.h"
 #include "argument.h"
@@ -13,10 +13,10 @@ static void add(struct marks *m, const char *text, enum action action)
     if (text) m->list[m->n++] = (struct mark){ text, action };
 }
 
-/* Each call that never ends costs a walk through all that is held: so many of them, and no more are looked for. */
+/* A call that never ends costs a walk through all held text, so after ENDLESS_MOST of them calls are no longer searched for. */
 static bool may_call(const struct answer *a) { return a->tools && a->n_endless < ENDLESS_MOST; }
 
-/* The marks that mean something now.  fresh: behind nothing but white space since the last one. */
+/* The marks that have a meaning now.  fresh: only white space since the last mark. */
 static struct marks marks_now(const struct answer *a, bool fresh)
 {
     const struct chat_family *f = a->family;
@@ -60,7 +60,7 @@ static struct marks marks_now(const struct answer *a, bool fresh)
     return m;
 }
 
-/* The mark at p, the longest; *partial: the text ends in one that may become one. */
+/* The longest mark at p.  *partial: the text ends with the beginning of a mark. */
 static enum action mark_at(const struct marks *m, const char *p, const char *end, size_t *n, bool *partial)
 {
     enum action action = NO_MARK;
@@ -94,7 +94,7 @@ static void tell_text(struct answer *a, size_t n)
     drop(a, n);
 }
 
-/* A call may begin at the first byte held; its first mark has n bytes. */
+/* The held text may begin with a call; the call's first mark takes n bytes. */
 static void begin_call(struct answer *a, size_t n)
 {
     a->in_call = true;
@@ -113,14 +113,14 @@ static void apply(struct answer *a, enum action action, size_t n)
     a->reasoning = action == TO_REASONING;
 }
 
-/* Whether a byte begins a call that has no mark: the next of a list, or an answer that begins with a name. */
+/* Does a byte begin a call without a mark: the next call of a list, or an answer that begins with a name? */
 static bool begins_call(const struct answer *a, char c, bool comma)
 {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     return letter && (a->family->flags & CHAT_LINE ? a->header : a->family->shape == CHAT_PYTHON && a->inside == IN_LIST && comma);
 }
 
-/* Behind a mark: white space is no text; between calls there may be commas.  False: more text is needed. */
+/* Directly after a mark: white space does not count as text, and there may be commas between calls.  False: more text is needed. */
 static bool look_at_start(struct answer *a, bool last)
 {
     size_t p = 0, n;
@@ -170,7 +170,7 @@ static bool look_at_text(struct answer *a, bool last)
     return false;
 }
 
-/* What looked like a call is text, from its mark on. */
+/* Treats what looked like a call as text, from its mark on. */
 static void give_up_call(struct answer *a)
 {
     a->in_call = a->fresh = a->header = false;
@@ -216,7 +216,7 @@ static void look(struct answer *a, bool last)
 
 /* ---- the beginning and the end ---- */
 
-/* The last place in text [n] where words stand; n: nowhere. */
+/* The last place of `words` in text [n]; n if the text does not contain them. */
 static size_t last_of(const char *text, size_t n, const char *words)
 {
     for (size_t i = n; i-- > 0; ) if (begins(text + i, text + n, words)) return i;
@@ -261,4 +261,10 @@ void answer_feed(struct answer *a, const char *text, size_t n)
 void answer_end(struct answer *a)
 {
     while (a->n) look(a, true);
+}
+
+void answer_cut(struct answer *a)
+{
+    a->cut = true;
+    answer_end(a);
 }

@@ -1,8 +1,8 @@
-/* answer.h -- what a model writes, taken apart as it comes: reasoning, content, calls of tools.  Freestanding, without allocation.
+/* answer.h -- splits what a model writes, as it arrives, into reasoning, content and tool calls.  Freestanding, without allocation.
  *
- * Nothing that may still become a mark is told, everything else at once.  What looks like a call and is none is content, so no text is
- * lost but the marks themselves and white space beside them.  A call is told whole when its last byte is there; its arguments are JSON
- * (RFC 8259).  Where a family writes strings bare, the tool's schema says what is a string. */
+ * Text that may still become a mark is held back; everything else is reported at once.  Text that looks like a call but is not one is
+ * content.  So nothing is lost except the marks and the white space beside them.  A call is reported as a whole when its last byte has
+ * arrived; its arguments are JSON (RFC 8259).  If a family writes strings without quotes, the tool's schema decides what is a string. */
 #ifndef FORGE_CHAT_ANSWER_H
 #define FORGE_CHAT_ANSWER_H
 #include "family.h"
@@ -11,57 +11,64 @@
 enum answer_kind {
     ANSWER_CONTENT, ANSWER_REASONING,        /* a piece of text, never empty */
     ANSWER_CALL,                             /* a call begins: text is the function's name */
-    ANSWER_ARGUMENTS,                        /* a piece of its arguments, JSON together: an object, unless the model wrote another value */
+    ANSWER_ARGUMENTS,                        /* a piece of its arguments.  Together they are JSON: an object, unless the model wrote
+                                              * another value */
     ANSWER_CALL_END,
 };
 
-/* Of a call: which, from 0.  id: as the model wrote it; n_id 0: the family has none, the caller makes one.  Pointers hold during the call
- * of answer_tell only. */
+/* For calls: `call` is their number, from 0.  id: as the model wrote it; n_id 0: the family has no ids, and the caller makes one.
+ * Pointers are valid only during the call of answer_tell. */
 struct answer_event {
     enum answer_kind kind;
     uint32_t         call;
     const char      *text, *id;
     size_t           n, n_id;
+    bool             cut;                    /* ANSWER_CALL_END: the arguments are only the beginning of JSON, or absent (answer_cut) */
 };
 typedef void answer_tell(void *context, const struct answer_event *event);
 
 struct answer_options {
     const struct chat_family *family;
-    const struct json *tools;                /* the array of a request, {"type": "function", "function": {...}} or the inner objects; NULL
-                                                or empty: no calls are looked for, what looks like one is content */
-    const char  *prompt;                     /* [n_prompt] the end of the rendered prompt, the generation prompt at least: it may open the
-                                                reasoning */
+    const struct json *tools;                /* the array of a request: {"type": "function", "function": {...}} or the inner objects;
+                                              * NULL or empty: calls are not recognised and become content */
+    const char  *prompt;                     /* [n_prompt] the end of the rendered prompt, at least the generation prompt; it may open
+                                              * the reasoning */
     size_t       n_prompt;
     answer_tell *tell;
     void        *context;
-    void        *room;                       /* [room_bytes], ANSWER_ROOM_LEAST at least; a call longer than a quarter of it is content */
+    void        *room;                       /* [room_bytes], at least ANSWER_ROOM_LEAST; a call longer than a quarter of it is content */
     size_t       room_bytes;
 };
 enum { ANSWER_ROOM_LEAST = 4096, ANSWER_ROOM = 1 << 18 };    /* ANSWER_ROOM: calls up to 64 KB */
 
-/* Fields are answer.c's own. */
+/* The fields are private to answer.c. */
 struct answer {
     const struct chat_family *family;
     const struct json *tools;
     answer_tell *tell;
     void        *context;
-    char        *hold;                       /* [n of size] text that was not told yet */
+    char        *hold;                       /* [n of size] text that has not been reported yet */
     size_t       size, n;
-    void        *work;                       /* arguments being written, then trees of JSON */
+    void        *work;                       /* arguments being written, then JSON trees */
     size_t       work_bytes;
-    size_t       looked, mark, skip;         /* of a call: bytes that were looked at, of its first mark; of text: no mark begins before */
-    struct { size_t from, at; uint32_t depth; char quote; } scan;      /* brackets of a call, as far as they are known */
-    uint32_t     n_calls, n_endless;         /* told; of those that never ended */
+    size_t       looked, mark, skip;         /* looked: bytes of a call examined so far; mark: bytes of its first mark; skip: in text, no
+                                              * mark begins before this */
+    struct { size_t from, at; uint32_t depth; char quote; } scan;      /* brackets of a call, as far as they have been read */
+    uint32_t     n_calls, n_endless;         /* reported calls; calls that never ended */
     bool         in_call, reasoning;
-    bool         fresh, first;               /* nothing but white space since the last mark; there was no mark yet */
-    bool         blank;                      /* neither content nor calls until now */
+    bool         fresh, first;               /* only white space since the last mark; no mark yet */
+    bool         blank;                      /* neither content nor calls so far */
     bool         header;                     /* a message's header may come */
-    enum { NOT_INSIDE, IN_BLOCK, IN_LIST } inside;       /* a block of calls: its end may come; or more calls, too */
+    bool         cut;                        /* answer_cut */
+    enum { NOT_INSIDE, IN_BLOCK, IN_LIST } inside;       /* a block of calls: its end may come; or further calls, too */
 };
 
 void answer_begin(struct answer *a, const struct answer_options *o);
-/* Any piece of text, special tokens shown, without the token that ends the turn; cut anywhere. */
+/* Adds a piece of text, cut anywhere, with special tokens as text, but without the token that ends the turn. */
 void answer_feed(struct answer *a, const char *text, size_t n);
-/* No text comes any more. */
+/* The text has ended. */
 void answer_end(struct answer *a);
+/* The text was cut off, for instance by a limit on its tokens: as answer_end, but an open call of one of the tools is reported with what
+ * there is of its arguments, instead of as content. */
+void answer_cut(struct answer *a);
 #endif

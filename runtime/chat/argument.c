@@ -23,8 +23,7 @@ const struct json *argument_schema(const struct json *tools, const char *name, s
     return NULL;
 }
 
-/* What "$ref": "#/a/b" leads to; s itself where it is no reference. */
-static const struct json *referred(const struct json *root, const struct json *s)
+const struct json *argument_referred(const struct json *root, const struct json *s)
 {
     for (int i = 0; i < 8; i++) {
         const struct json *ref = json_member(s, "$ref");
@@ -42,7 +41,7 @@ static const struct json *referred(const struct json *root, const struct json *s
 
 const struct json *argument_property(const struct json *root, const struct json *s, const char *name, size_t n)
 {
-    s = referred(root, s);
+    s = argument_referred(root, s);
     const struct json *p = member_n(json_member(s, "properties"), name, n), *other = json_member(s, "additionalProperties");
     return p ? p : other && other->kind == JSON_OBJECT ? other : NULL;
 }
@@ -61,13 +60,13 @@ static uint32_t type_of(const struct json *v)
          : v->kind == JSON_OBJECT ? MAY_BE_OBJECT : MAY_BE_OTHER;
 }
 
-/* Bits MAY_BE_*; a schema that says nothing allows anything. */
+/* Bits MAY_BE_*; an empty schema allows anything. */
 static uint32_t types(const struct json *root, const struct json *s, int depth)
 {
     static const char *const choices[] = { "anyOf", "oneOf", "allOf" };
     uint32_t bits = 0;
     const struct json *x;
-    s = referred(root, s);
+    s = argument_referred(root, s);
     if (!s || s->kind != JSON_OBJECT || depth > 8) return MAY_BE_ANY;
     if ((x = json_member(s, "type"))) {
         if (x->kind == JSON_ARRAY) for (x = x->first; x; x = x->next) bits |= named_type(x);
@@ -81,7 +80,7 @@ static uint32_t types(const struct json *root, const struct json *s, int depth)
 
 bool argument_is_text(const struct json *root, const struct json *s) { return types(root, s, 0) == MAY_BE_TEXT; }
 
-/* ---- bare values ---- */
+/* ---- values without quotes ---- */
 
 static void put_escaped(struct text_out *out, const char *text, size_t n)
 {
@@ -111,7 +110,7 @@ static void trim(const char **p, size_t *n)
 
 static bool same(const char *p, size_t n, const char *word) { return n == text_bytes(word) && memcmp(p, word, n) == 0; }
 
-/* Python's and JSON's words for true, false and nothing. */
+/* The JSON word for Python's or JSON's true, false and null; else NULL. */
 static const char *json_word(const char *p, size_t n)
 {
     return same(p, n, "true") || same(p, n, "True") ? "true" : same(p, n, "false") || same(p, n, "False") ? "false"
@@ -141,7 +140,7 @@ void argument_put_bare(struct text_out *out, struct room room, const char *text,
     argument_put_text(out, text, n);
 }
 
-/* ---- Python's literals, and gemma's ---- */
+/* ---- literals of Python and of gemma ---- */
 
 static const char mark[] = "<|\"|>";
 enum { MARK = sizeof mark - 1 };
@@ -161,7 +160,7 @@ static bool take(struct loose *l, char c)
 
 static int hex_digit(char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1; }
 
-/* \xHH, \uHHHH, \UHHHHHHHH: behind the letter. */
+/* \xHH, \uHHHH, \UHHHHHHHH, after the letter. */
 static bool put_hex(struct loose *l, int digits)
 {
     static const char hex[] = "0123456789abcdef";
@@ -180,7 +179,7 @@ static bool put_hex(struct loose *l, int digits)
     return true;
 }
 
-/* Begins at its quote. */
+/* Begins at the quote. */
 static bool put_quoted(struct loose *l)
 {
     const char quote = *l->p++;
@@ -195,7 +194,7 @@ static bool put_quoted(struct loose *l)
         if (c == 'x' || c == 'u' || c == 'U') {
             if (!put_hex(l, c == 'x' ? 2 : c == 'u' ? 4 : 8)) return false;
         } else if (known) json_put_escaped(l->out, bytes + (known - names), 1);
-        else if (c != '\n') {                                /* \ and a line break are nothing; what Python does not know it keeps */
+        else if (c != '\n') {                                /* \ and a line break are removed; unknown escapes are kept, like in Python */
             l->p--;
             json_put_escaped(l->out, "\\", 1);
         }
@@ -220,7 +219,7 @@ static bool is_string(struct loose *l)
 }
 static bool put_string(struct loose *l) { return *l->p == '<' ? put_marked(l) : put_quoted(l); }
 
-/* A word, a number, or, braced, text. */
+/* A word, a number, or, if braced, text. */
 static bool put_bare_word(struct loose *l)
 {
     const char *p = l->p;
@@ -315,7 +314,7 @@ static bool take_words(struct elements *e, const char *words)
     return true;
 }
 
-/* prefix, "<" or "</", a name, ">" */
+/* Reads prefix, "<" or "</", a name, ">". */
 static bool take_tag(struct elements *e, const char *opening, const char **name, size_t *n)
 {
     const char *from = e->p;
@@ -367,7 +366,7 @@ static bool put_elements(struct elements *e, const struct json *s, bool array)
             argument_put_text(e->out, name, n);
             text_out_char(e->out, ':');
         }
-        const struct json *inner = array ? json_member(referred(e->root, s), "items") : argument_property(e->root, s, name, n);
+        const struct json *inner = array ? json_member(argument_referred(e->root, s), "items") : argument_property(e->root, s, name, n);
         if (!put_element_value(e, inner)) return false;
         while (e->p < e->end && is_space(*e->p)) e->p++;
         if (!take_tag(e, "</", &closing, &n_closing) || n_closing != n || memcmp(name, closing, n) != 0) return false;

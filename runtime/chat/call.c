@@ -1,32 +1,32 @@
-/* call.c -- see call.h.  Readers give false for what does not fit; where the text ended first, they have set `more`. */
+/* call.c -- see call.h.  Readers return false if the text does not match; if the text ended too early, they also set `more`. */
 #include "call.h"
 #include "argument.h"
 
 enum { NAME_MOST = 256 };
 
-struct reader {
+struct call_parser {
     struct answer *a;
     const struct chat_family *f;
     const char *begin, *p, *end;
     bool        last, more;
-    struct room room;                        /* trees */
-    struct text_out out;                     /* arguments */
+    struct room room;                        /* for trees */
+    struct text_out out;                     /* for arguments */
     enum call_result result;
 };
 struct span { const char *p; size_t n; };
 
 /* ---- small readers ---- */
 
-static bool none_left(struct reader *r)
+static bool none_left(struct call_parser *r)
 {
     if (r->p < r->end) return false;
     r->more = true;
     return true;
 }
 
-static void skip_space(struct reader *r) { while (r->p < r->end && is_space(*r->p)) r->p++; }
+static void skip_space(struct call_parser *r) { while (r->p < r->end && is_space(*r->p)) r->p++; }
 
-static bool take(struct reader *r, const char *words)
+static bool take(struct call_parser *r, const char *words)
 {
     const char *p = r->p;
     if (!words) return false;
@@ -38,10 +38,10 @@ static bool take(struct reader *r, const char *words)
     return true;
 }
 
-/* Whether take would, or could with more text. */
-static bool may_take(const struct reader *r, const char *words)
+/* True if take would succeed, or could with more text. */
+static bool may_take(const struct call_parser *r, const char *words)
 {
-    struct reader try = *r;
+    struct call_parser try = *r;
     try.more = false;
     return words && (take(&try, words) || try.more);
 }
@@ -68,16 +68,17 @@ static struct span trimmed(struct span s)
     return s;
 }
 
-/* A fence before JSON. */
-static void skip_fence(struct reader *r)
+/* Skips a code fence before JSON. */
+static void skip_fence(struct call_parser *r)
 {
     skip_space(r);
     if (take(r, "```")) take(r, "json");
     skip_space(r);
 }
 
-/* Up to the bracket that closes the one at r->p.  What is known of them stays in the answer: a call is read again with each byte. */
-static bool take_brackets(struct reader *r, struct span *s)
+/* Takes text up to the bracket that closes the one at r->p.  The state of the brackets is kept in the answer, because a call is read
+ * again with every byte. */
+static bool take_brackets(struct call_parser *r, struct span *s)
 {
     struct answer *a = r->a;
     const bool python = r->f->shape == CHAT_PYTHON || r->f->code, braced = r->f->shape == CHAT_BRACED;
@@ -109,35 +110,48 @@ static bool take_brackets(struct reader *r, struct span *s)
     return true;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
-static bool tell_call(struct reader *r, struct span name, struct span id)
+static void tell_parts(struct answer *a, struct span name, struct span id, struct span arguments, bool cut)
 {
-    struct answer *a = r->a;
+    const struct answer_event begin = { .kind = ANSWER_CALL, .call = a->n_calls, .text = name.p, .n = name.n, .id = id.p, .n_id = id.n },
+                              text = { .kind = ANSWER_ARGUMENTS, .call = a->n_calls, .text = arguments.p, .n = arguments.n },
+                              end = { .kind = ANSWER_CALL_END, .call = a->n_calls, .cut = cut };
+    a->n_calls++;
+    a->tell(a->context, &begin);
+    if (arguments.n) a->tell(a->context, &text);
+    a->tell(a->context, &end);
+}
+
+static bool tell_call(struct call_parser *r, struct span name, struct span id)
+{
     if (r->out.full) return false;
-    struct answer_event event = { ANSWER_CALL, a->n_calls++, name.p, id.p, name.n, id.n };
-    a->tell(a->context, &event);
-    event.kind = ANSWER_ARGUMENTS;
-    event.text = r->out.bytes;
-    event.n = r->out.n;
-    event.id = NULL;
-    event.n_id = 0;
-    a->tell(a->context, &event);
-    event.kind = ANSWER_CALL_END;
-    event.text = NULL;
-    event.n = 0;
-    a->tell(a->context, &event);
+    tell_parts(r->a, name, id, (struct span){ r->out.bytes, r->out.n }, false);
     return true;
 }
 
-static const struct json *read_json(struct reader *r, struct span s)
+/* Reports a call that was cut off, with the beginning of its arguments.  False: the text was not cut off here, or names no tool. */
+static bool tell_cut(struct call_parser *r, struct span name, struct span id, struct span arguments)
+{
+    if (!r->last || !r->a->cut || !argument_schema(r->a->tools, name.p, name.n)) return false;
+    tell_parts(r->a, name, id, arguments, true);
+    r->p = r->end;
+    return true;
+}
+/* The arguments that have been written so far, or the beginning of an object. */
+static struct span written(const struct call_parser *r)
+{
+    return r->out.n ? (struct span){ r->out.bytes, r->out.n } : (struct span){ "{", 1 };
+}
+
+static const struct json *read_json(struct call_parser *r, struct span s)
 {
     struct json_error error;
     return json_read(&r->room, s.p, s.n, &error);
 }
 
-/* Arguments as a value; JSON in a string is what the string says. */
-static void put_arguments(struct reader *r, const struct json *v)
+/* Writes arguments.  If they are a string with a JSON object in it, writes that object. */
+static void put_arguments(struct call_parser *r, const struct json *v)
 {
     r->out = (struct text_out){ r->out.bytes, r->out.size, 0, false };
     const struct json *inner = v && v->kind == JSON_STRING ? read_json(r, (struct span){ v->text, v->n }) : NULL;
@@ -154,7 +168,7 @@ static const struct json *first_member(const struct json *o, const char *const *
     return v;
 }
 
-static bool keyed_calls(struct reader *r, const struct json *o)
+static bool keyed_calls(struct call_parser *r, const struct json *o)
 {
     for (const struct json *m = o->first; m; m = m->next)
         if (!is_name((struct span){ m->name, m->n_name })) return false;
@@ -165,7 +179,7 @@ static bool keyed_calls(struct reader *r, const struct json *o)
     return o->n > 0;
 }
 
-static bool object_call(struct reader *r, struct span s)
+static bool object_call(struct call_parser *r, struct span s)
 {
     static const char *const names[] = { "name", "tool_name", NULL }, *const arguments[] = { "arguments", "parameters", NULL },
         *const ids[] = { "id", "tool_call_id", NULL };
@@ -181,8 +195,53 @@ static bool object_call(struct reader *r, struct span s)
     return tell_call(r, (struct span){ name->text, name->n }, has_id ? (struct span){ id->text, id->n } : (struct span){ 0 });
 }
 
-/* The first object of a list, or one that stands alone; others follow as calls of their own. */
-static bool json_call(struct reader *r)
+/* Takes a string up to its closing quote. */
+static bool take_string(const char **p, const char *end, struct span *s)
+{
+    const char *from = ++*p;
+    for (; *p < end && **p != '"'; ++*p) if (**p == '\\' && ++*p == end) return false;
+    if (*p >= end) return false;
+    *s = (struct span){ from, (size_t)(*p - from) };
+    ++*p;
+    return true;
+}
+
+static bool is_one_of(struct span s, const char *const *names)
+{
+    while (*names && !is(s, *names)) names++;
+    return *names;
+}
+
+/* Reports an object whose end was cut off, if its name stands before that. */
+static bool cut_object(struct call_parser *r)
+{
+    static const char *const names[] = { "name", "tool_name", NULL }, *const arguments[] = { "arguments", "parameters", NULL },
+        *const ids[] = { "id", "tool_call_id", NULL };
+    const char *p = r->p, *end = r->end;
+    struct span key, value, name = { 0 }, id = { 0 };
+    while (p < end) {
+        if (*p == '{' || *p == ',' || is_space(*p)) { p++; continue; }
+        if (*p != '"' || !take_string(&p, end, &key)) break;
+        while (p < end && (is_space(*p) || *p == ':')) p++;
+        const bool keyed = r->f->flags & CHAT_KEYED;
+        if (keyed) name = key;
+        if (keyed || is_one_of(key, arguments)) {
+            const bool object = p < end && *p == '{';
+            return name.n && tell_cut(r, name, id, (struct span){ p, object ? (size_t)(end - p) : 0 });
+        }
+        if (p == end || is(key, "function")) continue;       /* {"function": {"name": ...}} */
+        value = (struct span){ p, 0 };
+        if (*p == '"') { if (!take_string(&p, end, &value)) break; }
+        else while (p < end && *p != ',' && *p != '}' && *p != '{' && *p != '[') p++, value.n++;
+        if (p < end && (*p == '{' || *p == '[')) break;
+        if (is_one_of(key, names)) name = value;
+        if (is_one_of(key, ids)) id = value;
+    }
+    return name.n && tell_cut(r, name, id, (struct span){ 0 });
+}
+
+/* Takes the first object of a list, or a single object; further objects follow as separate calls. */
+static bool json_call(struct call_parser *r)
 {
     skip_fence(r);
     if (take(r, "[")) {
@@ -190,11 +249,11 @@ static bool json_call(struct reader *r)
         if (take(r, "]")) return true;
     }
     struct span s;
-    if (none_left(r) || *r->p != '{' || !take_brackets(r, &s)) return false;
-    return object_call(r, s);
+    if (none_left(r) || *r->p != '{') return false;
+    return take_brackets(r, &s) ? object_call(r, s) : cut_object(r);
 }
 
-static bool marked_json_call(struct reader *r)
+static bool marked_json_call(struct call_parser *r)
 {
     take(r, r->f->open);
     skip_space(r);
@@ -202,8 +261,8 @@ static bool marked_json_call(struct reader *r)
     return json_call(r);
 }
 
-/* Whether an answer {"... may be a call: its first name is one that calls have. */
-static bool bare_call(struct reader *r)
+/* May an answer that begins {"... be a call?  Only if its first name occurs in calls. */
+static bool bare_call(struct call_parser *r)
 {
     static const char *const names[] = { "\"name\"", "\"type\"", "\"function\"", "\"parameters\"", "\"arguments\"", "\"id\"" };
     const char *begin = r->p++;
@@ -218,8 +277,8 @@ static bool bare_call(struct reader *r)
 
 enum part { PART_NAME, PART_ID, PART_NOTHING, PART_ARGUMENTS };
 
-/* Text up to the first of the three marks. */
-static bool take_part(struct reader *r, struct span *s, enum part *next)
+/* Takes text up to the first of the three marks. */
+static bool take_part(struct call_parser *r, struct span *s, enum part *next)
 {
     const struct chat_family *f = r->f;
     *s = (struct span){ r->p, 0 };
@@ -238,7 +297,7 @@ static bool take_part(struct reader *r, struct span *s, enum part *next)
     return false;
 }
 
-/* functions.N:INDEX, or functions.N */
+/* The name N in functions.N:INDEX or functions.N. */
 static struct span name_in(struct span s)
 {
     static const char prefix[] = "functions.";
@@ -251,19 +310,22 @@ static struct span name_in(struct span s)
     return s;
 }
 
-static bool json_arguments(struct reader *r, struct span name, struct span id)
+static bool json_arguments(struct call_parser *r, struct span name, struct span id)
 {
     struct span s;
     skip_fence(r);
-    const bool nothing = (r->p == r->end && r->last) || take(r, r->f->post);
-    if (!is_name(name) || (!nothing && (none_left(r) || *r->p != '{' || !take_brackets(r, &s)))) return false;
+    const bool nothing = (r->p == r->end && r->last && !r->a->cut) || take(r, r->f->post);
+    if (!is_name(name)) return false;
+    if (!nothing && none_left(r)) return tell_cut(r, name, id, (struct span){ 0 });
+    if (!nothing && *r->p != '{') return false;
+    if (!nothing && !take_brackets(r, &s)) return tell_cut(r, name, id, (struct span){ r->p, (size_t)(r->end - r->p) });
     const struct json *v = nothing ? NULL : read_json(r, s);
     if (!v && !nothing) return false;
     put_arguments(r, v);
     return tell_call(r, name, id);
 }
 
-static bool named_call(struct reader *r)
+static bool named_call(struct call_parser *r)
 {
     const struct chat_family *f = r->f;
     struct span part, name = { 0 }, id = { 0 };
@@ -285,8 +347,8 @@ static bool named_call(struct reader *r)
 
 /* ---- tags ---- */
 
-/* A name, and in `attributes` what stands behind it in its tag. */
-static bool take_name(struct reader *r, struct span *name, struct span *attributes)
+/* Takes a name; attributes: the text after it in its tag. */
+static bool take_name(struct call_parser *r, struct span *name, struct span *attributes)
 {
     const struct chat_family *f = r->f;
     const char *from = r->p;
@@ -303,7 +365,7 @@ static bool take_name(struct reader *r, struct span *name, struct span *attribut
     return true;
 }
 
-static bool take_function(struct reader *r, struct span *name)
+static bool take_function(struct call_parser *r, struct span *name)
 {
     struct span attributes;
     if (!(r->f->flags & CHAT_NAME_LINE)) return take_name(r, name, &attributes) && is_name(*name);
@@ -323,8 +385,8 @@ static bool has(struct span s, const char *words)
     return false;
 }
 
-/* Behind a value's end: whether the call can go on like this.  Else the end was part of the value. */
-static bool may_go_on(struct reader r)
+/* After the end of a value: can the call continue like this?  If not, the end was part of the value. */
+static bool may_go_on(struct call_parser r)
 {
     const struct chat_family *f = r.f;
     skip_space(&r);
@@ -332,7 +394,7 @@ static bool may_go_on(struct reader r)
     return may_take(&r, f->key) || may_take(&r, f->post) || may_take(&r, f->close) || may_take(&r, f->call) || may_take(&r, f->open);
 }
 
-static bool take_value(struct reader *r, struct span *s)
+static bool take_value(struct call_parser *r, struct span *s)
 {
     static const char cdata[] = "<![CDATA[";
     const struct chat_family *f = r->f;
@@ -344,7 +406,7 @@ static bool take_value(struct reader *r, struct span *s)
     if (f->flags & CHAT_CDATA && r->more) return false;
     for (const char *from = r->p; ; r->p++) {
         if (none_left(r)) return false;
-        struct reader behind = *r;
+        struct call_parser behind = *r;
         if (wrapped && !take(&behind, "]]>")) { r->more |= behind.more; continue; }
         if (!take(&behind, f->value_end)) { r->more |= behind.more; continue; }
         if (behind.p == behind.end && !r->last) { r->more = true; return false; }
@@ -360,8 +422,8 @@ static bool take_value(struct reader *r, struct span *s)
     return true;
 }
 
-/* The arguments at once, as JSON. */
-static bool take_raw(struct reader *r)
+/* Takes all arguments at once, as JSON. */
+static bool take_raw(struct call_parser *r)
 {
     struct span s;
     const bool marked = take(r, r->f->raw[0]);
@@ -376,7 +438,7 @@ static bool take_raw(struct reader *r)
     return take(r, r->f->post);
 }
 
-static bool tagged_arguments(struct reader *r, const struct json *schema)
+static bool tagged_arguments(struct call_parser *r, const struct json *schema)
 {
     const struct chat_family *f = r->f;
     text_out_char(&r->out, '{');
@@ -386,7 +448,7 @@ static bool tagged_arguments(struct reader *r, const struct json *schema)
         if (take(r, f->post)) break;
         if (!take(r, f->key)) {
             const bool left_out = !first && !r->more && (may_take(r, f->close) || may_take(r, f->open) || may_take(r, f->call));
-            if (left_out || (r->p == r->end && r->last)) break;
+            if (left_out || (r->p == r->end && r->last && !r->a->cut)) break;
             return false;
         }
         if (!take_name(r, &key, &attributes) || !take_value(r, &value)) return false;
@@ -401,7 +463,7 @@ static bool tagged_arguments(struct reader *r, const struct json *schema)
     return true;
 }
 
-static bool tagged_call(struct reader *r)
+static bool tagged_call(struct call_parser *r)
 {
     const struct chat_family *f = r->f;
     struct span name;
@@ -413,11 +475,12 @@ static bool tagged_call(struct reader *r)
     const struct json *schema = argument_schema(r->a->tools, name.p, name.n);
     skip_space(r);
     const bool raw = (f->raw[0] && may_take(r, f->raw[0]) && !may_take(r, f->key)) || (r->p < r->end && *r->p == '{');
-    return (raw ? take_raw(r) : tagged_arguments(r, schema)) && tell_call(r, name, (struct span){ 0 });
+    if (raw ? take_raw(r) : tagged_arguments(r, schema)) return tell_call(r, name, (struct span){ 0 });
+    return r->more && tell_cut(r, name, (struct span){ 0 }, written(r));
 }
 
-/* Tags with a prefix that is a token: it stands in no value, so the end is the first one. */
-static bool element_call(struct reader *r)
+/* For tags whose prefix is a token: a value cannot contain it, so the first end tag is the end. */
+static bool element_call(struct call_parser *r)
 {
     const struct chat_family *f = r->f;
     struct span name, attributes;
@@ -430,14 +493,15 @@ static bool element_call(struct reader *r)
     }
     const char *end = r->p;
     const struct json *schema = argument_schema(r->a->tools, name.p, name.n);
-    return take(r, f->post) && argument_put_elements(&r->out, r->room, from, end, f->key, schema, schema) &&
+    if (!take(r, f->post)) return tell_cut(r, name, (struct span){ 0 }, written(r));
+    return argument_put_elements(&r->out, r->room, from, end, f->key, schema, schema) &&
            tell_call(r, name, (struct span){ 0 });
 }
 
-/* ---- calls like a language has ---- */
+/* ---- calls in the syntax of a language ---- */
 
-/* N(...) or N{...}; suffix: of the name, not part of it. */
-static bool function_call(struct reader *r, const char *suffix)
+/* N(...) or N{...}; suffix: after the name, not part of it. */
+static bool function_call(struct call_parser *r, const char *suffix)
 {
     const bool braced = r->f->shape == CHAT_BRACED;
     struct span s, name = { r->p, 0 };
@@ -446,11 +510,12 @@ static bool function_call(struct reader *r, const char *suffix)
     const size_t n_suffix = text_bytes(suffix);
     if (name.n <= n_suffix || !begins(name.p + name.n - n_suffix, name.p + name.n, suffix)) return false;
     name.n -= n_suffix;
-    return take_brackets(r, &s) && argument_put_members(&r->out, s.p + 1, s.p + s.n, s.p[s.n - 1], braced) &&
+    if (!take_brackets(r, &s)) return tell_cut(r, name, (struct span){ 0 }, written(r));
+    return argument_put_members(&r->out, s.p + 1, s.p + s.n, s.p[s.n - 1], braced) &&
            tell_call(r, name, (struct span){ 0 });
 }
 
-static bool python_call(struct reader *r)
+static bool python_call(struct call_parser *r)
 {
     take(r, r->f->open);
     skip_space(r);
@@ -462,15 +527,15 @@ static bool python_call(struct reader *r)
     return *r->p == '{' ? json_call(r) : function_call(r, "");
 }
 
-static bool braced_call(struct reader *r)
+static bool braced_call(struct call_parser *r)
 {
     if (take(r, r->f->open)) skip_space(r);
     take(r, r->f->call);
     return !r->more && function_call(r, "");
 }
 
-/* Code: an argument of the interpreter that the request has. */
-static bool tell_code(struct reader *r, const char *end)
+/* Reports code as an argument of the request's code interpreter. */
+static bool tell_code(struct call_parser *r, const char *end)
 {
     static const char *const names[] = { "python", "code_interpreter", "ipython" };
     size_t which = 0;
@@ -484,8 +549,8 @@ static bool tell_code(struct reader *r, const char *end)
     return tell_call(r, (struct span){ names[which], text_bytes(names[which]) }, (struct span){ 0 });
 }
 
-/* N.call(K=V), an object as everywhere, or code up to the end. */
-static bool code_call(struct reader *r)
+/* N.call(K=V), an object as elsewhere, or code up to the end. */
+static bool code_call(struct call_parser *r)
 {
     const char *from = r->p;
     skip_space(r);
@@ -499,8 +564,8 @@ static bool code_call(struct reader *r)
 
 /* ---- headers ---- */
 
-/* [to=WORD] [<|channel|>WORD [to=WORD]] [<|constrain|>] [WORD] <|message|>, then of a call its arguments. */
-static bool header(struct reader *r)
+/* [to=WORD] [<|channel|>WORD [to=WORD]] [<|constrain|>] [WORD] <|message|>; if it is a call, its arguments follow. */
+static bool header(struct call_parser *r)
 {
     struct span channel = { 0 }, recipient = { 0 };
     for (bool free = false; ; ) {
@@ -527,7 +592,7 @@ static bool header(struct reader *r)
         if (json_arguments(r, name, (struct span){ 0 })) { r->result = CALL_DONE; return true; }
         if (r->more && !r->last) return false;
     }
-    const char *end = from;                                  /* code, or what only looked like arguments */
+    const char *end = from;                                  /* code, or text that only looked like arguments */
     if (is(name, "python")) {
         for (r->p = from; end < r->end && !begins(end, r->end, "<|call|>") && !begins(end, r->end, "<|end|>"); ) end++;
         if (end == r->end && !r->last) { r->more = true; return false; }
@@ -538,9 +603,9 @@ static bool header(struct reader *r)
     return true;
 }
 
-/* ---- all of them ---- */
+/* ---- all forms ---- */
 
-static bool read_call(struct reader *r)
+static bool read_call(struct call_parser *r)
 {
     const struct chat_family *f = r->f;
     if (f->flags & CHAT_HEADERS && (begins(r->p, r->end, "<|c") || begins(r->p, r->end, "<|m") || *r->p == 't')) return header(r);
@@ -562,7 +627,7 @@ static bool read_call(struct reader *r)
 enum call_result call_read(struct answer *a, size_t n, bool last, size_t *used)
 {
     const size_t half = a->work_bytes / 2;
-    struct reader r = { .a = a, .f = a->family, .begin = a->hold, .p = a->hold, .end = a->hold + n, .last = last, .result = CALL_DONE,
+    struct call_parser r = { .a = a, .f = a->family, .begin = a->hold, .p = a->hold, .end = a->hold + n, .last = last, .result = CALL_DONE,
                         .room = room_of((char *)a->work + half, a->work_bytes - half), .out = { a->work, half, 0, false } };
     if (read_call(&r)) {
         *used = (size_t)(r.p - r.begin);

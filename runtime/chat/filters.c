@@ -1,5 +1,6 @@
-/* filters.c -- Jinja's filters and tests (jinja2/filters.py and tests.py, 3.1), and tojson as transformers has it. */
+/* filters.c -- Jinja's filters and tests (jinja2/filters.py and tests.py, 3.1), and tojson as in transformers. */
 #include "value.h"
+#include "runtime/text/unicode.h"
 
 /* ---- arguments ---- */
 
@@ -29,8 +30,8 @@ bool argument_integer(struct render *r, const struct value *v, int64_t otherwise
 
 bool argument_string(struct render *r, const struct value *v, const char *of)
 {
-    if (!v) return fail_with(r, "%s wants one more argument", of, "");
-    return v->kind == STRING || fail_with(r, "%s wants text, not '%s'", of, kind_name(v));
+    if (!v) return fail_with(r, "%s needs one more argument", of, "");
+    return v->kind == STRING || fail_with(r, "%s needs text, not '%s'", of, kind_name(v));
 }
 
 static bool flag(const struct render *r, const struct arguments *args, uint32_t place, const char *name)
@@ -76,6 +77,7 @@ static bool part_of(struct render *r, const struct value *item, const struct val
     }
     for (size_t at = 0, end; path->kind == STRING && at <= path->n; at = end + 1) {
         for (end = at; end < path->n && path->text[end] != '.'; end++) { }
+        if (!charge(r, 1) || !charge_letters(r, end - at)) return false;
         struct value part = string_part(path, at, end - at), whole = *out;
         int64_t number = 0;
         bool digits = part.n > 0 && part.n < 10;
@@ -90,7 +92,7 @@ static bool part_of(struct render *r, const struct value *item, const struct val
     return true;
 }
 
-/* What items are compared by: an attribute of them, text in lower case. */
+/* The keys by which items are compared: an attribute of them; text in lower case. */
 static bool keys_of(struct render *r, const struct list *items, const struct value *attribute, bool exact, struct list **out)
 {
     if (!list_new(r, items->n, out)) return false;
@@ -125,7 +127,7 @@ static bool filter_sort(struct render *r, const struct value *v, const struct ar
     const struct value *attribute = argument(r, args, 2, "attribute");
     struct list *l, *keys;
     if (attribute && attribute->kind == STRING && memchr(attribute->text, ',', attribute->n))
-        return fail_text(r, CHAT_REFUSED, "sort by several attributes is not supported");
+        return fail_text(r, CHAT_REFUSED, "sort: several attributes are not supported");
     if (!copy_items(r, v, &l) || !keys_of(r, l, attribute, flag(r, args, 1, "case_sensitive"), &keys)) return false;
     *out = list_value(l, LIST);
     return sort_values(r, l, keys, flag(r, args, 0, "reverse"));
@@ -150,6 +152,8 @@ static bool filter_dictsort(struct render *r, const struct value *v, const struc
     struct list *l, *keys;
     const struct value place = int_value(by && string_is(by, "value"));
     if (v->kind != DICT) return fail_with(r, "'%s' has no items to sort", kind_name(v), "");
+    if (by && !string_is(by, "key") && !string_is(by, "value"))
+        return fail_text(r, CHAT_REFUSED, "You can only sort by either \"key\" or \"value\"");
     if (!pair_list(r, v->dict, &l) || !keys_of(r, l, &place, flag(r, args, 0, "case_sensitive"), &keys)) return false;
     *out = list_value(l, LIST);
     return sort_values(r, l, keys, flag(r, args, 2, "reverse"));
@@ -162,6 +166,7 @@ static bool filter_unique(struct render *r, const struct value *v, const struct 
     if (!list_new(r, l->n, &kept) || !list_new(r, l->n, &seen)) return false;
     for (size_t i = 0; i < l->n; i++) {
         bool found = false;
+        if (!check_hashable(r, &keys->items[i])) return false;
         for (size_t k = 0; k < seen->n && !found; k++) if (!values_equal(r, &seen->items[k], &keys->items[i], &found)) return false;
         if (found) continue;
         seen->items[seen->n++] = keys->items[i];
@@ -186,7 +191,7 @@ static bool filter_extreme(struct render *r, const struct value *v, const struct
     return true;
 }
 
-/* The arguments behind the first n. */
+/* The arguments after the first n. */
 static struct arguments rest_of(const struct arguments *args, uint32_t n)
 {
     struct arguments rest = *args;
@@ -196,7 +201,7 @@ static struct arguments rest_of(const struct arguments *args, uint32_t n)
     return rest;
 }
 
-/* Of what is not true map, select and their like ask nothing. */
+/* map, select and similar filters give an empty list for a value that is not true, without looking at their arguments. */
 static bool none_of(struct render *r, const struct value *v, struct value *out, bool *done)
 {
     struct list *l;
@@ -237,10 +242,10 @@ static bool filter_select(struct render *r, const struct value *v, const struct 
     uint32_t test = CHAT_UNKNOWN, place = of_attribute;
     bool done;
     if (!none_of(r, v, out, &done) || done) return done;
-    if (of_attribute && !args->n) return fail_text(r, CHAT_REFUSED, "selectattr and rejectattr want the name of an attribute");
+    if (of_attribute && !args->n) return fail_text(r, CHAT_REFUSED, "selectattr and rejectattr need the name of an attribute");
     if (args->n > place) {
         if (args->at[place].kind == STRING) test = test_find(&args->at[place]);
-        if (test == CHAT_UNKNOWN) return fail_text(r, CHAT_REFUSED, "select, reject: a test that is not supported");
+        if (test == CHAT_UNKNOWN) return fail_text(r, CHAT_REFUSED, "select, reject: this test is not supported");
     }
     const struct arguments rest = rest_of(args, place + 1);
     if (!copy_items(r, v, &l)) return false;
@@ -283,12 +288,13 @@ static bool filter_sum(struct render *r, const struct value *v, const struct arg
         struct value item = l->items[i];
         const struct value whole = item;
         if (attribute && attribute->kind != NONE && !part_of(r, &whole, attribute, NULL, &item)) return false;
-        if (!is_number(&item) || !is_number(out)) return fail_with(r, "sum: '%s' is no number", kind_name(&item), "");
+        if (!is_number(&item) || !is_number(out)) return fail_with(r, "sum: '%s' is not a number", kind_name(&item), "");
         if (is_integer(&item) && is_integer(out)) {
             int64_t sum;
-            if (__builtin_add_overflow(integer_of(&item), integer_of(out), &sum)) return fail_text(r, CHAT_REFUSED, "a number too large");
+            if (__builtin_add_overflow(integer_of(&item), integer_of(out), &sum))
+                return fail_text(r, CHAT_REFUSED, "a number is too large");
             *out = int_value(sum);
-        } else *out = float_value(number_of(&item) + number_of(out));
+        } else *out = float_value(number_of(r, &item) + number_of(r, out));
     }
     return true;
 }
@@ -316,7 +322,7 @@ static bool filter_end(struct render *r, const struct value *v, bool last, struc
     const struct list *l;
     if (last && v->kind == LAZY) return fail_text(r, CHAT_REFUSED, "'generator' object is not reversible");
     if (last && v->kind == UNDEFINED) return fail_text(r, CHAT_REFUSED, "an undefined value is reversed");
-    if (v->kind == LAZY) {                                     /* takes one item of it */
+    if (v->kind == LAZY) {                                     /* consumes one item of it */
         *out = undefined_value(CHAT_NONE);
         if (!v->list->n) return true;
         *out = v->list->items[0];
@@ -337,16 +343,16 @@ static bool filter_rows(struct render *r, const struct value *v, const struct ar
     int64_t count;
     const struct value *fill = argument(r, args, 1, "fill_with");
     if (!argument_integer(r, argument(r, args, 0, columns ? "slices" : "linecount"), 0, &count) || !copy_items(r, v, &l)) return false;
-    if (count < 1 || count > CHAT_RANGE) return fail_text(r, CHAT_REFUSED, "batch and slice want a number from 1 on");
+    if (count < 1 || count > CHAT_RANGE) return fail_text(r, CHAT_REFUSED, "batch and slice need a number of at least 1");
     const size_t n = (size_t)count, n_rows = columns ? n : (l->n + n - 1) / n, per = l->n / n, more = l->n % n;
     size_t at = 0;
     if (!list_new(r, n_rows, &rows)) return false;
     for (size_t i = 0; i < n_rows; i++) {
         struct list *row;
         const size_t wanted = columns ? per + (i < more) : n, left = l->n - at, take = wanted < left ? wanted : left;
-        if (!charge(r, take + 1) || !list_new(r, wanted + 1, &row)) return false;
+        if (!charge(r, wanted + 1) || !list_new(r, wanted + 1, &row)) return false;
         for (size_t k = 0; k < take; k++) row->items[row->n++] = l->items[at++];
-        const bool filled = columns ? more && i >= more : true;
+        const bool filled = columns ? i >= more : true;
         while (fill && fill->kind != NONE && filled && row->n < (columns ? per + 1 : n)) row->items[row->n++] = *fill;
         rows->items[rows->n++] = list_value(row, LIST);
     }
@@ -368,12 +374,12 @@ static bool filter_indent(struct render *r, const struct value *s, const struct 
     if (width && width->kind == STRING) with = *width;
     else {
         if (!argument_integer(r, width, 4, &n)) return false;
-        if (n > 10000) return fail_text(r, CHAT_REFUSED, "indent by more than 10000");
+        if (n > 10000) return fail_text(r, CHAT_REFUSED, "indent: the width is above 10000");
         if (!string_pad(r, &with, n > 0 ? (size_t)n : 0, 0, &space, &with)) return false;
     }
-    if (!string_lines(r, s, false, &lines)) return false;
-    const bool open = s->n == 0 || s->text[s->n - 1] == '\n';           /* Jinja adds a newline before it looks for lines */
-    if (open && !list_add(r, lines, WORDS(""))) return false;
+    const struct value newline = WORDS("\n");
+    struct value whole;
+    if (!string_add(r, s, &newline, &whole) || !string_lines(r, &whole, false, &lines)) return false;      /* as Jinja does */
     builder_begin(&b, r);
     for (size_t i = 0; i < lines->n; i++) {
         if (i) BUILDER_WORDS(&b, "\n");
@@ -389,7 +395,7 @@ static bool filter_title(struct render *r, const struct value *s, struct value *
 {
     struct list *words;
     const struct value nothing = WORDS("");
-    if (!list_new(r, 0, &words)) return false;
+    if (!charge_letters(r, s->n) || !list_new(r, 0, &words)) return false;
     for (size_t at = 0; at < s->n; ) {
         size_t end = at, step = 1;
         bool gap = false;
@@ -413,42 +419,51 @@ static bool filter_title(struct render *r, const struct value *s, struct value *
 static bool filter_truncate(struct render *r, const struct value *s, const struct arguments *args, struct value *out)
 {
     int64_t most, leeway;
+    size_t length;
     const struct value *given = argument(r, args, 2, "end");
     const struct value end = given ? *given : WORDS("...");
+    if (!value_length(r, s, &length)) return false;
     if (!argument_integer(r, argument(r, args, 0, "length"), 255, &most)) return false;
     if (!argument_integer(r, argument(r, args, 3, "leeway"), 5, &leeway) || !argument_string(r, &end, "truncate")) return false;
-    const int64_t n = (int64_t)text_codepoints(s->text, s->n), n_end = (int64_t)text_codepoints(end.text, end.n);
+    if (!charge_letters(r, end.n)) return false;
+    const int64_t n_end = (int64_t)text_codepoints(end.text, end.n);
     *out = *s;
-    if (n <= most + leeway) return true;
-    if (most < n_end) return fail_text(r, CHAT_REFUSED, "truncate to less than its end");
-    size_t cut = 0;
-    for (int64_t i = 0; i < most - n_end; i++) cut += text_step(s->text + cut, s->n - cut);
+    if (most < n_end) return fail_text(r, CHAT_REFUSED, "truncate: the length is less than that of the end");
+    if (leeway < 0) return fail_text(r, CHAT_REFUSED, "truncate: the leeway is below 0");
+    if ((int64_t)length <= most || (int64_t)length - most <= leeway) return true;
+    if (s->kind != STRING) return fail_with(r, "truncate needs text, not '%s'", kind_name(s), "");
+    size_t cut = text_offset(s->text, s->n, (size_t)(most - n_end));
     if (!flag(r, args, 1, "killwords"))
         for (size_t i = cut; i > 0; i--) if (s->text[i - 1] == ' ') { cut = i - 1; break; }
     const struct value head = string_part(s, 0, cut);
     return string_add(r, &head, &end, out);
 }
 
-static int64_t count_words(const struct value *s)
+static bool filter_wordcount(struct render *r, const struct value *s, struct value *out)
 {
     int64_t n = 0;
     bool in = false;
-    for (size_t i = 0; i < s->n; i++) {
-        const char c = s->text[i];
-        const bool word = (c & 0x80) || c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!charge_letters(r, s->n)) return false;
+    for (size_t at = 0, step; at < s->n; at += step) {
+        step = text_step(s->text + at, s->n - at);
+        const uint32_t c = text_codepoint(s->text + at, step);
+        const enum unicode_class class = unicode_class(c);
+        const bool word = c == '_' || class == UNICODE_LETTER || class == UNICODE_NUMBER;
         n += word && !in;
         in = word;
     }
-    return n;
+    *out = int_value(n);
+    return true;
 }
 
 static bool filter_center(struct render *r, const struct value *s, const struct arguments *args, struct value *out)
 {
     int64_t width;
     const struct value space = WORDS(" ");
-    const int64_t n = (int64_t)text_codepoints(s->text, s->n);
     if (!argument_integer(r, argument(r, args, 0, "width"), 80, &width)) return false;
-    if (width > 10000) return fail_text(r, CHAT_REFUSED, "center in more than 10000");
+    if (width > 10000) return fail_text(r, CHAT_REFUSED, "center: the width is above 10000");
+    if (!charge_letters(r, s->n)) return false;
+    const int64_t n = (int64_t)text_codepoints(s->text, s->n);
     const size_t more = width > n ? (size_t)(width - n) : 0;
     const size_t left = more / 2 + (more & (size_t)width & 1);
     return string_pad(r, s, left, more - left, &space, out);
@@ -459,7 +474,7 @@ static bool filter_replace(struct render *r, const struct value *s, const struct
     const struct value *old = argument(r, args, 0, "old"), *with = argument(r, args, 1, "new");
     struct value a, b;
     int64_t most;
-    if (!old || !with) return fail_text(r, CHAT_REFUSED, "replace wants two texts");
+    if (!old || !with) return fail_text(r, CHAT_REFUSED, "replace needs two texts");
     if (!argument_integer(r, argument(r, args, 2, "count"), -1, &most)) return false;
     return value_text(r, old, &a) && value_text(r, with, &b) && string_replace(r, s, &a, &b, most, out);
 }
@@ -491,13 +506,13 @@ static bool filter_tojson(struct render *r, const struct value *v, const struct 
         how.indented = true;
         how.item = WORDS(",");
         if (indent->kind == STRING) how.indent_text = *indent;
-        else if (!is_integer(indent)) return fail_with(r, "tojson: indent is a number, not '%s'", kind_name(indent), "");
+        else if (!is_integer(indent)) return fail_with(r, "tojson: indent must be a number, not '%s'", kind_name(indent), "");
         else if (integer_of(indent) > 0) how.indent = integer_of(indent) < 1000 ? (size_t)integer_of(indent) : 1000;
     }
     if (separators && separators->kind != NONE) {
         if ((separators->kind != TUPLE && separators->kind != LIST) || separators->list->n != 2 ||
             separators->list->items[0].kind != STRING || separators->list->items[1].kind != STRING)
-            return fail_text(r, CHAT_REFUSED, "tojson: separators are two texts");
+            return fail_text(r, CHAT_REFUSED, "tojson: separators must be two texts");
         how.item = separators->list->items[0];
         how.key = separators->list->items[1];
     }
@@ -506,106 +521,169 @@ static bool filter_tojson(struct render *r, const struct value *v, const struct 
 
 /* ---- filters of numbers ---- */
 
-/* Text that Python's int() or float() takes. */
-static bool number_text(const struct value *s, bool real, struct value *out)
+/* The value of a decimal digit of any script: ten in a row, which begin at a multiple of 16 or 6 behind it, or are mathematical. */
+static uint32_t digit_of(uint32_t c)
 {
-    const struct value t = string_strip(s, NULL, true, true);
-    size_t at = t.n && (t.text[0] == '+' || t.text[0] == '-'), digits = 0;
-    const size_t begin = at;
-    int64_t whole = 0;
-    bool large = false;
-    for (; at < t.n && t.text[at] >= '0' && t.text[at] <= '9'; at++, digits++) {
-        large |= whole > (INT64_MAX - 9) / 10;
-        if (!large) whole = whole * 10 + (t.text[at] - '0');
+    if (c >= 0x1d7ce && c <= 0x1d7ff) return (c - 0x1d7ce) % 10;
+    return unicode_fine_class(c & ~15u) == UNICODE_DIGIT ? c & 15 : (c & 15) - 6;
+}
+
+/* The text as int() and float() read it: without white space around it, digits in ASCII, without the underscores between them.  False: it
+ * is no number, or failed. */
+static bool plain_number(struct render *r, const struct value *s, struct value *out)
+{
+    struct value t;
+    size_t n = 0;
+    bool digit = false;                                        /* before `at` */
+    if (!string_strip(r, s, NULL, true, true, &t) || !charge_letters(r, t.n)) return false;
+    char *const to = room_take(r->room, t.n);
+    if (!to) return fail_room(r);
+    for (size_t at = 0, step; at < t.n; at += step) {
+        step = text_step(t.text + at, t.n - at);
+        const uint32_t c = text_codepoint(t.text + at, step);
+        if (c == '_') {
+            if (!digit || at + 1 == t.n || t.text[at + 1] == '_') return false;
+            digit = false;
+            continue;
+        }
+        const bool before = at > 0 && t.text[at - 1] == '_';
+        digit = unicode_fine_class(c) == UNICODE_DIGIT;
+        if ((before && !digit) || (c >= 0x80 && !digit)) return false;
+        to[n++] = digit ? (char)('0' + digit_of(c)) : (char)c;
     }
-    if (!real) {
-        if (!digits || at < t.n) return false;
-        *out = large ? (struct value){ .kind = BIG, .text = t.text + (t.text[0] == '+'), .n = t.n - (t.text[0] == '+') }
-                     : int_value(t.text[0] == '-' ? -whole : whole);
-        return true;
-    }
-    if (at < t.n && t.text[at] == '.') for (at++; at < t.n && t.text[at] >= '0' && t.text[at] <= '9'; at++) digits++;
-    if (!digits) return false;
-    if (at < t.n && (t.text[at] | 32) == 'e') {
-        size_t e = at + 1;
-        if (e < t.n && (t.text[e] == '+' || t.text[e] == '-')) e++;
-        const size_t from = e;
-        while (e < t.n && t.text[e] >= '0' && t.text[e] <= '9') e++;
-        if (e > from) at = e;
-    }
-    if (at < t.n) return false;
-    const double f = number_read(t.text + begin, t.n - begin);
-    *out = float_value(begin && t.text[0] == '-' ? -f : f);
+    *out = string_value(to, n);
     return true;
 }
 
-static bool float_to_integer(double f, struct value *out)
+static bool is_word(const char *text, size_t n, const char *word)
 {
-    if (!(f > -9.2e18 && f < 9.2e18)) return false;
-    *out = int_value((int64_t)f);
+    for (size_t i = 0; i < n; i++) if ((text[i] | 32) != word[i]) return false;
+    return !word[n];
+}
+
+/* Text that Python's int() or float() accepts.  False: other text, or failed. */
+static bool integer_of_text(struct render *r, const struct value *s, struct value *out)
+{
+    enum { MOST_DIGITS = 4300 };                               /* of Python's int() */
+    struct value t;
+    if (!plain_number(r, s, &t)) return false;
+    const bool minus = t.n && t.text[0] == '-';
+    size_t at = minus || (t.n && t.text[0] == '+');
+    uint64_t whole = 0;
+    bool large = false;
+    if (at == t.n || t.n - at > MOST_DIGITS) return false;
+    for (size_t i = at; i < t.n; i++) if (t.text[i] < '0' || t.text[i] > '9') return false;
+    while (at + 1 < t.n && t.text[at] == '0') at++;
+    for (size_t i = at; i < t.n; i++) {
+        large |= __builtin_mul_overflow(whole, 10, &whole);
+        large |= __builtin_add_overflow(whole, (uint64_t)(t.text[i] - '0'), &whole);
+    }
+    if (!large && whole <= (uint64_t)INT64_MAX + minus) { *out = int_value((int64_t)(minus ? 0 - whole : whole)); return true; }
+    char *const text = (char *)(uintptr_t)t.text;              /* from plain_number */
+    if (minus) text[--at] = '-';
+    *out = (struct value){ .kind = BIG, .text = text + at, .n = t.n - at };
+    return true;
+}
+
+static bool float_of_text(struct render *r, const struct value *s, double *out)
+{
+    struct value t;
+    if (!plain_number(r, s, &t) || !charge(r, NUMBER_STEPS)) return false;
+    size_t at = t.n && (t.text[0] == '+' || t.text[0] == '-'), digits = 0;
+    const size_t begin = at;
+    const bool minus = begin && t.text[0] == '-';
+    const double most = 1.7976931348623157e308;
+    double f = 0;
+    if (is_word(t.text + at, t.n - at, "inf") || is_word(t.text + at, t.n - at, "infinity")) f = most * 10;
+    else if (is_word(t.text + at, t.n - at, "nan")) f = most * 10 - most * 10;
+    else {
+        for (; at < t.n && t.text[at] >= '0' && t.text[at] <= '9'; at++) digits++;
+        if (at < t.n && t.text[at] == '.') for (at++; at < t.n && t.text[at] >= '0' && t.text[at] <= '9'; at++) digits++;
+        if (!digits) return false;
+        if (at < t.n && (t.text[at] | 32) == 'e') {
+            size_t e = at + 1;
+            if (e < t.n && (t.text[e] == '+' || t.text[e] == '-')) e++;
+            const size_t from = e;
+            while (e < t.n && t.text[e] >= '0' && t.text[e] <= '9') e++;
+            if (e > from) at = e;
+        }
+        if (at < t.n) return false;
+        f = number_read(t.text + begin, t.n - begin);
+    }
+    *out = minus ? -f : f;
     return true;
 }
 
 static bool filter_int(struct render *r, const struct value *v, const struct arguments *args, struct value *out)
 {
     const struct value *otherwise = argument(r, args, 0, "default"), *base = argument(r, args, 1, "base");
-    const struct value none = int_value(0);
-    struct value f;
+    double f = 0;
     if (base && !(is_integer(base) && integer_of(base) == 10))
-        return fail_text(r, CHAT_REFUSED, "int with another base than 10 is not supported");
+        return fail_text(r, CHAT_REFUSED, "int: a base other than 10 is not supported");
+    if (v->kind == FLOAT && v->f == v->f && v->f - v->f != 0)
+        return fail_text(r, CHAT_REFUSED, "cannot convert float infinity to integer");
     if (is_integer(v)) *out = int_value(integer_of(v));
     else if (v->kind == BIG) *out = *v;
-    else if (v->kind == FLOAT && float_to_integer(v->f, out)) return true;
-    else if (v->kind == STRING && number_text(v, false, out)) return true;
-    else if (v->kind == STRING && number_text(v, true, &f) && float_to_integer(f.f, out)) return true;
-    else *out = otherwise ? *otherwise : none;
-    return true;
+    else if (v->kind == FLOAT && float_to_integer(r, v->f, out)) return true;
+    else if (v->kind == STRING && (integer_of_text(r, v, out) || (float_of_text(r, v, &f) && float_to_integer(r, f, out)))) return true;
+    else *out = otherwise ? *otherwise : int_value(0);
+    return !r->failed;
 }
 
-static bool filter_float(const struct render *r, const struct value *v, const struct arguments *args, struct value *out)
+static bool filter_float(struct render *r, const struct value *v, const struct arguments *args, struct value *out)
 {
     const struct value *otherwise = argument(r, args, 0, "default");
-    if (is_number(v)) *out = float_value(number_of(v));
-    else if (v->kind != STRING || !number_text(v, true, out)) *out = otherwise ? *otherwise : float_value(0);
-    return true;
+    double f;
+    if (is_number(v)) {
+        f = number_of(r, v);
+        if (v->kind == BIG && f - f != 0) return fail_text(r, CHAT_REFUSED, "int too large to convert to float");
+        *out = float_value(f);
+    } else if (v->kind == STRING && float_of_text(r, v, &f)) *out = float_value(f);
+    else *out = otherwise ? *otherwise : float_value(0);
+    return !r->failed;
 }
 
 static bool filter_round(struct render *r, const struct value *v, const struct arguments *args, struct value *out)
 {
     const struct value *method = argument(r, args, 1, "method");
+    const bool common = !method || string_is(method, "common"), up = method && string_is(method, "ceil");
     int64_t places;
     char text[NUMBER_BYTES];
-    if (!is_number(v)) return fail_with(r, "round: '%s' is no number", kind_name(v), "");
-    if (!argument_integer(r, argument(r, args, 0, "precision"), 0, &places)) return false;
-    if (places < 0 || places > 60) return fail_text(r, CHAT_REFUSED, "round to 0 to 60 places only");
-    if (!method || string_is(method, "common")) {
-        if (is_integer(v) && places == 0) { *out = int_value(integer_of(v)); return true; }
-        const size_t n = number_fixed(number_of(v), (uint32_t)places, text);
-        *out = float_value(number_read(text, n));
+    if (!common && !up && !string_is(method, "floor")) return fail_text(r, CHAT_REFUSED, "method must be common, ceil or floor");
+    if (!is_number(v)) return fail_with(r, "round: '%s' is not a number", kind_name(v), "");
+    if (!argument_integer(r, argument(r, args, 0, "precision"), 0, &places) || !charge(r, DIGITS_STEPS)) return false;
+    if (places < 0 || places > 60) return fail_text(r, CHAT_REFUSED, "round: the number of places must be from 0 to 60");
+    if (common) {
+        *out = v->kind == BOOL ? int_value(v->b) : *v;         /* integers and what is not finite */
+        if (v->kind == FLOAT && v->f - v->f == 0) *out = float_value(number_read(text, number_fixed(v->f, (uint32_t)places, text)));
         return true;
     }
-    double x = number_of(v), scale = 1;
-    for (int64_t i = 0; i < places; i++) scale *= 10;
-    x *= scale;
+    memcpy(text, "1e", 2);
+    const double scale = number_read(text, 2 + integer_text(places, text + 2));
+    double x = number_of(r, v) * scale;
+    if (x - x != 0) return fail_text(r, CHAT_REFUSED, "what is rounded up or down is not finite");
     if (x > -9e15 && x < 9e15) {
         const double whole = (double)(int64_t)x;
-        x = string_is(method, "ceil") ? whole + (whole < x) : whole - (whole > x);
+        x = up ? whole + (whole < x) : whole - (whole > x);
     }
     *out = float_value(x / scale);
-    return true;
+    return !r->failed;
 }
 
 static bool filter_abs(struct render *r, const struct value *v, struct value *out)
 {
     if (is_integer(v) && integer_of(v) != INT64_MIN) *out = int_value(integer_of(v) < 0 ? -integer_of(v) : integer_of(v));
-    else if (v->kind == FLOAT) *out = float_value(v->f < 0 ? -v->f : v->f);
-    else return fail_with(r, "abs: '%s' is no number", kind_name(v), "");
+    else if (v->kind == FLOAT) *out = float_value(v->f < 0 ? -v->f : v->f + 0.0);     /* -0.0 + 0.0 is 0.0 */
+    else if (v->kind == BIG) {
+        *out = *v;
+        if (v->text[0] == '-') { out->text++; out->n--; }
+    } else return fail_with(r, "abs: '%s' is not a number", kind_name(v), "");
     return true;
 }
 
-/* ---- all of them ---- */
+/* ---- table of filters ---- */
 
-static bool to_soft(struct render *r, const struct value *v, struct value *out)       /* text, Markup stays */
+static bool to_soft(struct render *r, const struct value *v, struct value *out)       /* to text; Markup stays Markup */
 {
     if (v->kind == STRING) { *out = *v; return true; }
     return value_text(r, v, out);
@@ -623,8 +701,7 @@ static bool text_filter(struct render *r, uint32_t filter, const struct value *s
     case CHAT_F_lower: return string_case(r, s, CASE_LOWER, out);
     case CHAT_F_upper: return string_case(r, s, CASE_UPPER, out);
     case CHAT_F_title: return filter_title(r, s, out);
-    case CHAT_F_truncate: return filter_truncate(r, s, args, out);
-    case CHAT_F_wordcount: *out = int_value(count_words(s)); return true;
+    case CHAT_F_wordcount: return filter_wordcount(r, s, out);
     case CHAT_F_string: *out = *s; return true;
     case CHAT_F_safe: *out = *s; out->safe = 1; return true;
     case CHAT_F_e: case CHAT_F_escape: return string_escape(r, s, out);
@@ -634,8 +711,7 @@ static bool text_filter(struct render *r, uint32_t filter, const struct value *s
         chars = argument(r, args, 0, "chars");
         if (chars && chars->kind == NONE) chars = NULL;
         if (chars && !argument_string(r, chars, "trim")) return false;
-        *out = string_strip(s, chars, true, true);
-        return true;
+        return string_strip(r, s, chars, true, true, out);
     }
 }
 
@@ -648,7 +724,7 @@ bool filter_apply(struct render *r, uint32_t filter, const struct value *v, cons
     switch (filter) {
     case CHAT_F_abs: return filter_abs(r, v, out);
     case CHAT_F_attr:
-        if (!first || first->kind != STRING) return fail_text(r, CHAT_REFUSED, "attr wants a name");
+        if (!first || first->kind != STRING) return fail_text(r, CHAT_REFUSED, "attr needs a name");
         text = *v;
         if (v->kind != DICT) return value_attribute(r, &text, first, CHAT_NONE, out);
         *out = undefined_value(CHAT_NONE);
@@ -691,11 +767,12 @@ bool filter_apply(struct render *r, uint32_t filter, const struct value *v, cons
     case CHAT_F_sort: return filter_sort(r, v, args, out);
     case CHAT_F_sum: return filter_sum(r, v, args, out);
     case CHAT_F_tojson: return filter_tojson(r, v, args, out);
+    case CHAT_F_truncate: return filter_truncate(r, v, args, out);
     case CHAT_F_unique: return filter_unique(r, v, args, out);
-    case CHAT_UNKNOWN: return fail_text(r, CHAT_REFUSED, "a filter that is not supported");
+    case CHAT_UNKNOWN: return fail_text(r, CHAT_REFUSED, "this filter is not supported");
     default: break;
     }
-    if (filter == CHAT_F_indent && v->kind != STRING) return fail_with(r, "indent wants text, not '%s'", kind_name(v), "");
+    if (filter == CHAT_F_indent && v->kind != STRING) return fail_with(r, "indent needs text, not '%s'", kind_name(v), "");
     return to_soft(r, v, &text) && text_filter(r, filter, &text, args, out);
 }
 
@@ -720,9 +797,12 @@ static bool test_number(struct render *r, uint32_t test, const struct value *v, 
     int64_t divisor = 2;
     if (test == CHAT_T_divisibleby && (!argument_integer(r, by, 0, &divisor))) return false;
     if (divisor == 0) return fail_text(r, CHAT_REFUSED, "division by zero");
-    double f = v->kind == FLOAT ? v->f : 0;
-    if (v->kind == FLOAT && (!(f > -9e15 && f < 9e15) || (double)(int64_t)f != f)) { *out = false; return true; }
-    const int64_t i = v->kind == FLOAT ? (int64_t)f : integer_of(v), rest = divisor == -1 ? 0 : i % divisor;
+    if (v->kind == FLOAT) {
+        const double rest = number_remainder(v->f, (double)divisor);
+        *out = test == CHAT_T_odd ? rest == 1 || rest == -1 : rest == 0;
+        return charge(r, NUMBER_STEPS);
+    }
+    const int64_t rest = divisor == -1 ? 0 : integer_of(v) % divisor;
     *out = test == CHAT_T_odd ? rest != 0 : rest == 0;
     return true;
 }
@@ -730,7 +810,7 @@ static bool test_number(struct render *r, uint32_t test, const struct value *v, 
 static bool test_order(struct render *r, uint32_t test, const struct value *v, const struct value *other, bool *out)
 {
     int order;
-    if (!other) return fail_text(r, CHAT_REFUSED, "a test wants one more argument");
+    if (!other) return fail_text(r, CHAT_REFUSED, "a test needs one more argument");
     const bool less = test == CHAT_T_lt || test == CHAT_T_lessthan, more = test == CHAT_T_gt || test == CHAT_T_greaterthan;
     if (!values_order(r, v, other, less ? "<" : more ? ">" : test == CHAT_T_le ? "<=" : ">=", &order)) return false;
     *out = less ? order < 0 : more ? order > 0 : test == CHAT_T_le ? order <= 0 : order >= 0;
@@ -743,7 +823,7 @@ bool test_apply(struct render *r, uint32_t test, const struct value *v, const st
     struct value text;
     const enum kind kind = (enum kind)v->kind;
     if (!other && (test == CHAT_T_eq || test == CHAT_T_equalto || test == CHAT_T_ne || test == CHAT_T_in || test == CHAT_T_sameas))
-        return fail_text(r, CHAT_REFUSED, "a test wants one more argument");
+        return fail_text(r, CHAT_REFUSED, "a test needs one more argument");
     switch (test) {
     case CHAT_T_boolean: *out = kind == BOOL; return true;
     case CHAT_T_callable: *out = is_callable(v); return true;
@@ -760,8 +840,8 @@ bool test_apply(struct render *r, uint32_t test, const struct value *v, const st
     case CHAT_T_escaped: *out = kind == STRING && v->safe; return true;
     case CHAT_T_false: *out = kind == BOOL && !v->b; return true;
     case CHAT_T_true: *out = kind == BOOL && v->b; return true;
-    case CHAT_T_filter: *out = kind == STRING && filter_find(v) != CHAT_UNKNOWN; return true;
-    case CHAT_T_test: *out = kind == STRING && test_find(v) != CHAT_UNKNOWN; return true;
+    case CHAT_T_filter: *out = kind == STRING && filter_find(v) != CHAT_UNKNOWN; return charge_letters(r, CHAT_F_COUNT);
+    case CHAT_T_test: *out = kind == STRING && test_find(v) != CHAT_UNKNOWN; return charge_letters(r, CHAT_T_COUNT);
     case CHAT_T_float: *out = kind == FLOAT; return true;
     case CHAT_T_integer: *out = kind == INT || kind == BIG; return true;
     case CHAT_T_number: *out = is_number(v); return true;
@@ -778,9 +858,7 @@ bool test_apply(struct render *r, uint32_t test, const struct value *v, const st
     case CHAT_T_sameas: return is_same(r, v, other, out);
     case CHAT_T_string: *out = kind == STRING; return true;
     case CHAT_T_lower: case CHAT_T_upper:
-        if (!value_text(r, v, &text)) return false;
-        *out = string_is_class(&text, test == CHAT_T_lower ? CHAT_S_islower : CHAT_S_isupper);
-        return true;
+        return value_text(r, v, &text) && string_is_class(r, &text, test == CHAT_T_lower ? CHAT_S_islower : CHAT_S_isupper, out);
     default: return fail_text(r, CHAT_REFUSED, "a test that is not supported");
     }
 }

@@ -5,24 +5,30 @@
 
 enum { MARK_MOST = 64 };
 
-struct writer { const struct answer_force *force; const struct chat_family *f; struct text_out *out; };
-struct tool { const char *name; size_t n; const struct json *parameters; uint32_t number; };
+struct forced_writer { const struct answer_force *force; const struct chat_family *f; struct text_out *out; };
+struct tool { const char *name; size_t n; const struct json *function, *parameters; uint32_t number; };
 
-static void put(struct writer *w, const char *words) { text_out_put(w->out, words, text_bytes(words)); }
+/* The member called name of a tool's parameters, which may be a reference. */
+static const struct json *of_parameters(const struct tool *t, const char *name)
+{
+    return json_member(argument_referred(t->parameters, t->parameters), name);
+}
 
-static void put_number(struct writer *w, uint32_t x)
+static void put(struct forced_writer *w, const char *words) { text_out_put(w->out, words, text_bytes(words)); }
+
+static void put_number(struct forced_writer *w, uint32_t x)
 {
     if (x > 9) put_number(w, x / 10);
     text_out_char(w->out, (char)('0' + x % 10));
 }
 
-static int32_t control_at(const struct writer *w, const char *text, size_t n, size_t *used)
+static int32_t control_at(const struct forced_writer *w, const char *text, size_t n, size_t *used)
 {
     return w->force->control && n ? w->force->control(w->force->context, text, n, used) : -1;
 }
 
-/* Text of the format: literals, and control tokens by number. */
-static void put_text_n(struct writer *w, const char *text, size_t n)
+/* Writes text of the format: literals, and control tokens by their number. */
+static void put_text_n(struct forced_writer *w, const char *text, size_t n)
 {
     for (size_t from = 0, at = 0; ; at++) {
         size_t used = 0;
@@ -40,33 +46,33 @@ static void put_text_n(struct writer *w, const char *text, size_t n)
         at = from - 1;
     }
 }
-/* A name of the request: its characters, never tokens. */
-static void put_name(struct writer *w, const char *name, size_t n)
+/* Writes a name from the request: only its characters, never tokens. */
+static void put_name(struct forced_writer *w, const char *name, size_t n)
 {
     text_out_char(w->out, ' ');
     grammar_put_literal(w->out, name, n);
 }
-static void put_text(struct writer *w, const char *text) { if (text) put_text_n(w, text, text_bytes(text)); }
+static void put_text(struct forced_writer *w, const char *text) { if (text) put_text_n(w, text, text_bytes(text)); }
 
 /* ---- text up to a mark ---- */
 
-static void put_rule_name(struct writer *w, const char *name, uint32_t i)
+static void put_rule_name(struct forced_writer *w, const char *name, uint32_t i)
 {
     put(w, name);
     text_out_char(w->out, '-');
     put_number(w, i);
 }
 
-static void put_class_character(struct writer *w, const char *c, size_t n)
+static void put_class_character(struct forced_writer *w, const char *c, size_t n)
 {
     if (n == 1 && *c == '\n') { put(w, "\\n"); return; }
     if (n == 1 && memchr("\\]^-[", *c, 5)) text_out_char(w->out, '\\');
     text_out_put(w->out, c, n);
 }
 
-/* The rule `name`: any text up to the first place where the mark stands, and the mark.  States as Knuth, Morris and Pratt have them, over
- * characters. */
-static void put_until(struct writer *w, const char *name, const char *mark)
+/* Writes the rule `name`: any text up to the first occurrence of the mark, and the mark.  The states are those of the algorithm of
+ * Knuth, Morris and Pratt, on characters. */
+static void put_until(struct forced_writer *w, const char *name, const char *mark)
 {
     struct { const char *p; size_t n; } c[MARK_MOST];
     uint32_t n = 0, border[MARK_MOST + 1] = { 0 };
@@ -91,7 +97,8 @@ static void put_until(struct writer *w, const char *name, const char *mark)
     put_rule_name(w, name, 0);
     put(w, "\n");
     for (uint32_t state = 0; state < n; state++) {
-        uint32_t leads[MARK_MOST];                           /* where character i of the mark leads; 0: to the beginning, or seen already */
+        uint32_t leads[MARK_MOST];                           /* the state after character i of the mark; 0: the first state, or the same
+                                                              * character occurred before */
         for (uint32_t i = 0; i < n; i++) {
             uint32_t k = state;
             while (k && !(c[k].n == c[i].n && memcmp(c[k].p, c[i].p, c[k].n) == 0)) k = border[k];
@@ -116,11 +123,11 @@ static void put_until(struct writer *w, const char *name, const char *mark)
 
 /* ---- calls ---- */
 
-static void put_argument_name(struct writer *w, const struct tool *t, const struct json *schema, int32_t property)
+static void put_argument_name(struct forced_writer *w, const struct tool *t, const struct json *schema, int32_t property)
 {
     char bytes[32];
     struct text_out name = { bytes, sizeof bytes - 1, 0, false };
-    struct writer in_name = { w->force, w->f, &name };
+    struct forced_writer in_name = { w->force, w->f, &name };
     put(&in_name, property < 0 ? "args-" : "arg-");
     put_number(&in_name, t->number);
     if (property >= 0) {
@@ -130,11 +137,11 @@ static void put_argument_name(struct writer *w, const struct tool *t, const stru
     bytes[name.n] = 0;
     text_out_char(w->out, ' ');
     put(w, bytes);
-    if (w->force->rule) w->force->rule(w->force->context, bytes, schema, t->parameters);
+    if (w->force->rule) w->force->rule(w->force->context, bytes, schema, t->function);
 }
 
-/* {"name": "%", "arguments": @} */
-static void put_object(struct writer *w, const struct tool *t)
+/* Writes {"name": "%", "arguments": @}. */
+static void put_object(struct forced_writer *w, const struct tool *t)
 {
     const char *form = w->f->object ? w->f->object : "{\"name\": \"%\", \"arguments\": @}";
     for (const char *from = form, *p = form; ; p++) {
@@ -142,14 +149,14 @@ static void put_object(struct writer *w, const struct tool *t)
         put_text_n(w, from, (size_t)(p - from));
         if (*p == '%') put_name(w, t->name, t->n);
         if (*p == '@') put_argument_name(w, t, t->parameters, -1);
-        if (*p == '#') put(w, " [a-zA-Z0-9]{9}");            /* what Mistral's templates insist on */
+        if (*p == '#') put(w, " [a-zA-Z0-9]{9}");            /* Mistral's templates require this */
         if (*p == '~') put(w, " [0-9]{1,3}");
         if (!*p) return;
         from = p + 1;
     }
 }
 
-static void put_named(struct writer *w, const struct tool *t)
+static void put_named(struct forced_writer *w, const struct tool *t)
 {
     const struct chat_family *f = w->f;
     if (!(f->flags & CHAT_LINE)) put_text(w, f->call);
@@ -167,15 +174,15 @@ static void put_named(struct writer *w, const struct tool *t)
     put_text(w, f->post);
 }
 
-static bool is_required(const struct json *parameters, const struct json *property)
+static bool is_required(const struct tool *t, const struct json *property)
 {
-    const struct json *list = json_member(parameters, "required");
+    const struct json *list = of_parameters(t, "required");
     for (const struct json *r = list ? list->first : NULL; r; r = r->next)
         if (r->kind == JSON_STRING && r->n == property->n_name && memcmp(r->text, property->name, r->n) == 0) return true;
     return false;
 }
 
-static void put_value(struct writer *w, const struct tool *t, const struct json *property, uint32_t i)
+static void put_value(struct forced_writer *w, const struct tool *t, const struct json *property, uint32_t i)
 {
     if (argument_is_text(t->parameters, property)) put(w, " text");
     else {
@@ -185,11 +192,11 @@ static void put_value(struct writer *w, const struct tool *t, const struct json 
     }
 }
 
-/* Arguments between tags of their own, in the schema's order. */
-static void put_tagged(struct writer *w, const struct tool *t)
+/* Writes arguments with a tag for each, in the order of the schema. */
+static void put_tagged(struct forced_writer *w, const struct tool *t)
 {
     const struct chat_family *f = w->f;
-    const struct json *properties = json_member(t->parameters, "properties");
+    const struct json *properties = of_parameters(t, "properties");
     uint32_t i = 0;
     put_text(w, f->call);
     put_name(w, t->name, t->n);
@@ -220,23 +227,23 @@ static void put_tagged(struct writer *w, const struct tool *t)
             put_name(w, p->name, p->n_name);
             put_text(w, ">");
         }
-        put(w, is_required(t->parameters, p) ? " nl)" : " nl)?");
+        put(w, is_required(t, p) ? " nl)" : " nl)?");
     }
     put_text(w, f->post);
 }
 
-/* "NAME-N-I" */
-static void put_member_name(struct writer *w, const char *name, const struct tool *t, uint32_t i)
+/* Writes "NAME-N-I". */
+static void put_member_name(struct forced_writer *w, const char *name, const struct tool *t, uint32_t i)
 {
     put_rule_name(w, name, t->number);
     put_rule_name(w, "", i);
 }
 
-/* N(K=V, ...) and N{K:V,...}: members-N-I are those from I on, more-N-I the same behind a comma. */
-static void put_function(struct writer *w, const struct tool *t)
+/* Writes N(K=V, ...) or N{K:V,...}.  members-N-I are the members from I on, more-N-I the same after a comma. */
+static void put_function(struct forced_writer *w, const struct tool *t)
 {
     const bool braced = w->f->shape == CHAT_BRACED;
-    const struct json *properties = json_member(t->parameters, "properties");
+    const struct json *properties = of_parameters(t, "properties");
     uint32_t i = 0;
     if (braced) put_text(w, w->f->call);
     put_name(w, t->name, t->n);
@@ -244,7 +251,7 @@ static void put_function(struct writer *w, const struct tool *t)
     put_member_name(w, " members", t, 0);
     put_text(w, braced ? "}" : ")");
     for (const struct json *p = properties ? properties->first : NULL; p; p = p->next, i++) {
-        const bool required = is_required(t->parameters, p);
+        const bool required = is_required(t, p);
         put_member_name(w, "\nmember", t, i);
         put(w, " ::=");
         put_name(w, p->name, p->n_name);
@@ -267,7 +274,7 @@ static void put_function(struct writer *w, const struct tool *t)
     put(w, " ::= \"\"");
 }
 
-static void put_call(struct writer *w, const struct tool *t)
+static void put_call(struct forced_writer *w, const struct tool *t)
 {
     put_rule_name(w, "call", t->number);
     put(w, " ::=");
@@ -298,9 +305,9 @@ static void put_call(struct writer *w, const struct tool *t)
     put(w, "\n");
 }
 
-/* ---- the whole ---- */
+/* ---- the complete grammar ---- */
 
-static void put_blocks(struct writer *w)
+static void put_blocks(struct forced_writer *w)
 {
     const struct chat_family *f = w->f;
     const bool several = w->force->parallel && !(f->flags & (CHAT_ONE | CHAT_HEADERS));
@@ -331,7 +338,7 @@ static void put_blocks(struct writer *w)
     put_until(w, "text", f->flags & CHAT_VALUE_LINES ? lined : text_end);
 }
 
-static void put_root(struct writer *w)
+static void put_root(struct forced_writer *w)
 {
     const struct chat_family *f = w->f;
     const bool harmony = f->flags & CHAT_FUNCTIONS, muse = f->flags & CHAT_HEADERS && !harmony;
@@ -367,15 +374,15 @@ static bool can_be_written(const struct tool *t)
 
 bool answer_forced(const struct answer_force *force, struct text_out *out)
 {
-    struct writer w = { force, force->family, out };
+    struct forced_writer w = { force, force->family, out };
     uint32_t n = 0;
     if (w.f->shape == CHAT_NO_CALLS && !(w.f->flags & CHAT_FUNCTIONS)) return false;
-    for (int pass = 0; pass < 2; pass++) {                   /* each call; then the choice of them */
+    for (int pass = 0; pass < 2; pass++) {                   /* first each call, then the choice among them */
         uint32_t number = 0;
         if (pass) put(&w, "call ::=");
         for (const struct json *x = force->tools ? force->tools->first : NULL; x; x = x->next) {
             const struct json *inner = json_member(x, "function"), *name = json_member(inner ? inner : x, "name");
-            struct tool t = { NULL, 0, json_member(inner ? inner : x, "parameters"), number++ };
+            struct tool t = { NULL, 0, inner ? inner : x, json_member(inner ? inner : x, "parameters"), number++ };
             if (!name || name->kind != JSON_STRING) return false;
             t.name = name->text;
             t.n = name->n;

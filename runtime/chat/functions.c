@@ -1,12 +1,12 @@
-/* functions.c -- what templates call by name: Jinja's range, dict, namespace, joiner; transformers' raise_exception and strftime_now. */
+/* functions.c -- functions that templates call: Jinja's range, dict, namespace, joiner; transformers' raise_exception and strftime_now. */
 #include "value.h"
 
 /* ---- the clock ---- */
 
-struct date { int64_t year; uint32_t month, day, hour, minute, second, weekday, yearday; };     /* month, day from 1; weekday from Sunday,
-                                                                                                * yearday from 1 */
+struct date { int64_t year; uint32_t month, day, hour, minute, second, weekday, yearday; };     /* month, day from 1; weekday from
+                                                                                                 * Sunday; yearday from 1 */
 
-/* Days to a date of the Gregorian calendar: eras of 400 years that begin in March. */
+/* Converts days to a date of the Gregorian calendar, in eras of 400 years that begin in March. */
 static struct date date_of(int64_t now)
 {
     int64_t days = now / 86400, rest = now % 86400;
@@ -41,7 +41,7 @@ static void put_name(struct text_out *t, const char *names, uint32_t index, bool
     text_out_put(t, names, whole ? text_bytes(names) : 3);
 }
 
-/* False: no such letter. */
+/* False: there is no such letter. */
 static bool put_date(struct text_out *t, const struct date *d, char letter, bool bare)
 {
     static const char days[] = "Sunday\0Monday\0Tuesday\0Wednesday\0Thursday\0Friday\0Saturday";
@@ -72,13 +72,14 @@ static bool put_date(struct text_out *t, const struct date *d, char letter, bool
     }
 }
 
-static bool strftime_now(struct render *r, const struct value *format, struct value *out)
+bool strftime_now(struct render *r, const struct value *format, struct value *out)
 {
     char bytes[1024];
     struct text_out t = { bytes, sizeof bytes, 0, false };
     struct builder b;
     const struct date d = date_of(r->in->now);
-    for (size_t i = 0; i < format->n; i++) {
+    if (!charge(r, format->n)) return false;
+    for (size_t i = 0; i < format->n && !t.full; i++) {
         if (format->text[i] != '%' || i + 1 == format->n) { text_out_char(&t, format->text[i]); continue; }
         const bool bare = format->text[i + 1] == '-' && i + 2 < format->n;
         i += bare ? 2 : 1;
@@ -91,7 +92,7 @@ static bool strftime_now(struct render *r, const struct value *format, struct va
         text_out_char(&t, '%');
         text_out_char(&t, letter);
     }
-    if (t.full) return fail_text(r, CHAT_REFUSED, "strftime_now: a date of more than 1024 bytes");
+    if (t.full) return fail_text(r, CHAT_REFUSED, "strftime_now: the date has more than 1024 bytes");
     builder_begin(&b, r);
     builder_put(&b, t.bytes, t.n, format->from != FROM_TEMPLATE);
     return builder_end(&b, out);
@@ -102,9 +103,9 @@ static bool strftime_now(struct render *r, const struct value *format, struct va
 static bool make_range(struct render *r, const struct arguments *args, struct value *out)
 {
     int64_t part[3] = { 0, 0, 1 };
-    if (args->n < 1 || args->n > 3) return fail_text(r, CHAT_REFUSED, "range wants one to three integers");
+    if (args->n < 1 || args->n > 3) return fail_text(r, CHAT_REFUSED, "range needs one to three integers");
     for (uint32_t i = 0; i < args->n; i++) {
-        if (!is_integer(&args->at[i])) return fail_with(r, "range wants integers, not '%s'", kind_name(&args->at[i]), "");
+        if (!is_integer(&args->at[i])) return fail_with(r, "range needs integers, not '%s'", kind_name(&args->at[i]), "");
         part[args->n == 1 ? 1 : i] = integer_of(&args->at[i]);
     }
     const int64_t from = part[0], to = part[1], step = part[2];
@@ -112,7 +113,7 @@ static bool make_range(struct render *r, const struct arguments *args, struct va
     uint64_t n = 0;
     if (step > 0 && to > from) n = ((uint64_t)to - (uint64_t)from - 1) / (uint64_t)step + 1;
     if (step < 0 && from > to) n = ((uint64_t)from - (uint64_t)to - 1) / (0 - (uint64_t)step) + 1;
-    if (n > CHAT_RANGE) return fail_text(r, CHAT_REFUSED, "range of more than 100000 numbers");
+    if (n > CHAT_RANGE) return fail_text(r, CHAT_REFUSED, "range: more than 100000 numbers");
     struct range *g = room_take(r->room, sizeof *g);
     if (!g) return fail_room(r);
     *g = (struct range){ from, to, step, n };
@@ -144,7 +145,7 @@ bool function_call(struct render *r, uint32_t function, const struct arguments *
         return argument_string(r, argument(r, args, 0, "format"), "strftime_now") && strftime_now(r, argument(r, args, 0, "format"), out);
     default:                                                   /* raise_exception */
         first = argument(r, args, 0, "message");
-        if (!first) return fail_text(r, CHAT_REFUSED, "raise_exception wants a message");
+        if (!first) return fail_text(r, CHAT_REFUSED, "raise_exception needs a message");
         if (!value_text(r, first, &text)) return false;
         if (text.n > sizeof sentence - 1) {
             text.n = sizeof sentence - 1;

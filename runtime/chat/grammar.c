@@ -1,5 +1,5 @@
-/* grammar.c -- see grammar.h.  The text becomes a tree, the tree items, from the end of each rule to its beginning; then rules that never
- * end are cut off, and rules that begin with themselves are refused. */
+/* grammar.c -- see grammar.h.  The text becomes a tree, and the tree becomes items, from the end of each rule to its beginning.  Then
+ * rules that never end are cut off, and rules that begin with themselves are refused. */
 #include "grammar.h"
 #include "runtime/text/tokenize.h"
 
@@ -7,37 +7,36 @@
 
 enum tree_kind { TREE_SEQUENCE, TREE_CHOICE, TREE_LITERAL, TREE_CLASS, TREE_RULE, TREE_REPEAT, TREE_TOKEN };
 #define NO_MOST UINT32_MAX
-#define NO_TOKEN "a token that the model has not"
+#define NO_TOKEN "a token that the model does not have"
 #define NO_ROOM "the grammar needs more memory than there is for it"
-enum { UNROLLED = 256, BUCKETS = 256, PASSES = 256, NAME = 40, STACKED = 4 };
+enum { UNROLLED = 256, LEAST_BUCKETS = 256, MOST_BUCKETS = 1 << 14, NAME = 40, STACKED = 4, FACTORED = 64 };
 
 struct span { struct span *next; uint32_t first, last; };              /* codepoints */
 struct tree {
-    struct tree *next, *child;           /* child: the first of a sequence or choice; what is repeated */
+    struct tree *next, *child;           /* child: the first of a sequence or choice; the body of a repeat */
     enum tree_kind kind;
-    uint32_t least, most;                /* of a repeat; of a token least is its id and most: any other */
-    uint32_t weight;                     /* items, about */
+    uint32_t least, most;                /* of a repeat; of a token: least is its id, and most means any other token */
+    uint32_t weight;                     /* approximate number of items */
     const char  *bytes;                  /* [n] of a literal */
     size_t       n;
-    struct span *spans;                  /* of a class: ascending, apart from each other */
+    struct span *spans;                  /* of a class: ascending and disjoint */
     struct rule *rule;
 };
 struct rule {
-    struct rule *next, *after;           /* in its bucket; in the order in which they were named */
-    const char  *name;                   /* [n_name] where it is named first, or defined; NULL: of a repeat */
+    struct rule *next, *after;           /* in its bucket; in the order of their first mention */
+    const char  *name;                   /* [n_name] at its first mention or definition; NULL: the rule of a repeat */
     size_t       n_name;
     struct tree *body;                   /* NULL: not defined */
-    uint32_t     number, entry;          /* its first item */
-    uint32_t     begin, end;             /* the others, which lie together */
+    uint32_t     number, entry;          /* entry: its first item */
 };
 
-struct reader {
+struct grammar_parser {
     struct room *room;
     const char  *begin, *at, *end;
     const uint8_t *vocab;
-    struct rule *buckets[BUCKETS], *first, **last;
+    struct rule **buckets, *first, **last;               /* [n_buckets], a power of two */
     struct rule **rules;                 /* [n_rules], once all are known */
-    uint32_t     n_rules, depth;
+    uint32_t     n_buckets, n_rules, depth;
     struct grammar_error *error;
     bool         failed;
     /* items */
@@ -46,7 +45,7 @@ struct reader {
     uint32_t     n_items, most_items, n_repeats, most_repeats;
 };
 
-static void place_of(struct reader *r, const char *at, uint32_t *line, uint32_t *column)
+static void place_of(struct grammar_parser *r, const char *at, uint32_t *line, uint32_t *column)
 {
     *line = *column = 1;
     for (const char *p = r->begin; p < at; p++) {
@@ -55,8 +54,8 @@ static void place_of(struct reader *r, const char *at, uint32_t *line, uint32_t 
     }
 }
 
-/* why, and in quotes name [n], of which unprintable bytes are shown as '?'. */
-static bool fail_place(struct reader *r, uint32_t line, uint32_t column, const char *why, const char *name, size_t n)
+/* Sets the error to `why` with name [n] in quotes; unprintable bytes are shown as '?'. */
+static bool fail_place(struct grammar_parser *r, uint32_t line, uint32_t column, const char *why, const char *name, size_t n)
 {
     struct grammar_error *e = r->error;
     if (r->failed) return false;
@@ -74,27 +73,27 @@ static bool fail_place(struct reader *r, uint32_t line, uint32_t column, const c
     e->text[out.n] = 0;
     return false;
 }
-static bool fail_at(struct reader *r, const char *at, const char *why, const char *name, size_t n)
+static bool fail_at(struct grammar_parser *r, const char *at, const char *why, const char *name, size_t n)
 {
     uint32_t line, column;
     if (r->failed) return false;
     place_of(r, at, &line, &column);
     return fail_place(r, line, column, why, name, n);
 }
-static bool fail_rule(struct reader *r, const struct rule *rule, const char *why)
+static bool fail_rule(struct grammar_parser *r, const struct rule *rule, const char *why)
 {
     return rule->name ? fail_at(r, rule->name, why, rule->name, rule->n_name) : fail_place(r, 0, 0, why, "{}", 2);
 }
-static bool fail(struct reader *r, const char *why) { return fail_at(r, r->at, why, NULL, 0); }
+static bool fail(struct grammar_parser *r, const char *why) { return fail_at(r, r->at, why, NULL, 0); }
 
-static void *take(struct reader *r, size_t bytes)
+static void *take(struct grammar_parser *r, size_t bytes)
 {
     void *p = room_take(r->room, bytes);
     if (!p) fail_place(r, 0, 0, NO_ROOM, NULL, 0);
     else memset(p, 0, bytes);
     return p;
 }
-static struct tree *tree_new(struct reader *r, enum tree_kind kind)
+static struct tree *tree_new(struct grammar_parser *r, enum tree_kind kind)
 {
     struct tree *t = take(r, sizeof *t);
     if (t) t->kind = kind;
@@ -103,16 +102,16 @@ static struct tree *tree_new(struct reader *r, enum tree_kind kind)
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '_'; }
-static bool is(const struct reader *r, char c) { return r->at < r->end && *r->at == c; }
-static bool take_char(struct reader *r, char c)
+static bool is(const struct grammar_parser *r, char c) { return r->at < r->end && *r->at == c; }
+static bool take_char(struct grammar_parser *r, char c)
 {
     if (!is(r, c)) return false;
     r->at++;
     return true;
 }
 
-/* White space and comments; lines: over the ends of lines, too. */
-static void skip_space(struct reader *r, bool lines)
+/* Skips white space and comments; lines: also line ends. */
+static void skip_space(struct grammar_parser *r, bool lines)
 {
     for (; r->at < r->end; r->at++) {
         if (*r->at == '#') while (r->at < r->end && *r->at != '\n' && *r->at != '\r') r->at++;
@@ -120,12 +119,13 @@ static void skip_space(struct reader *r, bool lines)
     }
 }
 
-static struct rule *rule_named(struct reader *r, const char *name, size_t n)
+static struct rule *rule_named(struct grammar_parser *r, const char *name, size_t n)
 {
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < n; i++) hash = (hash ^ (uint8_t)name[i]) * 16777619u;
-    struct rule **bucket = &r->buckets[(hash ^ hash >> 16) % BUCKETS];
+    struct rule **bucket = &r->buckets[(hash ^ hash >> 16) & (r->n_buckets - 1)];
     for (struct rule *x = *bucket; x; x = x->next) if (x->n_name == n && memcmp(x->name, name, n) == 0) return x;
+    if (r->n_rules == GRAMMAR_MOST_RULES) { fail_at(r, name, "the grammar has more than 131072 rules", NULL, 0); return NULL; }
     struct rule *x = take(r, sizeof *x);
     if (!x) return NULL;
     *x = (struct rule){ .next = *bucket, .name = name, .n_name = n, .number = r->n_rules++ };
@@ -149,28 +149,28 @@ static size_t put_utf8(char *to, uint32_t c)
     return 4;
 }
 
-/* The bytes of a sequence that begins with a character's first one; 0: with something else. */
+/* The length of the UTF-8 sequence that begins with this byte; 0: it cannot begin a sequence. */
 static uint32_t sequence_bytes(uint8_t lead)
 {
     return lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
 }
 
-static bool read_hex(struct reader *r, uint32_t n, uint32_t *c)
+static bool read_hex(struct grammar_parser *r, uint32_t n, uint32_t *c)
 {
     *c = 0;
     for (uint32_t i = 0; i < n; i++, r->at++) {
         const char x = r->at < r->end ? *r->at : 0;
         const int d = is_digit(x) ? x - '0' : x >= 'a' && x <= 'f' ? x - 'a' + 10 : x >= 'A' && x <= 'F' ? x - 'A' + 10 : -1;
-        if (d < 0) return fail(r, n == 2 ? "\\x without two hexadecimal digits" : n == 4 ? "\\u without four hexadecimal digits"
-                                                                                 : "\\U without eight hexadecimal digits");
+        if (d < 0) return fail(r, n == 2 ? "\\x must have two hexadecimal digits" : n == 4 ? "\\u must have four hexadecimal digits"
+                                                                                  : "\\U must have eight hexadecimal digits");
         *c = *c << 4 | (uint32_t)d;
     }
-    if (*c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000)) return fail(r, "an escape that is no character of Unicode");
+    if (*c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000)) return fail(r, "this escape is not a Unicode character");
     return true;
 }
 
-/* One character of a literal or class, escaped or not. */
-static bool read_char(struct reader *r, uint32_t *c)
+/* Reads one character of a literal or class, escaped or not. */
+static bool read_char(struct grammar_parser *r, uint32_t *c)
 {
     static const char from[] = "trn\\\"[]^-", into[] = "\t\r\n\\\"[]^-";
     const uint8_t *p = (const uint8_t *)r->at;
@@ -179,31 +179,31 @@ static bool read_char(struct reader *r, uint32_t *c)
         const char *known = what ? memchr(from, what, sizeof from - 1) : NULL;
         if (known) { r->at += 2; *c = (uint8_t)into[known - from]; return true; }
         if (what != 'x' && what != 'u' && what != 'U')
-            return fail(r, "an unknown escape; there are \\n \\r \\t \\\\ \\\" \\[ \\] \\^ \\- \\xHH \\uHHHH \\UHHHHHHHH");
+            return fail(r, "unknown escape; there are \\n \\r \\t \\\\ \\\" \\[ \\] \\^ \\- \\xHH \\uHHHH \\UHHHHHHHH");
         r->at += 2;
         return read_hex(r, what == 'x' ? 2 : what == 'u' ? 4 : 8, c);
     }
     const uint32_t n = sequence_bytes(*p);
-    if (n == 0 || (size_t)(r->end - r->at) < n) return fail(r, "bytes that are no UTF-8");
+    if (n == 0 || (size_t)(r->end - r->at) < n) return fail(r, "bytes that are not UTF-8");
     *c = n == 1 ? *p : *p & (0x7fu >> n);
     for (uint32_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80) return fail(r, "bytes that are no UTF-8");
+        if ((p[i] & 0xc0) != 0x80) return fail(r, "bytes that are not UTF-8");
         *c = *c << 6 | (p[i] & 63);
     }
     if (*c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000) || (n == 3 && *c < 0x800) || (n == 4 && *c < 0x10000))
-        return fail(r, "bytes that are no UTF-8");
+        return fail(r, "bytes that are not UTF-8");
     r->at += n;
     return true;
 }
 
-static struct tree *read_literal(struct reader *r)
+static struct tree *read_literal(struct grammar_parser *r)
 {
     const char *const begin = r->at++;
     const char *end = r->at;
     while (end < r->end && *end != '"' && *end != '\n') end += *end == '\\' && end + 1 < r->end ? 2 : 1;
-    if (end >= r->end || *end != '"') { fail_at(r, begin, "a literal without its closing quote", NULL, 0); return NULL; }
+    if (end >= r->end || *end != '"') { fail_at(r, begin, "this literal has no closing quote", NULL, 0); return NULL; }
     struct tree *t = tree_new(r, TREE_LITERAL);
-    char *bytes = t ? take(r, (size_t)(end - begin)) : NULL;           /* no escape is shorter than what it stands for */
+    char *bytes = t ? take(r, (size_t)(end - begin)) : NULL;           /* no escape is shorter than the character it stands for */
     if (!bytes) return NULL;
     while (r->at < end) {
         uint32_t c;
@@ -216,7 +216,7 @@ static struct tree *read_literal(struct reader *r)
     return t;
 }
 
-static bool span_add(struct reader *r, struct span **list, uint32_t first, uint32_t last)
+static bool span_add(struct grammar_parser *r, struct span **list, uint32_t first, uint32_t last)
 {
     struct span *s = take(r, sizeof *s);
     if (!s) return false;
@@ -225,7 +225,7 @@ static bool span_add(struct reader *r, struct span **list, uint32_t first, uint3
     return true;
 }
 
-/* By their first characters: two halves, each sorted, become one. */
+/* Sorts by first character: two halves, each sorted, are merged. */
 static struct span *spans_sorted(struct span *list)
 {
     struct span *half[2] = { NULL, NULL }, *result, **to = &result;
@@ -248,7 +248,7 @@ static struct span *spans_sorted(struct span *list)
     return result;
 }
 
-/* Ascending, and those that touch become one. */
+/* Sorts the spans and joins those that touch. */
 static struct span *spans_joined(struct span *list)
 {
     list = spans_sorted(list);
@@ -260,13 +260,13 @@ static struct span *spans_joined(struct span *list)
     return list;
 }
 
-/* Surrogates are no characters. */
-static bool class_end(struct reader *r, struct tree *t, bool negated)
+/* Completes a class.  Surrogates are excluded. */
+static bool class_end(struct grammar_parser *r, struct tree *t, bool negated)
 {
     static const uint32_t part[2][2] = { { 0, 0xd7ff }, { 0xe000, 0x10ffff } };
     struct span *list = spans_joined(t->spans), *result = NULL;
     for (uint32_t p = 0; p < 2; p++) {
-        uint32_t next = part[p][0];                          /* what is not in the list begins here */
+        uint32_t next = part[p][0];                          /* beginning of the next gap in the list */
         for (struct span *s = list; s; s = s->next) {
             const uint32_t first = s->first > part[p][0] ? s->first : part[p][0], last = s->last < part[p][1] ? s->last : part[p][1];
             if (first > last) continue;
@@ -281,7 +281,7 @@ static bool class_end(struct reader *r, struct tree *t, bool negated)
     return true;
 }
 
-static struct tree *read_class(struct reader *r)
+static struct tree *read_class(struct grammar_parser *r)
 {
     const char *const begin = r->at++;
     struct tree *t = tree_new(r, TREE_CLASS);
@@ -295,15 +295,15 @@ static struct tree *read_class(struct reader *r)
         if (r->end - r->at >= 2 && r->at[0] == '-' && r->at[1] != ']') {
             r->at++;
             if (!read_char(r, &last)) return NULL;
-            if (last < first) { fail_at(r, at, "a range of characters that ends before it begins", NULL, 0); return NULL; }
+            if (last < first) { fail_at(r, at, "this range of characters ends before it begins", NULL, 0); return NULL; }
         }
         if (!span_add(r, &t->spans, first, last)) return NULL;
     }
-    if (!take_char(r, ']')) { fail_at(r, begin, "a class of characters without its ]", NULL, 0); return NULL; }
+    if (!take_char(r, ']')) { fail_at(r, begin, "this class of characters has no closing ]", NULL, 0); return NULL; }
     return class_end(r, t, negated) ? t : NULL;
 }
 
-static struct tree *read_any(struct reader *r)
+static struct tree *read_any(struct grammar_parser *r)
 {
     struct tree *t = tree_new(r, TREE_CLASS);
     r->at++;
@@ -312,37 +312,37 @@ static struct tree *read_any(struct reader *r)
 
 /* ---- the rest of a rule ---- */
 
-static bool read_number(struct reader *r, uint32_t *out)
+static bool read_number(struct grammar_parser *r, uint32_t *out)
 {
-    if (r->at >= r->end || !is_digit(*r->at)) return fail(r, "no number");
+    if (r->at >= r->end || !is_digit(*r->at)) return fail(r, "expected a number");
     for (*out = 0; r->at < r->end && is_digit(*r->at); r->at++) {
         *out = *out * 10 + (uint32_t)(*r->at - '0');
-        if (*out > GRAMMAR_MOST_REPEAT) return fail(r, "a number beyond 1048576");
+        if (*out > GRAMMAR_MOST_REPEAT) return fail(r, "this number is above 1048576");
     }
     return true;
 }
 
-/* <[id]>, <text>, each with ! before it. */
-static struct tree *read_token(struct reader *r)
+/* Reads <[id]> or <text>, each optionally after !. */
+static struct tree *read_token(struct grammar_parser *r)
 {
     const char *const begin = r->at;
     struct tree *t = tree_new(r, TREE_TOKEN);
     if (!t) return NULL;
     t->weight = 1;
     t->most = take_char(r, '!');
-    if (!take_char(r, '<')) { fail(r, "no < behind !"); return NULL; }
+    if (!take_char(r, '<')) { fail(r, "expected < after !"); return NULL; }
     if (take_char(r, '[')) {
         if (!read_number(r, &t->least)) return NULL;
-        if (!take_char(r, ']') || !take_char(r, '>')) { fail(r, "no ]> behind a token's number"); return NULL; }
+        if (!take_char(r, ']') || !take_char(r, '>')) { fail(r, "expected ]> after the number of a token"); return NULL; }
         if (r->vocab && t->least >= forge_vocab_n_tokens(r->vocab)) { fail_at(r, begin, NO_TOKEN, NULL, 0); return NULL; }
         return t;
     }
     while (r->at < r->end && *r->at != '>' && *r->at != '\n') r->at++;
-    if (!take_char(r, '>')) { fail_at(r, begin, "a token without its >", NULL, 0); return NULL; }
+    if (!take_char(r, '>')) { fail_at(r, begin, "this token has no closing >", NULL, 0); return NULL; }
     const char *text = begin + t->most;
     const int32_t id = r->vocab ? forge_vocab_find(r->vocab, text, (size_t)(r->at - text)) : -1;
     if (id < 0) {
-        fail_at(r, begin, r->vocab ? NO_TOKEN : "a token by its text, without a model; it is given as <[number]>", text,
+        fail_at(r, begin, r->vocab ? NO_TOKEN : "without a model, a token cannot be given by its text; write <[number]>", text,
                 (size_t)(r->at - text));
         return NULL;
     }
@@ -350,9 +350,9 @@ static struct tree *read_token(struct reader *r)
     return t;
 }
 
-static struct tree *read_choice(struct reader *r, bool inside);
+static struct tree *read_choice(struct grammar_parser *r, bool inside);
 
-static struct tree *read_reference(struct reader *r)
+static struct tree *read_reference(struct grammar_parser *r)
 {
     const char *const name = r->at;
     while (r->at < r->end && is_name(*r->at)) r->at++;
@@ -362,19 +362,19 @@ static struct tree *read_reference(struct reader *r)
     return t;
 }
 
-static struct tree *read_group(struct reader *r)
+static struct tree *read_group(struct grammar_parser *r)
 {
     const char *const begin = r->at++;
-    if (++r->depth > GRAMMAR_DEPTH) { fail(r, "groups deeper than 100"); return NULL; }
+    if (++r->depth > GRAMMAR_DEPTH) { fail(r, "groups are nested deeper than 100"); return NULL; }
     skip_space(r, true);
     struct tree *t = read_choice(r, true);
     if (!t) return NULL;
-    if (!take_char(r, ')')) { fail_at(r, r->at < r->end ? r->at : begin, "a group without its )", NULL, 0); return NULL; }
+    if (!take_char(r, ')')) { fail_at(r, r->at < r->end ? r->at : begin, "this group has no closing )", NULL, 0); return NULL; }
     r->depth--;
     return t;
 }
 
-static struct tree *read_one(struct reader *r)
+static struct tree *read_one(struct grammar_parser *r)
 {
     switch (*r->at) {
     case '"': return read_literal(r);
@@ -387,8 +387,8 @@ static struct tree *read_one(struct reader *r)
     }
 }
 
-/* * + ? {m} {m,} {m,n}; *there: one of them was. */
-static bool read_bounds(struct reader *r, uint32_t *least, uint32_t *most, bool *there)
+/* Reads * + ? {m} {m,} {m,n}; *there: one of them was found. */
+static bool read_bounds(struct grammar_parser *r, uint32_t *least, uint32_t *most, bool *there)
 {
     const char *const begin = r->at;
     const char c = r->at < r->end ? *r->at : 0;
@@ -408,17 +408,17 @@ static bool read_bounds(struct reader *r, uint32_t *least, uint32_t *most, bool 
         if (r->at < r->end && is_digit(*r->at) && !read_number(r, most)) return false;
         skip_space(r, true);
     }
-    if (!take_char(r, '}')) return fail_at(r, begin, "a repetition without its }", NULL, 0);
-    return *least <= *most || fail_at(r, begin, "a repetition of which the least is more than the most", NULL, 0);
+    if (!take_char(r, '}')) return fail_at(r, begin, "this repetition has no closing }", NULL, 0);
+    return *least <= *most || fail_at(r, begin, "the minimum of this repetition is above its maximum", NULL, 0);
 }
 
-static bool begins_one(const struct reader *r)
+static bool begins_one(const struct grammar_parser *r)
 {
     const char c = r->at < r->end ? *r->at : 0;
     return c && (is_name(c) || c == '"' || c == '[' || c == '(' || c == '.' || c == '<' || c == '!');
 }
 
-static struct tree *read_sequence(struct reader *r, bool inside)
+static struct tree *read_sequence(struct grammar_parser *r, bool inside)
 {
     struct tree *t = tree_new(r, TREE_SEQUENCE), **to = t ? &t->child : NULL;
     while (t && begins_one(r)) {
@@ -429,7 +429,7 @@ static struct tree *read_sequence(struct reader *r, bool inside)
             skip_space(r, inside);
             if (!read_bounds(r, &least, &most, &there)) return NULL;
             if (!there) break;
-            if (n == STACKED) { fail(r, "more than four repetitions of each other"); return NULL; }
+            if (n == STACKED) { fail(r, "more than four repetitions are nested in each other"); return NULL; }
             struct tree *repeat = tree_new(r, TREE_REPEAT);
             if (!repeat) return NULL;
             repeat->child = one;
@@ -448,7 +448,7 @@ static struct tree *read_sequence(struct reader *r, bool inside)
     return t;
 }
 
-static struct tree *read_choice(struct reader *r, bool inside)
+static struct tree *read_choice(struct grammar_parser *r, bool inside)
 {
     struct tree *t = tree_new(r, TREE_CHOICE), **to = t ? &t->child : NULL;
     while (t) {
@@ -461,27 +461,27 @@ static struct tree *read_choice(struct reader *r, bool inside)
     return NULL;
 }
 
-static bool read_rule(struct reader *r)
+static bool read_rule(struct grammar_parser *r)
 {
     const char *const name = r->at;
     while (r->at < r->end && is_name(*r->at)) r->at++;
     const size_t n = (size_t)(r->at - name);
-    if (n == 0) return fail(r, "no name of a rule");
+    if (n == 0) return fail(r, "expected the name of a rule");
     skip_space(r, false);
-    if (r->end - r->at < 3 || memcmp(r->at, "::=", 3) != 0) return fail(r, "no ::= behind the name of a rule");
+    if (r->end - r->at < 3 || memcmp(r->at, "::=", 3) != 0) return fail(r, "expected ::= after the name of a rule");
     r->at += 3;
     struct rule *rule = rule_named(r, name, n);
     if (!rule) return false;
-    if (rule->body) return fail_at(r, name, "a rule that is defined twice", name, n);
+    if (rule->body) return fail_at(r, name, "this rule is defined twice", name, n);
     rule->name = name;
     skip_space(r, true);
     if (!(rule->body = read_choice(r, false))) return false;
-    return r->at == r->end || *r->at == '\n' || *r->at == '\r' || fail(r, "something that no rule has");
+    return r->at == r->end || *r->at == '\n' || *r->at == '\r' || fail(r, "this cannot stand in a rule");
 }
 
 /* ---- items ---- */
 
-static uint32_t item_new(struct reader *r, uint32_t n)
+static uint32_t item_new(struct grammar_parser *r, uint32_t n)
 {
     if (n > r->most_items - r->n_items) {
         r->room->full |= r->n_items + n <= GRAMMAR_MOST_ITEMS;
@@ -494,7 +494,7 @@ static uint32_t item_new(struct reader *r, uint32_t n)
     for (uint32_t i = at; i < r->n_items; i++) r->items[i] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .last = i + 1 == r->n_items };
     return at;
 }
-static uint32_t item_put(struct reader *r, struct grammar_item item)
+static uint32_t item_put(struct grammar_parser *r, struct grammar_item item)
 {
     const uint32_t at = item_new(r, 1);
     item.last = 1;
@@ -502,8 +502,8 @@ static uint32_t item_put(struct reader *r, struct grammar_item item)
     return at;
 }
 
-/* A state of n items; where a state leads to lies before it, but for loops (find_facts). */
-static uint32_t item_put_all(struct reader *r, const struct grammar_item *items, uint32_t n)
+/* Adds a state of n items. */
+static uint32_t item_put_all(struct grammar_parser *r, const struct grammar_item *items, uint32_t n)
 {
     const uint32_t at = r->failed ? 0 : item_new(r, n);
     if (r->failed) return 0;
@@ -512,11 +512,11 @@ static uint32_t item_put_all(struct reader *r, const struct grammar_item *items,
     return at;
 }
 
-/* Behind first .. last at the same length of sequences, the parts that share all but the last bytes. */
+/* Splits codepoints first .. last, all with sequences of n bytes, into ranges of sequences that differ only in their last bytes. */
 static uint32_t ranges_of_length(uint32_t first, uint32_t last, uint32_t n, struct utf8_range *out)
 {
     char a[4], b[4];
-    for (uint32_t i = 1; i < n; i++) {                       /* the lowest i groups of six bits: whole, or cut off */
+    for (uint32_t i = 1; i < n; i++) {                       /* the lowest i groups of six bits: complete, or split off */
         const uint32_t low = (1u << 6 * i) - 1;
         if ((first & ~low) == (last & ~low)) continue;
         if (first & low) {
@@ -548,8 +548,8 @@ uint32_t utf8_ranges(uint32_t first, uint32_t last, struct utf8_range out[16])
     return n;
 }
 
-/* All classes share the states behind which any one, two or three more bytes 80 .. BF lead to `next`. */
-static uint32_t put_class(struct reader *r, const struct tree *t, uint32_t next)
+/* All classes share the states from which any one, two or three further bytes 80 .. BF lead to `next`. */
+static uint32_t put_class(struct grammar_parser *r, const struct tree *t, uint32_t next)
 {
     struct utf8_range ranges[16];
     uint32_t whole[4] = { next, 0, 0, 0 }, n_items = 0;
@@ -561,7 +561,7 @@ static uint32_t put_class(struct reader *r, const struct tree *t, uint32_t next)
         const uint32_t n = utf8_ranges(s->first, s->last, ranges);
         for (uint32_t i = 0; i < n && !r->failed; i++) {
             const struct utf8_range *u = &ranges[i];
-            uint32_t after = next, any = 0;                  /* so many last bytes are any */
+            uint32_t after = next, any = 0;                  /* number of last bytes that may be any continuation byte */
             while (any + 1 < u->n && u->low[u->n - 1 - any] == 0x80 && u->high[u->n - 1 - any] == 0xbf) any++;
             for (uint32_t k = 1; k <= any; k++) {
                 if (!whole[k]) whole[k] = item_put(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = 0x80, .high = 0xbf,
@@ -577,17 +577,17 @@ static uint32_t put_class(struct reader *r, const struct tree *t, uint32_t next)
     return item_put_all(r, items, n_items);
 }
 
-static uint32_t put_tree(struct reader *r, const struct tree *t, uint32_t next);
+static uint32_t put_tree(struct grammar_parser *r, const struct tree *t, uint32_t next);
 
-static bool is_end(const struct reader *r, uint32_t state) { return r->items[state].kind == GRAMMAR_END; }
+static bool is_end(const struct grammar_parser *r, uint32_t state) { return r->items[state].kind == GRAMMAR_END; }
 
-static uint32_t put_call(struct reader *r, uint32_t entry, uint32_t next)
+static uint32_t put_call(struct grammar_parser *r, uint32_t entry, uint32_t next)
 {
     return item_put(r, (struct grammar_item){ .kind = is_end(r, next) ? GRAMMAR_GO : GRAMMAR_CALL, .arg = entry, .next = next });
 }
 
-/* Counted: what is repeated becomes a rule of its own, behind all others. */
-static uint32_t put_counted(struct reader *r, const struct tree *t, uint32_t least, uint32_t most, uint32_t next)
+/* Repeats with a counter: the repeated part becomes a rule of its own, after all others. */
+static uint32_t put_counted(struct grammar_parser *r, const struct tree *t, uint32_t least, uint32_t most, uint32_t next)
 {
     struct rule *rule = take(r, sizeof *rule);
     if (!rule) return 0;
@@ -602,14 +602,14 @@ static uint32_t put_counted(struct reader *r, const struct tree *t, uint32_t lea
     return item_put(r, (struct grammar_item){ .kind = GRAMMAR_REPEAT, .arg = r->n_repeats++, .next = next });
 }
 
-/* Copies of what is repeated while they are few items, else counted. */
-static uint32_t put_repeat(struct reader *r, const struct tree *t, uint32_t next)
+/* Copies the repeated part if that gives few items, else uses a counter. */
+static uint32_t put_repeat(struct grammar_parser *r, const struct tree *t, uint32_t next)
 {
     const uint32_t copies = t->most != NO_MOST ? t->most : t->least > 1 ? t->least : 1;
     const bool counted = copies > 1 && (uint64_t)copies * (t->child->weight + 1) > UNROLLED;
     if (counted && t->most != NO_MOST) return put_counted(r, t, t->least, t->most, next);
     uint32_t state = next, rest = t->least;
-    if (t->most == NO_MOST) {                                /* once, then around or on */
+    if (t->most == NO_MOST) {                                /* once, then again or on */
         state = item_new(r, 2);
         if (r->failed) return 0;
         r->items[state + 1].next = next;
@@ -636,39 +636,115 @@ static uint32_t put_repeat(struct reader *r, const struct tree *t, uint32_t next
     return state;
 }
 
-static uint32_t put_choice(struct reader *r, const struct tree *t, uint32_t next)
+/* An alternative that begins with a literal: its bytes, and what follows them. */
+struct literal { const char *bytes; size_t n; struct tree *rest; uint32_t number; };
+
+static bool begins_before(const struct literal *a, const struct literal *b)
 {
-    uint32_t n = 0;
+    const size_t n = a->n < b->n ? a->n : b->n;
+    const int c = memcmp(a->bytes, b->bytes, n);
+    return c ? c < 0 : a->n != b->n ? a->n < b->n : a->number < b->number;
+}
+
+/* Sorts by the literals: halves are merged by means of `more` [n]. */
+static void sort_literals(struct literal *a, uint32_t n, struct literal *more)
+{
+    const uint32_t half = n / 2;
+    if (n < 2) return;
+    sort_literals(a, half, more);
+    sort_literals(a + half, n - half, more);
+    memcpy(more, a, half * sizeof *a);
+    for (uint32_t i = 0, k = half, to = 0; i < half; to++) a[to] = k < n && begins_before(&a[k], &more[i]) ? a[k++] : more[i++];
+}
+
+static uint32_t put_sequence(struct grammar_parser *r, struct tree *first, uint32_t next);
+
+/* The same length of bytes at the beginning of all literals a[0 .. n - 1], which are sorted. */
+static size_t common_bytes(const struct literal *a, uint32_t n)
+{
+    const size_t most = a->n < a[n - 1].n ? a->n : a[n - 1].n;
+    size_t k = 0;
+    while (k < most && a->bytes[k] == a[n - 1].bytes[k]) k++;
+    return k;
+}
+
+/* Writes sorted alternatives as a tree: what several of them begin with is written once, so that a text is read in one way only.  from:
+ * bytes that have been written. */
+static uint32_t put_literals(struct grammar_parser *r, const struct literal *a, uint32_t n, size_t from, uint32_t depth, uint32_t next)
+{
+    const size_t common = depth < FACTORED || n == 1 ? common_bytes(a, n) : from;
+    uint32_t n_to = 0, state = 0;
+    struct grammar_item *to = n > 1 ? take(r, n * sizeof *to) : NULL;
+    if (r->failed) return 0;
+    if (n == 1) state = put_sequence(r, a->rest, next);
+    for (uint32_t i = 0, end; n > 1 && i < n && !r->failed; i = end) {
+        uint32_t first;
+        for (end = i + 1; depth < FACTORED && a[i].n > common && end < n && a[end].bytes[common] == a[i].bytes[common]; ) end++;
+        if (end - i > 1) first = put_literals(r, a + i, end - i, common, depth + 1, next);
+        else {
+            first = put_sequence(r, a[i].rest, next);
+            for (size_t k = a[i].n; k-- > common && !r->failed; )
+                first = item_put(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = (uint8_t)a[i].bytes[k],
+                                                           .high = (uint8_t)a[i].bytes[k], .next = first });
+        }
+        to[n_to++] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .next = first };
+    }
+    if (n > 1 && !r->failed) state = item_put_all(r, to, n_to);
+    for (size_t k = common; k-- > from && !r->failed; )
+        state = item_put(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = (uint8_t)a->bytes[k], .high = (uint8_t)a->bytes[k],
+                                                   .next = state });
+    return state;
+}
+
+static uint32_t put_choice(struct grammar_parser *r, const struct tree *t, uint32_t next)
+{
+    uint32_t n = 0, n_literals = 0;
     for (const struct tree *c = t->child; c; c = c->next) n++;
     if (n == 1) return put_tree(r, t->child, next);
     struct grammar_item *to = take(r, n * sizeof *to);
+    struct literal *literals = take(r, 2 * n * sizeof *literals);
+    if (r->failed) return 0;
     n = 0;
-    for (const struct tree *c = t->child; c && !r->failed; c = c->next)
-        to[n++] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .next = put_tree(r, c, next) };
+    for (struct tree *c = t->child; c && !r->failed; c = c->next) {
+        struct tree *first = c->kind == TREE_SEQUENCE ? c->child : NULL;
+        if (first && first->kind == TREE_LITERAL && first->n > 0) {
+            literals[n_literals] = (struct literal){ first->bytes, first->n, first->next, n_literals };
+            n_literals++;
+        } else to[n++] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .next = put_tree(r, c, next) };
+    }
+    if (n > GRAMMAR_MOST_ALIKE) { fail_place(r, 0, 0, "more than 2048 alternatives at one place that begin with no literal", NULL,
+        0); return 0; }
+    sort_literals(literals, n_literals, literals + n_literals);
+    if (n_literals > 0 && !r->failed) {
+        const uint32_t state = put_literals(r, literals, n_literals, 0, 0, next);
+        if (n == 0) return state;
+        to[n++] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .next = state };
+    }
     return item_put_all(r, to, n);
 }
 
-/* The children of a sequence from the last to the first. */
-static uint32_t put_sequence(struct reader *r, struct tree *t, uint32_t next)
+/* Writes `first` and the trees after it, from the last to the first. */
+static uint32_t put_sequence(struct grammar_parser *r, struct tree *first, uint32_t next)
 {
     struct tree *back = NULL;
-    for (struct tree *c = t->child, *after; c; c = after) { after = c->next; c->next = back; back = c; }
-    t->child = NULL;
+    for (struct tree *c = first, *after; c; c = after) { after = c->next; c->next = back; back = c; }
+    first = NULL;
     for (struct tree *c = back, *after; c; c = after) {
         if (!r->failed) next = put_tree(r, c, next);
         after = c->next;
-        c->next = t->child;
-        t->child = c;
+        c->next = first;
+        first = c;
     }
     return next;
 }
 
-/* The state from which t leads to next.  Trees are as deep as groups are, repeats in their rules as deep again. */
-static uint32_t put_tree(struct reader *r, const struct tree *t, uint32_t next)
+/* Writes t and returns the state from which it leads to next.  The recursion is as deep as groups are nested, and again as deep in the
+ * rules of repeats. */
+static uint32_t put_tree(struct grammar_parser *r, const struct tree *t, uint32_t next)
 {
     if (r->failed) return 0;
     switch (t->kind) {
-    case TREE_SEQUENCE: return put_sequence(r, (struct tree *)(uintptr_t)t, next);
+    case TREE_SEQUENCE: return put_sequence(r, t->child, next);
     case TREE_CHOICE: return put_choice(r, t, next);
     case TREE_CLASS: return put_class(r, t, next);
     case TREE_REPEAT: return put_repeat(r, t, next);
@@ -684,18 +760,16 @@ static uint32_t put_tree(struct reader *r, const struct tree *t, uint32_t next)
     return next;
 }
 
-/* Item 0 is the end of all rules, then come the entries of those that have names. */
-static bool put_rules(struct reader *r)
+/* Item 0 is the end of all rules; then come the entries of the named rules. */
+static bool put_rules(struct grammar_parser *r)
 {
     const uint32_t end = item_put(r, (struct grammar_item){ .kind = GRAMMAR_END });
     for (struct rule *rule = r->first; rule; rule = rule->after) {
-        if (!rule->body) return fail_rule(r, rule, "a rule that is not defined");
+        if (!rule->body) return fail_rule(r, rule, "this rule is not defined");
         rule->entry = item_new(r, 1);
     }
     for (struct rule *rule = r->first; rule && !r->failed; rule = rule->after) {
-        rule->begin = r->n_items;
         const uint32_t state = put_tree(r, rule->body, end);
-        rule->end = r->n_items;
         if (!r->failed) r->items[rule->entry].next = state;
     }
     r->rules = take(r, r->n_rules * sizeof *r->rules);
@@ -703,11 +777,11 @@ static bool put_rules(struct reader *r)
     return !r->failed;
 }
 
-/* ---- what is wrong with all of it ---- */
+/* ---- checks of the whole grammar ---- */
 
-enum { ENDS = 1, EMPTY = 2 };            /* of a state: it leads to an end; without a byte */
+enum { ENDS = 1, EMPTY = 2 };            /* facts of a state: it can reach an end; it can do so without a byte */
 
-static uint8_t item_facts(const struct reader *r, const uint8_t *facts, const struct grammar_item *x)
+static uint8_t item_facts(const struct grammar_parser *r, const uint8_t *facts, const struct grammar_item *x)
 {
     uint8_t body;
     switch ((enum grammar_kind)x->kind) {
@@ -716,49 +790,62 @@ static uint8_t item_facts(const struct reader *r, const uint8_t *facts, const st
     case GRAMMAR_TOKEN: return facts[x->next] & ENDS;
     case GRAMMAR_EMPTY: return facts[x->next];
     case GRAMMAR_CALL:
-    case GRAMMAR_GO: return facts[r->items[x->arg].next] & facts[x->next];           /* an entry is far from its rule */
+    case GRAMMAR_GO: return facts[x->arg] & facts[x->next];
     case GRAMMAR_REPEAT:
-        body = r->repeats[x->arg].least == 0 ? ENDS | EMPTY : facts[r->items[r->repeats[x->arg].entry].next];
+        body = r->repeats[x->arg].least == 0 ? ENDS | EMPTY : facts[r->repeats[x->arg].entry];
         return body & facts[x->next];
     case GRAMMAR_NOTHING: break;
     }
     return 0;
 }
 
-/* States from item begin on, in their order: in a rule they come before those that lead to them. */
-static bool find_facts_of(const struct reader *r, uint8_t *facts, uint32_t begin, uint32_t end)
+/* The states on whose facts those of an item depend; returns their number. */
+static uint32_t item_needs(const struct grammar_parser *r, const struct grammar_item *x, uint32_t needs[2])
 {
-    bool changed = false;
-    for (uint32_t i = begin; i < end; i++) {
-        const uint32_t first = i;
-        uint8_t all = item_facts(r, facts, &r->items[i]);
-        while (!r->items[i].last) all |= item_facts(r, facts, &r->items[++i]);
-        changed |= facts[first] != all;
-        facts[first] = all;
-    }
-    return changed;
+    needs[0] = x->next;
+    needs[1] = x->kind == GRAMMAR_REPEAT ? r->repeats[x->arg].entry : x->arg;
+    return x->kind == GRAMMAR_END || x->kind == GRAMMAR_NOTHING ? 0
+         : x->kind == GRAMMAR_CALL || x->kind == GRAMMAR_GO || x->kind == GRAMMAR_REPEAT ? 2 : 1;
 }
 
-/* facts: [n_items], of the first item of each state.  The last rule first, and the first one first, in turns until nothing changes. */
-static bool find_facts(struct reader *r, uint8_t *facts)
+/* facts: [n_items], for the first item of each state.  When the facts of a state grow, the items that need them are looked at again: twice
+ * at most for each need, so the time is linear in the items. */
+static bool find_facts(struct grammar_parser *r, uint8_t *facts)
 {
-    bool changed = true;
+    const uint32_t n = r->n_items;
+    const size_t mark = r->room->used;
+    uint32_t needs[2], n_work = 0, state = 0;
+    uint32_t *begin = take(r, (n + 1u) * sizeof *begin), *users = take(r, (size_t)n * 2 * sizeof *users);
+    uint32_t *state_of = take(r, n * sizeof *state_of), *work = take(r, n * sizeof *work);
+    uint8_t *waits = take(r, n);
+    if (r->failed) return false;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = item_needs(r, &r->items[i], needs); k-- > 0; ) begin[needs[k]]++;
+    for (uint32_t i = 0, all = 0; i <= n; i++) { all += begin[i]; begin[i] = all; }
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = item_needs(r, &r->items[i], needs); k-- > 0; ) users[--begin[needs[k]]] = i;
+        state_of[i] = state;
+        if (r->items[i].last) state = i + 1;
+    }
     facts[0] = ENDS | EMPTY;
-    for (uint32_t pass = 0; changed; pass++) {
-        if (pass == PASSES) return fail_place(r, 0, 0, "the grammar is too tangled: its rules lead through each other too often", NULL, 0);
-        changed = false;
-        for (uint32_t k = 0; k < r->n_rules; k++) {
-            const struct rule *rule = r->rules[pass % 2 ? k : r->n_rules - 1 - k];
-            changed |= find_facts_of(r, facts, rule->begin, rule->end);
+    for (work[n_work++] = 0; n_work > 0; ) {
+        const uint32_t at = work[--n_work];
+        waits[at] = 0;
+        for (uint32_t k = begin[at]; k < begin[at + 1]; k++) {
+            const uint32_t user = state_of[users[k]];
+            const uint8_t all = facts[user] | item_facts(r, facts, &r->items[users[k]]);
+            if (all == facts[user]) continue;
+            facts[user] = all;
+            if (!waits[user]) { waits[user] = 1; work[n_work++] = user; }
         }
     }
-    for (uint32_t k = 0; k < r->n_rules; k++) facts[r->rules[k]->entry] = facts[r->items[r->rules[k]->entry].next];
+    r->room->used = mark;
     return true;
 }
 
-/* The rules that the rule at entry may begin with, into `to`; returns how many.  mark: [n_items], shared by all rules: they share no
- * states but the end. */
-static uint32_t rule_begins(const struct reader *r, const uint8_t *facts, const uint32_t *rule_of, uint32_t entry, uint8_t *mark,
+/* Writes the rules with which the rule at entry may begin into `to`; returns their number.  mark: [n_items]; all rules can share it,
+ * because they share no state except the end. */
+static uint32_t rule_begins(const struct grammar_parser *r, const uint8_t *facts, const uint32_t *rule_of, uint32_t entry, uint8_t *mark,
                             uint32_t *work, uint32_t *to)
 {
     uint32_t n_work = 0, n = 0;
@@ -780,8 +867,8 @@ static uint32_t rule_begins(const struct reader *r, const uint8_t *facts, const 
     return n;
 }
 
-/* No rule may come back to itself before a byte has been read: there would be no end to what stands on the stack. */
-static bool check_left(struct reader *r, const uint8_t *facts)
+/* No rule may return to itself before a byte has been read, because the stack would grow without end. */
+static bool check_left(struct grammar_parser *r, const uint8_t *facts)
 {
     const uint32_t n = r->n_rules;
     uint32_t *rule_of = take(r, r->n_items * sizeof *rule_of), *work = take(r, (r->n_items + 1u) * sizeof *work);
@@ -809,7 +896,7 @@ static bool check_left(struct reader *r, const uint8_t *facts)
             if (color[callee] == 2) continue;
             if (color[callee] == 1)
                 return fail_rule(r, r->rules[r->rules[callee]->name ? callee : at],
-                                 "a rule that begins with itself (left recursion); write it as a repetition");
+                                 "this rule begins with itself (left recursion); write it as a repetition");
             path[depth++] = callee;
             color[callee] = 1;
             next[callee] = from[callee];
@@ -818,37 +905,37 @@ static bool check_left(struct reader *r, const uint8_t *facts)
     return true;
 }
 
-/* Repeats of what may be empty would count without reading. */
-static bool check_repeats(struct reader *r, const uint8_t *facts)
+/* A repeat of something that may be empty would count without reading. */
+static bool check_repeats(struct grammar_parser *r, const uint8_t *facts)
 {
     for (uint32_t i = 0; i < r->n_repeats; i++)
         if (facts[r->repeats[i].entry] & EMPTY)
-            return fail_place(r, 0, 0, "a repetition with numbers of something that may be empty; give it one character at least", NULL, 0);
+            return fail_place(r, 0, 0, "what is repeated {m,n} times may be empty; give it at least one character", NULL, 0);
     return true;
 }
 
-static void cut_off(struct reader *r, const uint8_t *facts)
+static void cut_off(struct grammar_parser *r, const uint8_t *facts)
 {
     for (uint32_t i = 0; i < r->n_items; i++)
         if (!(item_facts(r, facts, &r->items[i]) & ENDS)) r->items[i].kind = GRAMMAR_NOTHING;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole ---- */
 
-static bool read_all_rules(struct reader *r, size_t n)
+static bool read_all_rules(struct grammar_parser *r, size_t n)
 {
     if (n > GRAMMAR_MOST_BYTES) return fail_place(r, 0, 0, "the grammar is longer than 4 MiB", NULL, 0);
     for (skip_space(r, true); r->at < r->end; skip_space(r, true)) if (!read_rule(r)) return false;
     return true;
 }
 
-static const struct grammar *finish(struct reader *r, size_t mark)
+static const struct grammar *finish(struct grammar_parser *r, size_t mark)
 {
     const struct rule *root = rule_named(r, "root", 4);
     if (!root) return NULL;
-    if (!root->body) { fail_place(r, 0, 0, "no rule is called root, with which a grammar begins", NULL, 0); return NULL; }
+    if (!root->body) { fail_place(r, 0, 0, "the rule root, with which a grammar begins, is missing", NULL, 0); return NULL; }
     struct room *room = r->room;
-    /* Of the room that is left a quarter for items, an eighth for repeats: the tables that check them need more. */
+    /* A quarter of the free room is for items, an eighth for repeats; the tables for checking them need more. */
     const size_t left = room->size - room->used, most = left / 4 / sizeof *r->items;
     r->most_items = most < GRAMMAR_MOST_ITEMS ? (uint32_t)most : GRAMMAR_MOST_ITEMS;
     r->most_repeats = r->most_items / 16;
@@ -860,7 +947,7 @@ static const struct grammar *finish(struct reader *r, size_t mark)
     if (!facts || !find_facts(r, facts) || !check_repeats(r, facts) || !check_left(r, facts)) return NULL;
     if (!(facts[root->entry] & ENDS)) { fail_place(r, 0, 0, "no text satisfies the grammar: root never ends", NULL, 0); return NULL; }
     cut_off(r, facts);
-    /* To the front: nothing else stays.  Items lie behind where they go. */
+    /* Moves the result to the front; nothing else is kept.  Items lie after their destination. */
     const uint32_t state = root->entry, items_bytes = r->n_items * (uint32_t)sizeof *r->items;
     const uint32_t repeats_bytes = r->n_repeats * (uint32_t)sizeof *r->repeats;
     struct grammar_item *items = r->items;
@@ -875,7 +962,7 @@ static const struct grammar *finish(struct reader *r, size_t mark)
 
 static const struct grammar *no_room(struct grammar_error *error)
 {
-    struct reader none = { .error = error };
+    struct grammar_parser none = { .error = error };
     fail_place(&none, 0, 0, NO_ROOM, NULL, 0);
     return NULL;
 }
@@ -885,11 +972,14 @@ const struct grammar *grammar_read(struct room *room, const char *text, size_t n
     const size_t mark = room->used;
     const struct grammar *g = NULL;
     *error = (struct grammar_error){ 0 };
-    struct reader *r = room_take(room, sizeof *r);
+    struct grammar_parser *r = room_take(room, sizeof *r);
     if (!r) return no_room(error);
-    *r = (struct reader){ .room = room, .begin = text, .at = text, .end = text + n, .vocab = vocab, .error = error };
+    *r = (struct grammar_parser){ .room = room, .begin = text, .at = text, .end = text + n, .vocab = vocab, .error = error,
+                                  .n_buckets = LEAST_BUCKETS };
+    while (r->n_buckets < MOST_BUCKETS && r->n_buckets < n / 64) r->n_buckets *= 2;
     r->last = &r->first;
-    if (read_all_rules(r, n)) g = finish(r, mark);
+    r->buckets = take(r, r->n_buckets * sizeof *r->buckets);
+    if (r->buckets && read_all_rules(r, n)) g = finish(r, mark);
     if (!g) room->used = mark;
     return g;
 }
@@ -924,7 +1014,7 @@ const struct grammar *grammar_of_choices(struct room *room, const struct grammar
     }
     const struct grammar *g = grammar_read(room, text, out.n, NULL, error);
     if (!g) { room->used = mark; return NULL; }
-    room->used = mark;                                       /* the text goes */
+    room->used = mark;                                       /* the text is no longer needed */
     struct grammar *to = room_take(room, g->bytes);
     memmove(to, g, g->bytes);
     return to;

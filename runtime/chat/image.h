@@ -1,5 +1,6 @@
-/* image.h -- chat templates as the compiler leaves them: written by compiler/chat/image.c, read in place by render.c.
- * Position independent, little-endian, no pointers, aligned to 8; trusted.  Sections follow the header in the order of CHAT_SECTIONS. */
+/* image.h -- compiled chat templates: written by compiler/chat/image.c, read in place by render.c.
+ * Position-independent, little-endian, no pointers, aligned to 8; trusted.  The sections follow the header in the order of
+ * CHAT_SECTIONS. */
 #ifndef FORGE_CHAT_IMAGE_H
 #define FORGE_CHAT_IMAGE_H
 #include <stdint.h>
@@ -14,9 +15,9 @@ struct chat_header {
     uint32_t reserved[2];
 };
 
-/* name: string, CHAT_NONE: the default one; family: number of a row of family.def; hash: XXH3-64 of the source */
+/* name: string, CHAT_NONE: the default template; family: number of a row of family.def; hash: XXH3-64 of the source */
 struct chat_template { uint32_t name, root, source_bytes, family; uint64_t hash; };
-/* An expression, a statement or a target of an assignment; what a, b, c are is said below. */
+/* An expression, a statement or a target of an assignment; enum chat_kind describes a, b, c. */
 struct chat_node { uint8_t kind, op; uint16_t reserved; uint32_t line, a, b, c; };
 struct chat_string { uint32_t offset, n; };
 union chat_number { int64_t i; double f; };
@@ -30,7 +31,7 @@ union chat_number { int64_t i; double f; };
     SECTION(lists,     uint32_t,             (h)->n_lists)
 /* then the text of the strings */
 
-/* Of lists, at the index given: [n] is a run of n entries, LIST one entry that says how many follow. */
+/* At an index of `lists`: [n] is a run of n entries; LIST is an entry with the number of entries that follow. */
 enum chat_kind {
     /* expressions */
     CHAT_LITERAL_NONE, CHAT_LITERAL_TRUE, CHAT_LITERAL_FALSE,
@@ -39,31 +40,32 @@ enum chat_kind {
     CHAT_LITERAL_STRING,                   /* a: string */
     CHAT_NAME,                             /* a: string */
     CHAT_LIST, CHAT_TUPLE,                 /* a: LIST of expressions */
-    CHAT_DICT,                             /* a: LIST of keys and values in turn */
+    CHAT_DICT,                             /* a: LIST of keys and values alternately */
     CHAT_ATTRIBUTE,                        /* a.b: expression, string */
     CHAT_ITEM,                             /* a[b] */
     CHAT_SLICE,                            /* a[..]; b: [3] first, last, step; CHAT_NONE: not given */
     CHAT_CALL,                             /* a(..); b: arguments */
     CHAT_FILTER,                           /* a|..; a is CHAT_NONE in a block; op: enum chat_filter; b: arguments or CHAT_NONE; c: string */
-    CHAT_TEST,                             /* a is ..; so */
+    CHAT_TEST,                             /* a is ..; otherwise like CHAT_FILTER */
     CHAT_NOT, CHAT_NEGATE, CHAT_PLUS,      /* a */
     CHAT_AND, CHAT_OR,                     /* a, b */
     CHAT_BINARY,                           /* a op b; op: + - * / % and 'f' for //, 'p' for ** */
-    CHAT_COMPARE,                          /* a; b: LIST of operators (enum chat_compare) and operands in turn */
+    CHAT_COMPARE,                          /* a; b: LIST of operators (enum chat_compare) and operands alternately */
     CHAT_CONCAT,                           /* a: LIST */
     CHAT_CHOICE,                           /* b if a else c; c may be CHAT_NONE */
     /* statements */
     CHAT_BODY,                             /* a: LIST of statements */
     CHAT_TEXT,                             /* a: string */
     CHAT_OUTPUT,                           /* a: expression */
-    CHAT_IF,                               /* a: LIST of conditions and bodies in turn; b: the body of else, or CHAT_NONE */
+    CHAT_IF,                               /* a: LIST of conditions and bodies alternately; b: the body of else, or CHAT_NONE */
     CHAT_FOR,                              /* a: [5] target, iterable, condition, body, body of else; c: 1: recursive */
     CHAT_SET,                              /* a: target, b: expression */
     CHAT_SET_BLOCK,                        /* a: target, b: body, c: filters or CHAT_NONE */
-    CHAT_MACRO,                            /* a: [3 + ..] name, parameters, how many have defaults, names, defaults; b: body; c: flags */
+    CHAT_MACRO,                            /* a: [3 + ..] name, number of parameters, number of defaults, names, defaults; b: body; c:
+                                            * flags */
     CHAT_CALL_BLOCK,                       /* a: CHAT_CALL, b: CHAT_MACRO, the caller */
     CHAT_FILTER_BLOCK,                     /* a: filters, b: body */
-    CHAT_WITH,                             /* a: LIST of targets and expressions in turn, b: body */
+    CHAT_WITH,                             /* a: LIST of targets and expressions alternately, b: body */
     CHAT_SCOPE,                            /* a: body, with a scope of its own */
     CHAT_BREAK, CHAT_CONTINUE,
     /* targets */
@@ -77,7 +79,7 @@ enum { CHAT_USES_CALLER = 1, CHAT_USES_VARARGS = 2, CHAT_USES_KWARGS = 4 };     
 
 enum chat_compare { CHAT_EQ, CHAT_NE, CHAT_LT, CHAT_LE, CHAT_GT, CHAT_GE, CHAT_IN, CHAT_NOT_IN };
 
-/* Filters, tests and methods by their names: the compiler looks them up, the renderer obeys. */
+/* Filters, tests and methods by name: the compiler looks them up and stores their numbers for the renderer. */
 #define CHAT_FILTERS(F) \
     F(abs) F(attr) F(batch) F(capitalize) F(center) F(count) F(d) F(default) F(dictsort) F(e) F(escape) F(first) F(float) F(forceescape) \
     F(format) F(indent) F(int) F(items) F(join) F(last) F(length) F(list) F(lower) F(map) F(max) F(min) F(reject) F(rejectattr) \
@@ -98,14 +100,15 @@ enum chat_test { CHAT_TESTS(CHAT_NAMED) CHAT_T_COUNT };
 #define CHAT_NAMED(name) CHAT_G_##name,
 enum chat_function { CHAT_FUNCTIONS(CHAT_NAMED) CHAT_G_COUNT };
 #undef CHAT_NAMED
-enum { CHAT_UNKNOWN = 255 };               /* of filters and tests in a branch: refused when it is reached */
+enum { CHAT_UNKNOWN = 255 };               /* an unknown filter or test: refused only when it is executed */
 
-/* Methods of text, lists, objects; an attribute of such a name is the method, whatever members an object has. */
+/* Methods of text, lists, objects.  An attribute with such a name is the method, even if an object has a member with this name.  Some of
+ * text are only there (`x.encode is defined`): a call is refused. */
 #define CHAT_TEXT_METHODS(M) \
-    M(capitalize) M(casefold) M(center) M(count) M(endswith) M(find) M(format) M(index) M(isalnum) M(isalpha) M(isascii) M(isdigit) \
-    M(islower) M(isspace) M(isupper) M(join) M(ljust) M(lower) M(lstrip) M(partition) M(removeprefix) M(removesuffix) M(replace) M(rfind) \
-    M(rindex) M(rjust) M(rpartition) M(rsplit) M(rstrip) M(split) M(splitlines) M(startswith) M(strip) M(swapcase) M(title) \
-    M(upper) M(zfill)
+    M(capitalize) M(casefold) M(center) M(count) M(encode) M(endswith) M(expandtabs) M(find) M(format) M(format_map) M(index) M(isalnum) \
+    M(isalpha) M(isascii) M(isdecimal) M(isdigit) M(isidentifier) M(islower) M(isnumeric) M(isprintable) M(isspace) M(istitle) M(isupper) \
+    M(join) M(ljust) M(lower) M(lstrip) M(maketrans) M(partition) M(removeprefix) M(removesuffix) M(replace) M(rfind) M(rindex) M(rjust) \
+    M(rpartition) M(rsplit) M(rstrip) M(split) M(splitlines) M(startswith) M(strip) M(swapcase) M(title) M(translate) M(upper) M(zfill)
 #define CHAT_LIST_METHODS(M) \
     M(append) M(clear) M(copy) M(count) M(extend) M(index) M(insert) M(pop) M(remove) M(reverse)
 #define CHAT_DICT_METHODS(M) \

@@ -2,22 +2,22 @@
 #include "json.h"
 #include "text.h"
 
-struct reader {
+struct json_parser {
     struct room *room;
     const char  *begin, *at, *end;
     const char  *why;
     uint32_t     depth;
 };
 
-static bool fail(struct reader *r, const char *why)
+static bool fail(struct json_parser *r, const char *why)
 {
     if (!r->why) r->why = why;
     return false;
 }
 
-static bool no_room(struct reader *r) { r->room->full = true; return false; }
+static bool no_room(struct json_parser *r) { r->room->full = true; return false; }
 
-static void skip_space(struct reader *r)
+static void skip_space(struct json_parser *r)
 {
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r')) r->at++;
 }
@@ -54,11 +54,11 @@ static bool hex4(const char *p, const char *end, uint32_t *out)
     return true;
 }
 
-/* Behind "\u".  Two halves of a pair are one codepoint. */
-static bool read_escaped(struct reader *r, char *to, size_t *n)
+/* After "\u".  The two halves of a surrogate pair become one codepoint. */
+static bool read_escaped(struct json_parser *r, char *to, size_t *n)
 {
     uint32_t c, low;
-    if (!hex4(r->at, r->end, &c)) return fail(r, "\\u without four hexadecimal digits");
+    if (!hex4(r->at, r->end, &c)) return fail(r, "\\u must have four hexadecimal digits");
     r->at += 4;
     if (c >= 0xd800 && c < 0xdc00 && r->end - r->at >= 6 && r->at[0] == '\\' && r->at[1] == 'u' && hex4(r->at + 2, r->end, &low) &&
         low >= 0xdc00 && low < 0xe000) {
@@ -69,16 +69,16 @@ static bool read_escaped(struct reader *r, char *to, size_t *n)
     return true;
 }
 
-/* The bytes of a string up to its end, checked; escaped: there are escapes in it. */
-static bool string_end(struct reader *r, const char **end, bool *escaped)
+/* Checks the bytes of a string up to its end; escaped: it has escapes. */
+static bool string_end(struct json_parser *r, const char **end, bool *escaped)
 {
     const char *p = r->at;
     *escaped = false;
     while (p < r->end && *p != '"') {
         const size_t n = json_utf8(p, (size_t)(r->end - p));
         r->at = p;
-        if (!n) return fail(r, "bytes that are no UTF-8");
-        if ((uint8_t)*p < 0x20) return fail(r, "a control character in a string; it is written as \\u00XX");
+        if (!n) return fail(r, "the text must be UTF-8");
+        if ((uint8_t)*p < 0x20) return fail(r, "a string has a control character; write it as \\u00XX");
         if (*p == '\\') {
             *escaped = true;
             if (p + 1 < r->end) p++;
@@ -86,12 +86,12 @@ static bool string_end(struct reader *r, const char **end, bool *escaped)
         p += n;
     }
     r->at = p;
-    if (p >= r->end) return fail(r, "a string without an end");
+    if (p >= r->end) return fail(r, "a string has no closing quote");
     *end = p;
     return true;
 }
 
-static bool read_string(struct reader *r, const char **text, size_t *n)
+static bool read_string(struct json_parser *r, const char **text, size_t *n)
 {
     const char *const begin = ++r->at, *end;
     bool escaped;
@@ -100,7 +100,7 @@ static bool read_string(struct reader *r, const char **text, size_t *n)
     *n = (size_t)(end - begin);
     r->at = end + 1;
     if (!escaped) return true;
-    char *to = room_take(r->room, *n);                       /* no escape is shorter than what it stands for */
+    char *to = room_take(r->room, *n);                       /* no escape is shorter than the character it stands for */
     if (!to) return no_room(r);
     *text = to;
     *n = 0;
@@ -114,7 +114,7 @@ static bool read_string(struct reader *r, const char **text, size_t *n)
         } else if (known) {
             to[(*n)++] = into[known - from];
             r->at += 2;
-        } else return fail(r, "an escape that JSON has not");
+        } else return fail(r, "JSON has no such escape");
     }
     r->at = end + 1;
     return true;
@@ -122,32 +122,32 @@ static bool read_string(struct reader *r, const char **text, size_t *n)
 
 /* ---- numbers ---- */
 
-static bool read_number(struct reader *r, struct json *v)
+static bool read_number(struct json_parser *r, struct json *v)
 {
     const char *p = r->at;
     v->kind = JSON_NUMBER;
     v->text = p;
     if (*p == '-') p++;
-    if (p >= r->end || !is_digit(*p)) return fail(r, "no value");
-    if (*p == '0' && p + 1 < r->end && is_digit(p[1])) return fail(r, "a number that begins with 0");
+    if (p >= r->end || !is_digit(*p)) return fail(r, "expected a value");
+    if (*p == '0' && p + 1 < r->end && is_digit(p[1])) return fail(r, "a number must not begin with 0");
     while (p < r->end && is_digit(*p)) p++;
     if (p < r->end && *p == '.') {
         const char *digits = ++p;
         while (p < r->end && is_digit(*p)) p++;
-        if (p == digits) return fail(r, "a number without digits behind its point");
+        if (p == digits) return fail(r, "expected digits after the decimal point");
     }
     if (p < r->end && (*p == 'e' || *p == 'E')) {
         if (++p < r->end && (*p == '+' || *p == '-')) p++;
         const char *digits = p;
         while (p < r->end && is_digit(*p)) p++;
-        if (p == digits) return fail(r, "a number without digits in its exponent");
+        if (p == digits) return fail(r, "expected digits in the exponent");
     }
     v->n = (size_t)(p - r->at);
     r->at = p;
     return true;
 }
 
-/* ---- members of one name ---- */
+/* ---- members with the same name ---- */
 
 static bool same_name(const struct json *a, const struct json *b)
 {
@@ -174,8 +174,8 @@ static void sift(struct json **heap, size_t at, size_t n)
     }
 }
 
-/* The value of the last member of a name goes to the first one, the others leave the list.  n log n: the text may be hostile. */
-static bool merge_members(struct reader *r, struct json *o)
+/* Moves the value of the last member with a name to the first one and removes the others.  n log n, because the text may be hostile. */
+static bool merge_members(struct json_parser *r, struct json *o)
 {
     struct json **heap = room_array(r->room, o->n, sizeof(struct json *));
     if (!heap) return no_room(r);
@@ -193,7 +193,7 @@ static bool merge_members(struct reader *r, struct json *o)
         const struct json old = *heap[first];
         *heap[first] = *heap[i];
         heap[first]->next = old.next;
-        heap[i]->name = NULL;                                /* leaves */
+        heap[i]->name = NULL;                                /* is removed below */
     }
     for (struct json **p = &o->first; *p; )
         if ((*p)->name) p = &(*p)->next;
@@ -203,12 +203,12 @@ static bool merge_members(struct reader *r, struct json *o)
 
 /* ---- values ---- */
 
-static bool read_value(struct reader *r, struct json *v);
+static bool read_value(struct json_parser *r, struct json *v);
 
-static bool read_members(struct reader *r, struct json *v, char closing)
+static bool read_members(struct json_parser *r, struct json *v, char closing)
 {
     struct json **to = &v->first;
-    if (++r->depth > JSON_DEPTH) return fail(r, "arrays and objects deeper than 128");
+    if (++r->depth > JSON_DEPTH) return fail(r, "arrays and objects are nested deeper than 128");
     r->at++;
     skip_space(r);
     if (r->at < r->end && *r->at == closing) { r->at++; r->depth--; return true; }
@@ -218,10 +218,10 @@ static bool read_members(struct reader *r, struct json *v, char closing)
         *m = (struct json){ 0 };
         skip_space(r);
         if (closing == '}') {
-            if (r->at >= r->end || *r->at != '"') return fail(r, "no name in quotes");
+            if (r->at >= r->end || *r->at != '"') return fail(r, "expected a name in quotes");
             if (!read_string(r, &m->name, &m->n_name)) return false;
             skip_space(r);
-            if (r->at >= r->end || *r->at != ':') return fail(r, "no colon behind a name");
+            if (r->at >= r->end || *r->at != ':') return fail(r, "expected : after a name");
             r->at++;
         }
         if (!read_value(r, m)) return false;
@@ -231,25 +231,25 @@ static bool read_members(struct reader *r, struct json *v, char closing)
         skip_space(r);
         if (r->at < r->end && *r->at == ',') { r->at++; continue; }
         if (r->at >= r->end || *r->at != closing)
-            return fail(r, closing == '}' ? "no comma or } behind a member" : "no comma or ] behind a member");
+            return fail(r, closing == '}' ? "expected , or } after a member" : "expected , or ] after a value");
         r->at++;
         r->depth--;
         return closing == ']' || v->n == 1 || merge_members(r, v);
     }
 }
 
-static bool read_word(struct reader *r, struct json *v, const char *word, size_t n, enum json_kind kind)
+static bool read_word(struct json_parser *r, struct json *v, const char *word, size_t n, enum json_kind kind)
 {
-    if ((size_t)(r->end - r->at) < n || memcmp(r->at, word, n) != 0) return fail(r, "no value");
+    if ((size_t)(r->end - r->at) < n || memcmp(r->at, word, n) != 0) return fail(r, "expected a value");
     r->at += n;
     v->kind = kind;
     return true;
 }
 
-static bool read_value(struct reader *r, struct json *v)
+static bool read_value(struct json_parser *r, struct json *v)
 {
     skip_space(r);
-    if (r->at >= r->end) return fail(r, "the text ends where a value should be");
+    if (r->at >= r->end) return fail(r, "expected a value, but the text ends");
     switch (*r->at) {
     case '{': v->kind = JSON_OBJECT; return read_members(r, v, '}');
     case '[': v->kind = JSON_ARRAY; return read_members(r, v, ']');
@@ -263,21 +263,21 @@ static bool read_value(struct reader *r, struct json *v)
 
 struct json *json_read(struct room *room, const char *text, size_t n, struct json_error *error)
 {
-    struct reader r = { .room = room, .begin = text, .at = text, .end = text + n };
+    struct json_parser r = { .room = room, .begin = text, .at = text, .end = text + n };
     struct json *v = room_take(room, sizeof *v);
     if (v) {
         *v = (struct json){ 0 };
         if (read_value(&r, v)) {
             skip_space(&r);
             if (r.at == r.end) return v;
-            fail(&r, "something behind the value");
+            fail(&r, "expected the end of the text after the value");
         }
     }
     *error = (struct json_error){ r.why, (size_t)(r.at - r.begin) };
     return NULL;
 }
 
-/* ---- looking at it ---- */
+/* ---- access ---- */
 
 const struct json *json_member(const struct json *o, const char *name)
 {
@@ -314,7 +314,7 @@ bool json_integer(const struct json *v, int64_t low, int64_t high, int64_t *out)
     return *out >= low && *out <= high;
 }
 
-/* The first 19 digits as an integer, times powers of ten of which each factor is exact. */
+/* Computes the first 19 digits as an integer, times powers of ten, each of which is exact. */
 bool json_real(const struct json *v, double *out)
 {
     static const double tens[] = { 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,

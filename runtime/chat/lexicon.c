@@ -1,11 +1,12 @@
 /* lexicon.c -- see lexicon.h. */
+#include "runtime/model/vocab.h"             /* before the header that replaces <string.h> */
 #include "lexicon.h"
 #include "runtime/text/tokenize.h"
 
 struct texts {
     uint8_t  *bytes;                     /* [offset[n]] */
     uint32_t *offset, *order;            /* [n + 1]; [n_order] tokens that are text */
-    uint8_t  *length;                    /* [n] characters of a plain token, else 0 */
+    uint8_t  *length;                    /* [n] number of characters of a plain token, else 0 */
     uint32_t  n, n_order;
 };
 
@@ -28,7 +29,28 @@ size_t lexicon_room(const uint8_t *vocab, uint32_t n_vocab)
     return total * (1 + sizeof(struct lexicon_node)) + n * (4 * 4 + 1) + (n_vocab / 32 + 1) * 8 + 256;
 }
 
-/* Characters of a plain text, 0 for any other. */
+/* ids: ascending. */
+static bool is_among(const uint32_t *ids, uint32_t n, uint32_t id)
+{
+    uint32_t first = 0;
+    while (first < n) {
+        const uint32_t middle = first + (n - first) / 2;
+        if (ids[middle] == id) return true;
+        if (ids[middle] < id) first = middle + 1; else n = middle;
+    }
+    return false;
+}
+
+/* A token that is never drawn is neither text nor an end. */
+static bool is_drawn(const uint8_t *vocab, uint32_t id)
+{
+    uint32_t n;
+    const uint32_t *suppressed = vocab_image_suppressed(vocab, &n);
+    return !is_among(suppressed, n, id);
+}
+static bool is_end(const uint8_t *vocab, uint32_t id) { return forge_vocab_is_eog(vocab, (int32_t)id) && is_drawn(vocab, id); }
+
+/* The number of characters of a plain text; 0 for any other text. */
 static uint8_t plain_length(const uint8_t *p, size_t n)
 {
     uint8_t count = 0;
@@ -43,14 +65,14 @@ static uint8_t plain_length(const uint8_t *p, size_t n)
     return count;
 }
 
-/* The byte of a text, -1 at its end. */
+/* The byte of a text at depth, -1 at its end. */
 static int byte_at(const struct texts *t, uint32_t id, size_t depth)
 {
     return depth < t->offset[id + 1] - t->offset[id] ? t->bytes[t->offset[id] + depth] : -1;
 }
 
-/* By the byte at depth into three parts, then the middle one by the next.  (Bentley and Sedgewick 1997, Fast algorithms for sorting and
- * searching strings) */
+/* Splits into three parts by the byte at depth, then sorts the middle part by the next byte.  (Bentley and Sedgewick 1997, Fast
+ * algorithms for sorting and searching strings.) */
 static void sort_texts(const struct texts *t, uint32_t *a, size_t n, size_t depth)
 {
     while (n > 1) {
@@ -84,7 +106,7 @@ static bool read_texts(struct texts *t, const uint8_t *vocab, struct room *room)
     for (uint32_t i = 0; i < t->n; i++) {
         const uint32_t at = t->offset[i];
         const size_t n = forge_token_text(vocab, (int32_t)i, false, (char *)t->bytes + at, total - at);
-        const bool text = n > 0 && n <= LEXICON_DEPTH && !forge_vocab_is_eog(vocab, (int32_t)i);
+        const bool text = n > 0 && n <= LEXICON_DEPTH && !forge_vocab_is_eog(vocab, (int32_t)i) && is_drawn(vocab, i);
         t->offset[i + 1] = at + (uint32_t)n;
         t->length[i] = text ? plain_length(t->bytes + at, n) : 0;
         if (text) t->order[t->n_order++] = i;
@@ -93,7 +115,7 @@ static bool read_texts(struct texts *t, const uint8_t *vocab, struct room *room)
     return true;
 }
 
-/* The tokens that are plain, or those that are not, as a tree behind each other.  nodes NULL: only counts them. */
+/* Writes the tokens that are plain, or those that are not, as a tree in preorder.  nodes NULL: only counts the nodes. */
 static uint32_t put_nodes(const struct texts *t, bool plain, struct lexicon_node *nodes)
 {
     uint32_t path[LEXICON_DEPTH], n = 0, n_path = 0, before = 0;
@@ -102,7 +124,7 @@ static uint32_t put_nodes(const struct texts *t, bool plain, struct lexicon_node
         if ((t->length[id] > 0) != plain) continue;
         uint32_t same = 0;
         while (same < n_path && same < bytes && byte_at(t, id, same) == byte_at(t, before, same)) same++;
-        if (same == bytes) same--;                           /* the text of another token: a node of its own beside that one's */
+        if (same == bytes) same--;                           /* same text as another token: a separate node beside the other's */
         for (; n_path > same; n_path--) if (nodes) nodes[path[n_path - 1]].span |= n - path[n_path - 1];
         for (; n_path < bytes; n_path++) {
             path[n_path] = n;
@@ -122,7 +144,7 @@ static bool put_lists(struct lexicon *x, const struct texts *t, struct room *roo
 {
     uint32_t n_plain = 0, count[LEXICON_PLAIN + 2] = { 0 };
     for (uint32_t i = 0; i < t->n; i++) {
-        x->n_ends += forge_vocab_is_eog(x->vocab, (int32_t)i);
+        x->n_ends += is_end(x->vocab, i);
         n_plain += t->length[i] > 0;
         count[t->length[i] + 1]++;
     }
@@ -135,7 +157,7 @@ static bool put_lists(struct lexicon *x, const struct texts *t, struct room *roo
     for (uint32_t i = 1; i <= LEXICON_PLAIN; i++) x->length_end[i] = count[i + 1] += count[i];
     x->n_ends = 0;
     for (uint32_t i = 0; i < t->n; i++) {
-        if (forge_vocab_is_eog(x->vocab, (int32_t)i)) ends[x->n_ends++] = i;
+        if (is_end(x->vocab, i)) ends[x->n_ends++] = i;
         if (t->length[i] == 0) continue;
         set_bit(plain_bits, i);
         by_length[count[t->length[i]]++] = i;
@@ -153,7 +175,8 @@ bool lexicon_make(struct lexicon *x, const uint8_t *vocab, uint32_t n_vocab, str
     *x = (struct lexicon){ .vocab = vocab, .n_vocab = n_vocab, .n_words = (n_vocab + 31) / 32 };
     struct texts t = { .n = tokens_of(vocab, n_vocab) };
     if (n_vocab >= LEXICON_NO_TOKEN) return false;
-    /* The lists stay, then the trees; the texts lie behind the lists and go: the trees are written behind them and move. */
+    /* The lists are kept, then the trees.  The texts lie after the lists and are not kept: the trees are written after the texts and
+     * then moved. */
     struct room texts = *room;
     const size_t lists = (size_t)x->n_words * 8 + t.n * 8u + 64;
     if (lists > texts.size - texts.used) return false;

@@ -18,7 +18,7 @@ static uint32_t stack_bucket(const struct mask *m, uint32_t state, uint32_t pare
     return mix(mix(mix(1, state), parent), count) & (m->stack_buckets - 1);
 }
 
-/* The stack with state on top, and below it parent.  Equal ones are one. */
+/* The stack with state on top and parent below it.  Equal stacks are shared. */
 static uint32_t stack_of(struct mask *m, uint32_t state, uint32_t parent, uint32_t count)
 {
     uint32_t *bucket = &m->stack_hash[stack_bucket(m, state, parent, count)];
@@ -31,7 +31,7 @@ static uint32_t stack_of(struct mask *m, uint32_t state, uint32_t parent, uint32
     return *bucket = m->n_stacks++;
 }
 
-/* ---- from stacks to a place ---- */
+/* ---- from stacks to places ---- */
 
 static void set_begin(struct mask *m)
 {
@@ -40,7 +40,7 @@ static void set_begin(struct mask *m)
     m->stamp++;
 }
 
-/* On the list of those to look at, once. */
+/* Adds the stack to the work list, unless it was added before. */
 static void set_add(struct mask *m, uint32_t stack, uint32_t *n_work)
 {
     if (stack == NO_STACK || m->stacks[stack].stamp == m->stamp) return;
@@ -48,7 +48,7 @@ static void set_add(struct mask *m, uint32_t stack, uint32_t *n_work)
     m->work[(*n_work)++] = stack;
 }
 
-/* The stack, and all it leads to without a byte: those with a byte or token next are found. */
+/* Adds the stack, and follows everything it can do without a byte: finds all stacks with a byte or token next. */
 static void set_close(struct mask *m, uint32_t first)
 {
     const struct grammar_item *const items = grammar_items(m->grammar);
@@ -93,7 +93,7 @@ static void set_close(struct mask *m, uint32_t first)
     }
 }
 
-/* Shell's sort, Ciura's gaps: mostly of one or two. */
+/* Shell sort with Ciura's gaps; mostly one or two stacks. */
 static void sort_stacks(uint32_t *a, uint32_t n)
 {
     static const uint32_t gaps[] = { 1750, 701, 301, 132, 57, 23, 10, 4, 1 };
@@ -113,7 +113,7 @@ static bool has_tokens(const struct mask *m, uint32_t stack)
     return true;
 }
 
-/* The place of what was found. */
+/* The place of the stacks that were found. */
 static uint16_t set_end(struct mask *m)
 {
     if (m->full) return NO_PLACE;
@@ -138,7 +138,7 @@ static uint16_t set_end(struct mask *m)
 
 static uint16_t *row_of(const struct mask *m, uint16_t place) { return m->rows + 256 * (size_t)place; }
 
-/* Where each byte leads from the place: bytes between the same bounds to the same one.  False: full. */
+/* Computes the place to which each byte leads.  Bytes between two bounds lead to the same place.  False: memory is full. */
 static bool row_make(struct mask *m, uint16_t place)
 {
     const struct grammar_item *const items = grammar_items(m->grammar);
@@ -187,7 +187,8 @@ static void places_clear(struct mask *m)
     m->n_pool = 0;
 }
 
-/* Forgets all that the text here does not need: stacks that stay move to the front, where parents are before their children as ever. */
+/* Forgets everything that the current text does not need.  Stacks that are kept move to the front, still with parents before their
+ * children. */
 static void forget(struct mask *m)
 {
     const struct mask_place now = m->places[m->now];
@@ -205,7 +206,7 @@ static void forget(struct mask *m)
         to->state = s.state;
         to->parent = s.parent == NO_STACK ? NO_STACK : m->stacks[s.parent].link;
         to->count = s.count;
-        m->stacks[i].link = kept++;                          /* where it went; slots from here on keep theirs until they are passed */
+        m->stacks[i].link = kept++;                          /* the new index; later slots are still unchanged until they are reached */
     }
     for (uint32_t i = 0; i < now.n; i++) m->found[i] = m->stacks[m->found[i]].link;
     m->n_stacks = kept;
@@ -221,10 +222,10 @@ static void forget(struct mask *m)
     m->full = false;
     m->n_found = now.n;
     m->ends = now.ends;
-    m->now = set_end(m);                                     /* fits: it was there */
+    m->now = set_end(m);                                     /* fits, because it was there before */
 }
 
-/* One try, or two with what is known thrown away between them. */
+/* Allows a second attempt after forgetting everything that was cached. */
 static bool again(struct mask *m, uint32_t attempt)
 {
     if (attempt > 0 || m->left == 0) { forget(m); return false; }
@@ -246,7 +247,7 @@ static size_t fixed_bytes(const struct lexicon *x) { return (size_t)KEPT * x->n_
 size_t mask_least(const struct lexicon *x) { return fixed_bytes(x) + ((size_t)1 << 16); }
 size_t mask_usual(const struct lexicon *x) { return fixed_bytes(x) + ((size_t)4 << 20); }
 
-/* Half of what is left for places, three eighths for stacks, an eighth for the lists of stacks of places. */
+/* Divides the rest: half for places, three eighths for stacks, an eighth for the places' lists of stacks. */
 static bool memory_divide(struct mask *m, void *memory, size_t bytes)
 {
     const struct lexicon *x = m->lexicon;
@@ -298,7 +299,7 @@ enum mask_status mask_restart(struct mask *m)
 
 static void set_bit(uint32_t *bits, uint32_t i) { bits[i / 32] |= 1u << i % 32; }
 
-/* All tokens of a tree by the rows. */
+/* Tests all tokens of a tree by means of the rows. */
 static bool walk(struct mask *m, const struct lexicon_node *nodes, uint32_t n, uint32_t *bits)
 {
     const uint16_t *rows[LEXICON_DEPTH + 1];
@@ -315,7 +316,7 @@ static bool walk(struct mask *m, const struct lexicon_node *nodes, uint32_t n, u
     return true;
 }
 
-/* Do all sequences that begin with low .. high and have `more` bytes 80 .. BF behind it lead to the same place? */
+/* Do all sequences that begin with a byte low .. high, followed by `more` bytes 80 .. BF, lead to the same place? */
 static bool all_lead_to(struct mask *m, uint16_t place, uint32_t low, uint32_t high, uint32_t more, uint16_t to)
 {
     const uint16_t *row = row_ready(m, place);
@@ -328,7 +329,7 @@ static bool all_lead_to(struct mask *m, uint16_t place, uint32_t low, uint32_t h
     return row != NULL;
 }
 
-/* The same with the first byte one that allows only some second ones. */
+/* The same for a first byte that allows only some second bytes. */
 static bool lead_leads_to(struct mask *m, uint16_t place, uint8_t lead, uint32_t low, uint32_t high, uint32_t more, uint16_t to)
 {
     const uint16_t *row = row_ready(m, place);
@@ -336,7 +337,7 @@ static bool lead_leads_to(struct mask *m, uint16_t place, uint8_t lead, uint32_t
     return row[lead] == NOWHERE ? to == NOWHERE : all_lead_to(m, row[lead], low, high, more, to);
 }
 
-/* The one place that every plain character leads to, or MIXED. */
+/* The place to which every plain character leads, or MIXED. */
 static uint16_t uniform_of(struct mask *m, uint16_t place)
 {
     if (m->places[place].uniform != NO_PLACE) return m->places[place].uniform;
@@ -353,7 +354,7 @@ static uint16_t uniform_of(struct mask *m, uint16_t place)
     return m->places[place].uniform = same ? to : MIXED;
 }
 
-/* Plain tokens: where every plain character leads to one place, and so on from there, their lengths tell. */
+/* Plain tokens: while every plain character leads to a single place, the length of a token decides. */
 static bool fill_plain(struct mask *m, uint32_t *bits)
 {
     const struct lexicon *x = m->lexicon;
@@ -409,9 +410,9 @@ enum mask_status mask_fill(struct mask *m, uint32_t *bits)
     return MASK_OK;
 }
 
-/* ---- text comes ---- */
+/* ---- adding text ---- */
 
-/* NO_PLACE: full. */
+/* NO_PLACE: memory is full. */
 static uint16_t read_bytes(struct mask *m, const uint8_t *text, size_t n, size_t *n_read)
 {
     uint16_t at = m->now;
@@ -424,7 +425,7 @@ static uint16_t read_bytes(struct mask *m, const uint8_t *text, size_t n, size_t
     return at;
 }
 
-/* By its text, and as the token that the grammar names. */
+/* Reads a token both as its text and as a token that the grammar names. */
 static uint16_t read_token(struct mask *m, int32_t token, size_t n)
 {
     size_t n_read;

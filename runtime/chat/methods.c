@@ -1,4 +1,4 @@
-/* methods.c -- the methods of text, lists, objects and loops, as Python has them. */
+/* methods.c -- the methods of text, lists, objects and loops, as in Python. */
 #include "value.h"
 
 enum { LOOP_CYCLE, LOOP_CHANGED };
@@ -25,6 +25,29 @@ bool method_find(const struct value *v, const struct value *name, uint32_t *id)
 
 /* ---- text ---- */
 
+/* The part of s between arguments 1 and 2, as in a slice; *before: the codepoints before it.  *none: it begins behind its end, and then
+ * not even an empty text is in it. */
+static bool window(struct render *r, const struct value *s, const struct arguments *args, struct value *out, int64_t *before, bool *none)
+{
+    int64_t from, to;
+    *out = *s;
+    *before = 0;
+    *none = false;
+    if (args->n < 2) return true;
+    if (!charge_letters(r, s->n)) return false;
+    const int64_t n = (int64_t)text_codepoints(s->text, s->n);
+    if (!argument_integer(r, &args->at[1], 0, &from) || !argument_integer(r, args->n > 2 ? &args->at[2] : NULL, n, &to)) return false;
+    if (from < 0) from = from + n < 0 ? 0 : from + n;
+    if (to < 0) to = to + n < 0 ? 0 : to + n;
+    if (to > n) to = n;
+    *none = from > to;
+    if (*none) return true;
+    const size_t begin = text_offset(s->text, s->n, (size_t)from);
+    *out = string_part(s, begin, text_offset(s->text + begin, s->n - begin, (size_t)(to - from)));
+    *before = from;
+    return true;
+}
+
 static bool starts_or_ends(struct render *r, const struct value *s, bool start, const struct value *with, bool *out)
 {
     const struct value *parts = with;
@@ -33,60 +56,70 @@ static bool starts_or_ends(struct render *r, const struct value *s, bool start, 
     *out = false;
     for (size_t i = 0; i < n && !*out; i++) {
         const struct value *part = with ? &parts[i] : NULL;
-        if (!argument_string(r, part, start ? "startswith" : "endswith")) return false;
+        if (!argument_string(r, part, start ? "startswith" : "endswith") || !charge(r, 1) || !charge_bytes(r, part->n)) return false;
         *out = part->n <= s->n && memcmp(start ? s->text : s->text + s->n - part->n, part->text, part->n) == 0;
     }
     return true;
 }
 
-/* find and rfind, index and rindex; from: codepoints. */
+static bool starts_or_ends_within(struct render *r, const struct value *s, bool start, const struct arguments *args, struct value *out)
+{
+    struct value in;
+    int64_t before;
+    bool none, holds;
+    if (!arguments_most(r, args, 3, start ? "startswith" : "endswith") || !window(r, s, args, &in, &before, &none)) return false;
+    if (!starts_or_ends(r, &in, start, args->n ? &args->at[0] : NULL, &holds)) return false;
+    *out = bool_value(holds && !none);
+    return true;
+}
+
+/* find and rfind, index and rindex */
 static bool find(struct render *r, const struct value *s, const struct arguments *args, bool from_right, bool must, struct value *out)
 {
     const struct value *part = args->n ? &args->at[0] : NULL;
-    int64_t start = 0;
-    size_t from = 0, at = 0, hit;
-    bool found = false;
-    if (!argument_string(r, part, "find") || !argument_integer(r, args->n > 1 ? &args->at[1] : NULL, 0, &start)) return false;
-    if (start < 0) start += (int64_t)text_codepoints(s->text, s->n);
-    for (; start > 0 && from < s->n; start--) from += text_step(s->text + from, s->n - from);
-    if (start > 0) from = s->n + 1;
-    for (size_t next = from; string_find(s, part, next, &hit); next = hit + 1) {
-        found = true;
-        at = hit;
-        if (!from_right || !charge(r, 1) || hit == s->n) break;
-    }
+    struct value in;
+    int64_t before;
+    size_t at = 0;
+    bool none;
+    if (!argument_string(r, part, "find") || !arguments_most(r, args, 3, "find") || !window(r, s, args, &in, &before, &none)) return false;
+    const bool found = !none && (from_right ? string_find_last(r, &in, part, in.n, &at) : string_find(r, &in, part, 0, &at));
+    if (r->failed) return false;
     if (!found && must) return fail_text(r, CHAT_REFUSED, "substring not found");
-    *out = int_value(found ? (int64_t)text_codepoints(s->text, at) : -1);
-    return charge(r, s->n / 16);
+    if (found && !charge_letters(r, at)) return false;
+    *out = int_value(found ? before + (int64_t)text_codepoints(in.text, at) : -1);
+    return true;
 }
 
-static bool count_text(struct render *r, const struct value *s, const struct value *part, struct value *out)
+static bool count_text(struct render *r, const struct value *s, const struct arguments *args, struct value *out)
 {
-    int64_t n = 0;
-    if (!argument_string(r, part, "count") || !charge(r, s->n / 16)) return false;
-    if (part->n == 0) n = (int64_t)text_codepoints(s->text, s->n) + 1;
-    else for (size_t at = 0, hit; string_find(s, part, at, &hit); at = hit + part->n) n++;
-    *out = int_value(n);
-    return true;
+    const struct value *part = args->n ? &args->at[0] : NULL;
+    struct value in;
+    int64_t n = 0, before;
+    bool none;
+    if (!argument_string(r, part, "count") || !arguments_most(r, args, 3, "count")) return false;
+    if (!window(r, s, args, &in, &before, &none)) return false;
+    if (part->n == 0) {
+        if (!charge_letters(r, in.n)) return false;
+        n = (int64_t)text_codepoints(in.text, in.n) + 1;
+    } else for (size_t at = 0, hit; charge(r, 1) && string_find(r, &in, part, at, &hit); at = hit + part->n) n++;
+    *out = int_value(none ? 0 : n);
+    return !r->failed;
 }
 
 static bool partition(struct render *r, const struct value *s, const struct value *by, bool from_right, struct value *out)
 {
     struct list *l;
-    size_t at = 0, hit;
-    bool found = false;
+    size_t at;
     if (!argument_string(r, by, "partition")) return false;
-    if (by->n == 0) return fail_text(r, CHAT_REFUSED, "empty separator");
-    if (!charge(r, s->n / 16) || !list_new(r, 3, &l)) return false;
-    for (size_t from = 0; string_find(s, by, from, &hit); from = hit + 1) {
-        found = true;
-        at = hit;
-        if (!from_right) break;
-    }
+    if (by->n == 0) return fail_text(r, CHAT_REFUSED, "the separator is empty");
+    const bool found = from_right ? string_find_last(r, s, by, s->n, &at) : string_find(r, s, by, 0, &at);
+    if (r->failed || !list_new(r, 3, &l)) return false;
+    const struct value nothing = string_part(s, 0, 0);
     l->n = 3;
-    l->items[0] = found ? string_part(s, 0, at) : from_right ? WORDS("") : *s;
-    l->items[1] = found ? *by : WORDS("");
-    l->items[2] = found ? string_part(s, at + by->n, s->n - at - by->n) : from_right ? *s : WORDS("");
+    l->items[0] = found ? string_part(s, 0, at) : from_right ? nothing : *s;
+    l->items[1] = found ? *by : nothing;
+    l->items[2] = found ? string_part(s, at + by->n, s->n - at - by->n) : from_right ? *s : nothing;
+    for (size_t i = 0; i < 3; i++) l->items[i].safe = s->safe;
     *out = list_value(l, TUPLE);
     return true;
 }
@@ -95,9 +128,12 @@ static bool justify(struct render *r, const struct value *s, uint32_t method, co
 {
     int64_t width;
     const struct value fill = args->n > 1 ? args->at[1] : method == CHAT_S_zfill ? WORDS("0") : WORDS(" ");
-    const int64_t n = (int64_t)text_codepoints(s->text, s->n);
     if (!argument_integer(r, args->n ? &args->at[0] : NULL, 0, &width) || !argument_string(r, &fill, "filling")) return false;
-    if (width > 10000) return fail_text(r, CHAT_REFUSED, "filling up to more than 10000");
+    if (width > 10000) return fail_text(r, CHAT_REFUSED, "a text cannot be filled up to more than 10000 characters");
+    if (fill.n == 0 || fill.n != text_step(fill.text, fill.n))
+        return fail_text(r, CHAT_REFUSED, "the fill character must be exactly one character long");
+    if (!charge_letters(r, s->n)) return false;
+    const int64_t n = (int64_t)text_codepoints(s->text, s->n);
     const size_t more = width > n ? (size_t)(width - n) : 0;
     if (method == CHAT_S_zfill && s->n && (s->text[0] == '-' || s->text[0] == '+')) {
         const struct value head = string_part(s, 0, 1), tail = string_part(s, 1, s->n - 1);
@@ -124,8 +160,7 @@ static bool strip(struct render *r, const struct value *s, const struct argument
 {
     const struct value *chars = args->n && args->at[0].kind != NONE ? &args->at[0] : NULL;
     if (chars && !argument_string(r, chars, "strip")) return false;
-    *out = string_strip(s, chars, left, right);
-    return true;
+    return string_strip(r, s, chars, left, right, out);
 }
 
 static bool replace(struct render *r, const struct value *s, const struct arguments *args, struct value *out)
@@ -143,7 +178,7 @@ static bool join(struct render *r, const struct value *s, const struct value *it
 {
     const struct list *l;
     struct value from;
-    if (!items) return fail_text(r, CHAT_REFUSED, "join wants one more argument");
+    if (!items) return fail_text(r, CHAT_REFUSED, "join needs one more argument");
     from = *items;
     return items_of(r, &from, &l) && string_join(r, s, l, false, out);
 }
@@ -155,17 +190,14 @@ static bool text_method(struct render *r, uint32_t method, const struct value *s
     bool holds;
     switch (method) {
     case CHAT_S_capitalize: return string_case(r, s, CASE_CAPITAL, out);
-    case CHAT_S_casefold: case CHAT_S_lower: return string_case(r, s, CASE_LOWER, out);
+    case CHAT_S_casefold: return string_case(r, s, CASE_FOLD, out);
+    case CHAT_S_lower: return string_case(r, s, CASE_LOWER, out);
     case CHAT_S_upper: return string_case(r, s, CASE_UPPER, out);
     case CHAT_S_title: return string_case(r, s, CASE_TITLE, out);
     case CHAT_S_swapcase: return string_case(r, s, CASE_SWAP, out);
     case CHAT_S_center: case CHAT_S_ljust: case CHAT_S_rjust: case CHAT_S_zfill: return justify(r, s, method, args, out);
-    case CHAT_S_count: return count_text(r, s, first, out);
-    case CHAT_S_startswith: case CHAT_S_endswith:
-        if (!arguments_most(r, args, 1, "startswith and endswith")) return false;
-        if (!starts_or_ends(r, s, method == CHAT_S_startswith, first, &holds)) return false;
-        *out = bool_value(holds);
-        return true;
+    case CHAT_S_count: return count_text(r, s, args, out);
+    case CHAT_S_startswith: case CHAT_S_endswith: return starts_or_ends_within(r, s, method == CHAT_S_startswith, args, out);
     case CHAT_S_find: case CHAT_S_index: return find(r, s, args, false, method == CHAT_S_index, out);
     case CHAT_S_rfind: case CHAT_S_rindex: return find(r, s, args, true, method == CHAT_S_rindex, out);
     case CHAT_S_format: return string_format(r, s, args, out);
@@ -186,9 +218,13 @@ static bool text_method(struct render *r, uint32_t method, const struct value *s
         if (!string_lines(r, s, first && truth_of(first), &l)) return false;
         *out = list_value(l, LIST);
         return true;
+    case CHAT_S_encode: case CHAT_S_expandtabs: case CHAT_S_format_map: case CHAT_S_isidentifier: case CHAT_S_isnumeric:
+    case CHAT_S_istitle: case CHAT_S_maketrans: case CHAT_S_translate:
+        return fail_text(r, CHAT_REFUSED, "a method of text that is not supported");
     default:
-        *out = bool_value(string_is_class(s, (enum chat_text_method)method));
-        return charge(r, s->n / 4);
+        if (!string_is_class(r, s, (enum chat_text_method)method, &holds)) return false;
+        *out = bool_value(holds);
+        return true;
     }
 }
 
@@ -204,8 +240,9 @@ static bool list_place(struct render *r, const struct list *l, const struct valu
     return true;
 }
 
-static bool list_take(struct list *l, size_t at, struct value *out)
+static bool list_take(struct render *r, struct list *l, size_t at, struct value *out)
 {
+    if (!charge(r, l->n / 8)) return false;
     *out = l->items[at];
     memmove(&l->items[at], &l->items[at + 1], (l->n - at - 1) * sizeof *l->items);
     l->n--;
@@ -242,7 +279,7 @@ static bool list_method(struct render *r, uint32_t method, const struct value *v
     *out = none_value();
     if (!first && (method == CHAT_L_append || method == CHAT_L_count || method == CHAT_L_extend || method == CHAT_L_index ||
                    method == CHAT_L_insert || method == CHAT_L_remove))
-        return fail_text(r, CHAT_REFUSED, "a method of a list wants one more argument");
+        return fail_text(r, CHAT_REFUSED, "a method of a list needs one more argument");
     if (method != CHAT_L_copy && method != CHAT_L_count && method != CHAT_L_index) r->kept++;
     switch (method) {
     case CHAT_L_append: return list_add(r, l, *first);
@@ -261,26 +298,27 @@ static bool list_method(struct render *r, uint32_t method, const struct value *v
     case CHAT_L_extend: return list_extend(r, l, first);
     case CHAT_L_index: case CHAT_L_remove:
         if (!list_place(r, l, first, &at)) return false;
-        if (at == l->n) return fail_text(r, CHAT_REFUSED, "a list does not hold what is looked for");
+        if (at == l->n) return fail_text(r, CHAT_REFUSED, "the list does not contain this value");
         if (method == CHAT_L_index) { *out = int_value((int64_t)at); return true; }
-        list_take(l, at, out);
+        if (!list_take(r, l, at, out)) return false;
         *out = none_value();
         return true;
     case CHAT_L_insert:
-        if (args->n < 2) return fail_text(r, CHAT_REFUSED, "insert wants a place and a value");
+        if (args->n < 2) return fail_text(r, CHAT_REFUSED, "insert needs a place and a value");
         return argument_integer(r, first, 0, &i) && list_insert(r, l, i, &args->at[1]);
     case CHAT_L_pop:
         if (!argument_integer(r, first, -1, &i)) return false;
         if (i < 0) i += (int64_t)l->n;
-        if (i < 0 || (uint64_t)i >= l->n) return fail_text(r, CHAT_REFUSED, "pop from an empty list, or beyond its end");
-        return charge(r, l->n / 8) && list_take(l, (size_t)i, out);
+        if (i < 0 || (uint64_t)i >= l->n) return fail_text(r, CHAT_REFUSED, "pop: the list has no such place");
+        return list_take(r, l, (size_t)i, out);
     default:                                                   /* reverse */
+        if (!charge(r, l->n)) return false;
         for (size_t k = 0; k < l->n / 2; k++) {
             const struct value x = l->items[k];
             l->items[k] = l->items[l->n - 1 - k];
             l->items[l->n - 1 - k] = x;
         }
-        return charge(r, l->n);
+        return true;
     }
 }
 
@@ -318,7 +356,7 @@ bool dict_update(struct render *r, struct dict *d, const struct arguments *args)
             for (size_t i = 0; i < items->n; i++) {
                 struct value item = items->items[i];
                 if (!charge(r, 1) || !items_of(r, &item, &pair)) return false;
-                if (pair->n != 2) return fail_text(r, CHAT_REFUSED, "an object is made of pairs");
+                if (pair->n != 2) return fail_text(r, CHAT_REFUSED, "an object can only be made from pairs");
                 if (!dict_set(r, d, pair->items[0], pair->items[1])) return false;
             }
         }
@@ -327,14 +365,15 @@ bool dict_update(struct render *r, struct dict *d, const struct arguments *args)
     return true;
 }
 
-/* pop; key: NULL: the last one. */
+/* pop; key NULL: the last one. */
 static bool dict_pop(struct render *r, struct dict *d, const struct value *key, const struct value *otherwise, struct value *out)
 {
     const struct value *found = key ? dict_find(r, d, key) : d->n ? &d->pairs[d->n - 1].value : NULL;
     if (r->failed) return false;
     if (!found && otherwise) { *out = *otherwise; return true; }
-    if (!found) return fail_text(r, CHAT_REFUSED, "an object does not hold what is taken from it");
+    if (!found) return fail_text(r, CHAT_REFUSED, "pop: the object has no such member");
     const size_t at = (size_t)((const struct pair *)(const void *)((const char *)found - offsetof(struct pair, value)) - d->pairs);
+    if (!charge(r, (d->n - at) / 8)) return false;
     *out = *found;
     memmove(&d->pairs[at], &d->pairs[at + 1], (d->n - at - 1) * sizeof *d->pairs);
     d->n--;
@@ -348,7 +387,7 @@ static bool dict_method(struct render *r, uint32_t method, const struct value *v
     const struct value *first = args->n ? &args->at[0] : NULL, *second = args->n > 1 ? &args->at[1] : NULL, *found;
     *out = none_value();
     if (!first && (method == CHAT_D_get || method == CHAT_D_pop || method == CHAT_D_setdefault))
-        return fail_text(r, CHAT_REFUSED, "a method of an object wants the name of a member");
+        return fail_text(r, CHAT_REFUSED, "a method of an object needs the name of a member");
     if (method == CHAT_D_clear || method == CHAT_D_pop || method == CHAT_D_popitem || method == CHAT_D_setdefault ||
         method == CHAT_D_update) r->kept++;
     switch (method) {
@@ -370,7 +409,7 @@ static bool dict_method(struct render *r, uint32_t method, const struct value *v
     case CHAT_D_values: return dict_view(r, d, VIEW_VALUES, out);
     case CHAT_D_pop: return dict_pop(r, d, first, second, out);
     case CHAT_D_popitem:
-        if (!d->n) return fail_text(r, CHAT_REFUSED, "an object does not hold what is taken from it");
+        if (!d->n) return fail_text(r, CHAT_REFUSED, "popitem: the object is empty");
         if (!list_new(r, 2, &pair)) return false;
         pair->n = 2;
         pair->items[0] = d->pairs[d->n - 1].key;

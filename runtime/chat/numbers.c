@@ -1,4 +1,4 @@
-/* numbers.c -- numbers to text and back as Python does it: the nearest double, the shortest digits that give it again. */
+/* numbers.c -- converts numbers to text and back like Python: the nearest double, and the shortest digits that give the same double. */
 #include "value.h"
 
 enum { LIMBS = 44 };                       /* 1408 bits: 2^1074 times the 17 digits of a double, or 10^19 * 10^343 */
@@ -32,7 +32,7 @@ static void big_shift(struct big *b, uint32_t bits)
     const uint32_t words = bits / 32, rest = bits % 32;
     if (!b->n) return;
     if (rest) big_times(b, 1u << rest);
-    if (b->n + words > LIMBS) return;                          /* cannot be: see LIMBS */
+    if (b->n + words > LIMBS) return;                          /* impossible: see LIMBS */
     memmove(b->limb + words, b->limb, b->n * sizeof b->limb[0]);
     memset(b->limb, 0, words * sizeof b->limb[0]);
     b->n += words;
@@ -68,7 +68,7 @@ static void split(double f, uint64_t *mantissa, int32_t *exponent)
     *exponent -= 1075;
 }
 
-static double join(uint64_t mantissa, int32_t exponent)        /* mantissa < 2^53, normal or of the smallest exponent */
+static double join(uint64_t mantissa, int32_t exponent)        /* mantissa < 2^53, normal or with the smallest exponent */
 {
     const uint64_t bits = mantissa >> 52 ? (uint64_t)(exponent + 1075) << 52 | (mantissa & 0xfffffffffffffu) : mantissa;
     double f;
@@ -76,7 +76,7 @@ static double join(uint64_t mantissa, int32_t exponent)        /* mantissa < 2^5
     return f;
 }
 
-/* digits * 10^power against (2 mantissa + 1) * 2^(exponent - 1), the middle between two doubles; more: a bit more than digits. */
+/* Compares digits * 10^power with (2 mantissa + 1) * 2^(exponent - 1), the middle between two doubles; more: slightly more than digits. */
 static int against_middle(uint64_t digits, bool more, int32_t power, uint64_t mantissa, int32_t exponent)
 {
     struct big a, b;
@@ -89,7 +89,7 @@ static int against_middle(uint64_t digits, bool more, int32_t power, uint64_t ma
     return order ? order : more;
 }
 
-/* digits * 10^power, about. */
+/* digits * 10^power, approximately. */
 static double estimate(uint64_t digits, int32_t power)
 {
     double x = (double)digits, ten = 10;
@@ -107,7 +107,7 @@ static double nearest(uint64_t digits, bool more, int32_t power)
     if (power > 310) return most * 10;
     double x = power < -290 ? estimate(digits, power + 60) / 1e60 : estimate(digits, power);
     if (x > most) x = most;
-    for (;;) {                                                 /* the estimate is a few units off at most */
+    for (;;) {                                                 /* the estimate is at most a few units off */
         split(x, &m, &e);
         const int above = against_middle(digits, more, power, m, e);
         if (above > 0 || (above == 0 && m & 1)) {
@@ -118,7 +118,7 @@ static double nearest(uint64_t digits, bool more, int32_t power)
             continue;
         }
         if (m == 0) return 0;
-        const bool first = m == 1ull << 52 && e > -1074;      /* the double below has the smaller exponent */
+        const bool first = m == 1ull << 52 && e > -1074;      /* the next lower double has the smaller exponent */
         const uint64_t lower = first ? (1ull << 53) - 1 : m - 1;
         const int32_t lower_e = first ? e - 1 : e;
         const int below = against_middle(digits, more, power, lower, lower_e);
@@ -149,14 +149,14 @@ double number_read(const char *text, size_t n)
     return minus ? -x : x;
 }
 
-/* The first `count` digits of f > 0, rounded half to even, and the power of ten of the first. */
+/* The first `count` digits of f > 0, rounded half to even; returns the power of ten of the first digit. */
 static int32_t first_digits(double f, uint32_t count, char *digits)
 {
     struct big a, b;
     uint64_t m;
     int32_t e, power = 0;
     split(f, &m, &e);
-    for (double x = f; x >= 10 && power < 308; x /= 10) power++;       /* about; mended below */
+    for (double x = f; x >= 10 && power < 308; x /= 10) power++;       /* approximate; corrected below */
     for (double x = f; x < 1 && power > -330; x *= 10) power--;
     for (;; power++) {
         big_set(&a, m);
@@ -173,7 +173,7 @@ static int32_t first_digits(double f, uint32_t count, char *digits)
         big_times(&a, 10);
         while (a.n && !a.limb[a.n - 1]) a.n--;
     }
-    big_times(&b, 5);                                          /* a is ten times what is left */
+    big_times(&b, 5);                                          /* a is ten times the remainder */
     const int half = big_order(&a, &b);
     if (half < 0 || (half == 0 && !(digits[count - 1] & 1))) return power;
     uint32_t i = count;
@@ -181,6 +181,34 @@ static int32_t first_digits(double f, uint32_t count, char *digits)
     if (i > 0) digits[i - 1]++;
     else { digits[0] = '1'; power++; }
     return power;
+}
+
+/* Writes "e+05". */
+static void put_exponent(struct text_out *t, int32_t power)
+{
+    char e[24];
+    const size_t n = integer_text(power < 0 ? -power : power, e);
+    text_out_char(t, 'e');
+    text_out_char(t, power < 0 ? '-' : '+');
+    if (n < 2) text_out_char(t, '0');
+    text_out_put(t, e, n);
+}
+
+size_t number_exponent(double f, uint32_t places, char out[NUMBER_BYTES])
+{
+    char digits[64];
+    uint64_t bits;
+    int32_t power = 0;
+    struct text_out t = { out, NUMBER_BYTES, 0, false };
+    memcpy(&bits, &f, 8);
+    if (bits >> 63) { text_out_char(&t, '-'); f = -f; }
+    if (f == 0) memset(digits, '0', sizeof digits);
+    else power = first_digits(f, places + 1, digits);
+    text_out_char(&t, digits[0]);
+    if (places) text_out_char(&t, '.');
+    text_out_put(&t, digits + 1, places);
+    put_exponent(&t, power);
+    return t.n;
 }
 
 size_t integer_text(int64_t i, char out[24])
@@ -199,7 +227,6 @@ size_t number_repr(double f, char out[NUMBER_BYTES])
     char digits[20];
     uint32_t count = 0;
     int32_t power = 0;
-    size_t n = 0;
     uint64_t bits;
     memcpy(&bits, &f, 8);
     struct text_out t = { out, NUMBER_BYTES, 0, false };
@@ -207,7 +234,8 @@ size_t number_repr(double f, char out[NUMBER_BYTES])
     if (bits >> 63) { text_out_char(&t, '-'); f = -f; }
     if (f - f != 0) { TEXT_OUT_WORDS(&t, "inf"); return t.n; }
     if (f == 0) { TEXT_OUT_WORDS(&t, "0.0"); return t.n; }
-    for (count = 1; count <= 17; count++) {
+    /* the shortest digits: up to 15 digits they are those of 15, except with the fewer bits of small numbers */
+    for (count = f < 2.2250738585072014e-308 ? 1 : 15; count <= 17; count++) {
         power = first_digits(f, count, digits);
         uint64_t value = 0;
         for (uint32_t i = 0; i < count; i++) value = value * 10 + (uint64_t)(digits[i] - '0');
@@ -219,12 +247,7 @@ size_t number_repr(double f, char out[NUMBER_BYTES])
         text_out_char(&t, digits[0]);
         if (count > 1) text_out_char(&t, '.');
         text_out_put(&t, digits + 1, count - 1);
-        text_out_char(&t, 'e');
-        text_out_char(&t, power < 0 ? '-' : '+');
-        char e[24];
-        n = integer_text(power < 0 ? -power : power, e);
-        if (n < 2) text_out_char(&t, '0');
-        text_out_put(&t, e, n);
+        put_exponent(&t, power);
         return t.n;
     }
     if (power < 0) TEXT_OUT_WORDS(&t, "0.");
@@ -237,7 +260,7 @@ size_t number_repr(double f, char out[NUMBER_BYTES])
     return t.n;
 }
 
-/* b / 2^bits, half to even. */
+/* b / 2^bits, rounded half to even. */
 static void big_unshift(struct big *b, uint32_t bits)
 {
     const uint32_t words = (bits - 1) / 32, rest = (bits - 1) % 32;
@@ -260,7 +283,7 @@ static void big_unshift(struct big *b, uint32_t bits)
     while (b->n && !b->limb[b->n - 1]) b->n--;
 }
 
-static uint32_t big_digit(struct big *b)                       /* the last one; b / 10 stays */
+static uint32_t big_digit(struct big *b)                       /* removes and returns the last digit; b becomes b / 10 */
 {
     uint64_t rest = 0;
     for (uint32_t i = b->n; i-- > 0; ) {
@@ -293,4 +316,100 @@ size_t number_fixed(double f, uint32_t places, char out[NUMBER_BYTES])
         if (n == places && n > 0) text_out_char(&t, '.');
     }
     return t.n;
+}
+
+/* ---- remainders and powers ---- */
+
+double number_remainder(double x, double y)
+{
+    uint64_t a, b, bits;
+    int32_t e, f;
+    if (x != x || y != y || x - x != 0) return x - x;                 /* nan */
+    memcpy(&bits, &x, 8);
+    split(x, &a, &e);
+    split(y, &b, &f);
+    if (y - y != 0 || a == 0 || (e == f ? a < b : e < f && a >> 52 <= b >> 52)) return x;
+    for (; e > f && a; e -= e - f < 11 ? e - f : 11) a = (a << (e - f < 11 ? e - f : 11)) % b;
+    a %= b;
+    while (a && a >> 52 == 0 && f > -1074) { a <<= 1; f--; }
+    const double rest = a ? join(a, f) : 0;
+    return bits >> 63 ? -rest : rest;
+}
+
+/* 2^exponent times the 128 bits of `limb`, lowest first, of which the highest is 1: to rounding errors of 2^-127 an operation. */
+struct wide { uint32_t limb[4]; int64_t exponent; };
+
+static struct wide wide_times(const struct wide *a, const struct wide *b)
+{
+    uint32_t product[8] = { 0 };
+    struct wide out;
+    for (uint32_t i = 0; i < 4; i++) {
+        uint64_t carry = 0;
+        for (uint32_t k = 0; k < 4; k++) {
+            carry += (uint64_t)a->limb[i] * b->limb[k] + product[i + k];
+            product[i + k] = (uint32_t)carry;
+            carry >>= 32;
+        }
+        product[i + 4] = (uint32_t)carry;
+    }
+    const uint32_t up = product[7] >> 31 ? 0 : 1;
+    out.exponent = a->exponent + b->exponent + 128 - up;
+    for (uint32_t i = 0; i < 4; i++) out.limb[i] = up ? product[i + 4] << 1 | product[i + 3] >> 31 : product[i + 4];
+    return out;
+}
+
+/* The nearest double to a, or to 1 / a. */
+static double wide_round(const struct wide *a, bool inverse)
+{
+    uint64_t m = (uint64_t)a->limb[3] << 32 | a->limb[2];
+    int64_t e = a->exponent + 64;                                      /* m * 2^e, and more below it */
+    bool more = a->limb[1] || a->limb[0];
+    if (inverse) {                                                     /* 2^127 / limb: 64 bits of it by long division */
+        struct big rest, by = { .n = 4 };
+        memcpy(by.limb, a->limb, sizeof a->limb);
+        big_set(&rest, 1);
+        big_shift(&rest, 127);
+        const bool whole = big_order(&rest, &by) == 0;                 /* a power of two */
+        m = 0;
+        for (uint32_t i = 0; i < 64; i++) {
+            const bool one = whole ? i == 0 : (big_times(&rest, 2), big_order(&rest, &by) >= 0);
+            if (one && !whole) big_subtract(&rest, &by);
+            m = m << 1 | one;
+        }
+        more = !whole && rest.n > 0;
+        e = -a->exponent - 127 - (whole ? 63 : 64);
+    }
+    if (e > 1024) return 1.7976931348623157e308 * 10;
+    const int64_t cut = e < -1074 - 11 ? -1074 - e : 11;               /* bits that a double has no place for */
+    if (cut > 64) return 0;
+    const uint64_t half = 1ull << (cut - 1), low = cut == 64 ? m : m & (2 * half - 1);
+    uint64_t high = cut == 64 ? 0 : m >> cut;
+    high += low > half || (low == half && (more || (high & 1)));
+    e += cut;
+    if (high >> 53) { high >>= 1; e++; }
+    if (high >> 52 && e > 971) return 1.7976931348623157e308 * 10;
+    return join(high, (int32_t)e);
+}
+
+double number_power(double x, int64_t n)
+{
+    uint64_t m, count = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    int32_t e;
+    memcpy(&m, &x, 8);
+    const bool minus = m >> 63 && (n & 1);
+    if (n == 0) return 1;
+    if (x != x) return x;
+    if (x == 0 || x - x != 0) {                                        /* infinite, or zero to a positive power */
+        const double large = x == 0 ? 0 : n < 0 ? 0 : 1.7976931348623157e308 * 10;
+        return minus ? -large : large;
+    }
+    split(x, &m, &e);
+    while (!(m >> 63)) { m <<= 1; e--; }
+    struct wide square = { { 0, 0, (uint32_t)m, (uint32_t)(m >> 32) }, e - 64 }, product = square;
+    for (count--; count; count >>= 1) {
+        if (count & 1) product = wide_times(&product, &square);
+        square = wide_times(&square, &square);
+    }
+    const double y = wide_round(&product, n < 0);
+    return minus ? -y : y;
 }

@@ -1,17 +1,20 @@
-/* render.c -- walks through a template's tree and writes its text: see template.h. */
+/* render.c -- executes a template's tree and writes its text: see template.h. */
+#include "family.h"
 #include "value.h"
 
 static bool eval(struct render *r, uint32_t node, struct scope *scope, struct value *out);
 static enum flow exec(struct render *r, uint32_t node, struct scope *scope);
 
-#define APART __attribute__((noinline))    /* what a deep nesting keeps on the stack stays small */
+#define APART __attribute__((noinline))    /* keeps stack frames of deep nesting small */
 
 /* ---- names ---- */
 
 static bool scope_set(struct render *r, struct scope *scope, uint32_t name, struct value v)
 {
-    for (struct binding *b = scope->first; b; b = b->next)
-        if (b->name == name) { b->value = v; return true; }
+    size_t n = 0;
+    for (struct binding *b = scope->first; b; b = b->next, n++)
+        if (b->name == name) { b->value = v; return charge_letters(r, n); }
+    if (!charge_letters(r, n)) return false;
     struct binding *b = room_take(r->room, sizeof *b);
     if (!b) return fail_room(r);
     *b = (struct binding){ name, v, scope->first };
@@ -23,9 +26,11 @@ static bool scope_set(struct render *r, struct scope *scope, uint32_t name, stru
 static bool name_value(struct render *r, uint32_t name, const struct scope *scope, struct value *out)
 {
     static const char *const functions[] = { CHAT_FUNCTIONS(NAMED) };
-    for (; scope; scope = scope->outer)
-        for (const struct binding *b = scope->first; b; b = b->next)
-            if (b->name == name) { *out = b->value; return true; }
+    size_t n = 0;
+    for (; scope; scope = scope->outer, n++)
+        for (const struct binding *b = scope->first; b; b = b->next, n++)
+            if (b->name == name) { *out = b->value; return charge_letters(r, n); }
+    if (!charge_letters(r, n)) return false;
     const struct value text = image_string(r, name);
     const struct value *found = dict_find(r, r->context, &text);
     *out = undefined_value(name);
@@ -36,7 +41,7 @@ static bool name_value(struct render *r, uint32_t name, const struct scope *scop
 }
 #undef NAMED
 
-/* Does the value lie in the room, so that it must not be given back while somebody holds it? */
+/* Does the value lie in the room?  Then the room may not be released while the value is in use. */
 static bool is_in_room(const struct render *r, const struct value *v)
 {
     if (v->kind <= FLOAT || v->kind == FUNCTION) return false;
@@ -59,6 +64,7 @@ static APART bool set_attribute(struct render *r, const struct chat_node *n, str
 static APART bool assign(struct render *r, uint32_t target, struct scope *scope, struct value v)
 {
     const struct chat_node *n = &r->nodes[target];
+    if (!charge(r, 1)) return false;
     if (n->kind == CHAT_TARGET_NAME) return scope_set(r, scope, n->a, v);
     if (n->kind == CHAT_TARGET_ATTRIBUTE) return set_attribute(r, n, scope, v);
     const struct list *items;
@@ -75,13 +81,14 @@ static APART bool assign(struct render *r, uint32_t target, struct scope *scope,
 static bool put(struct render *r, const struct value *s)
 {
     struct chat_text *o = r->out;
-    if (s->n > o->size - o->n) return fail_text(r, CHAT_NO_SPACE, "the text of the template is longer than there is space for");
+    if (s->n > o->size - o->n) return fail_text(r, CHAT_NO_SPACE, "the template's text does not fit its memory");
     if (s->n == 0) return true;
+    if (!charge_bytes(r, s->n)) return false;
     memcpy(o->bytes + o->n, s->text, s->n);
     if (s->from == FROM_BOTH) memcpy(o->input + o->n, s->marks, s->n);
     else memset(o->input + o->n, s->from == FROM_INPUT, s->n);
     o->n += s->n;
-    return charge(r, s->n / 16);
+    return true;
 }
 
 static APART bool put_value(struct render *r, const struct value *v)
@@ -91,7 +98,7 @@ static APART bool put_value(struct render *r, const struct value *v)
     return value_text(r, v, &s) && put(r, &s);
 }
 
-/* What was written since `from` is a string instead. */
+/* Turns the text written since `from` into a string. */
 static APART bool capture(struct render *r, size_t from, struct value *out)
 {
     struct chat_text *o = r->out;
@@ -132,7 +139,7 @@ static bool bind_rest(struct render *r, const struct chat_node *n, const struct 
         if (!taken[i] && !dict_set(r, named, image_string(r, args->names[2 * i]), args->named[i])) return false;
     if (more->n && !(n->c & CHAT_USES_VARARGS)) return fail_text(r, CHAT_REFUSED, "a macro is called with too many arguments");
     if (named->n && !(n->c & CHAT_USES_KWARGS))
-        return fail_text(r, CHAT_REFUSED, "a macro is called with an argument of a name that it has not");
+        return fail_text(r, CHAT_REFUSED, "a macro is called with an unknown argument name");
     for (uint32_t i = 0; i < r->h->n_strings && n->c & (CHAT_USES_VARARGS | CHAT_USES_KWARGS); i++) {
         const struct value name = image_string(r, i);
         if (string_is(&name, "varargs") && !scope_set(r, scope, i, list_value(more, TUPLE))) return false;
@@ -141,12 +148,12 @@ static bool bind_rest(struct render *r, const struct chat_node *n, const struct 
     return charge(r, n->c & (CHAT_USES_VARARGS | CHAT_USES_KWARGS) ? r->h->n_strings : 0);
 }
 
-/* caller: NULL: none. */
+/* caller: may be NULL. */
 static bool bind_caller(struct render *r, const struct chat_node *n, const struct value *caller, struct scope *scope)
 {
     if (!(n->c & CHAT_USES_CALLER)) {
         if (!caller) return true;
-        return fail_text(r, CHAT_REFUSED, "a macro that does not use caller is called by {% call %}");
+        return fail_text(r, CHAT_REFUSED, "{% call %} calls a macro that does not use caller");
     }
     for (uint32_t i = 0; i < r->h->n_strings; i++) {
         const struct value name = image_string(r, i);
@@ -197,8 +204,8 @@ static enum flow run_loop(struct render *r, uint32_t node, struct scope *outer, 
 static APART bool call_loop(struct render *r, const struct loop *l, const struct arguments *args, struct value *out)
 {
     const size_t from = r->out->n;
-    if (!l->recursive) return fail_text(r, CHAT_REFUSED, "a loop is called that is not recursive");
-    if (args->n != 1) return fail_text(r, CHAT_REFUSED, "a recursive loop wants one argument");
+    if (!l->recursive) return fail_text(r, CHAT_REFUSED, "loop() is called in a loop that is not recursive");
+    if (args->n != 1) return fail_text(r, CHAT_REFUSED, "a recursive loop needs one argument");
     struct value over = args->at[0];
     return run_loop(r, l->node, l->scope, &over, l->depth + 1) != FLOW_FAILED && capture(r, from, out);
 }
@@ -244,18 +251,29 @@ static bool fail_types(struct render *r, const char *op, const struct value *a, 
     return fail_with(r, text, kind_name(a), kind_name(b));
 }
 
-static bool too_large(struct render *r) { return fail_text(r, CHAT_REFUSED, "a number too large for 64 bits"); }
+static bool too_large(struct render *r) { return fail_text(r, CHAT_REFUSED, "a number does not fit 64 bits"); }
+
+static double whole_below(double x)
+{
+    if (!(x > -9e15 && x < 9e15)) return x;
+    const double whole = (double)(int64_t)x;
+    return whole - (whole > x);
+}
+
+static bool real_power(struct render *r, double a, double b, struct value *out)
+{
+    const double most = 1099511627776;                         /* 2^40 */
+    if (!charge(r, NUMBER_STEPS)) return false;
+    if (whole_below(b) != b || b > most || b < -most) return fail_text(r, CHAT_REFUSED, "the exponent of a power must be a whole number");
+    if (a == 0 && b < 0) return fail_text(r, CHAT_REFUSED, "0.0 cannot be raised to a negative power");
+    *out = float_value(number_power(a, (int64_t)b));
+    return (out->f - out->f == 0 || a - a != 0) || fail_text(r, CHAT_REFUSED, "a number too large for a double");
+}
 
 static bool integer_power(struct render *r, int64_t a, int64_t b, struct value *out)
 {
     int64_t x = 1;
-    if (b < 0) {
-        double f = 1;
-        if (a == 0) return fail_text(r, CHAT_REFUSED, "division by zero");
-        for (; b < 0 && f != 0; b++) { f /= (double)a; if (!charge(r, 1)) return false; }
-        *out = float_value(f);
-        return true;
-    }
+    if (b < 0) return real_power(r, (double)a, (double)b, out);
     for (; b > 0; b--) {
         if (a == 1 || a == 0 || a == -1) { x = a == -1 && b % 2 == 0 ? 1 : a; break; }
         if (__builtin_mul_overflow(x, a, &x)) return too_large(r);
@@ -284,11 +302,18 @@ static bool integers(struct render *r, char op, int64_t a, int64_t b, struct val
     return true;
 }
 
-static double whole_below(double x)
+/* a // b and a % b as float_divmod() of CPython: from the exact remainder, which takes the sign of b. */
+static bool real_division(struct render *r, double a, double b, bool floor, struct value *out)
 {
-    if (!(x > -9e15 && x < 9e15)) return x;
-    const double whole = (double)(int64_t)x;
-    return whole - (whole > x);
+    if (!charge(r, NUMBER_STEPS)) return false;
+    double rest = number_remainder(a, b), times = (a - rest) / b;
+    if (rest != 0) {
+        if ((b < 0) != (rest < 0)) { rest += b; times--; }
+    } else rest = b < 0 ? -0.0 : 0.0;
+    double whole = times != 0 ? whole_below(times) : a / b * 0;      /* zero, with a sign */
+    if (times - whole > 0.5) whole++;
+    *out = float_value(floor ? whole : rest);
+    return true;
 }
 
 static bool reals(struct render *r, char op, double a, double b, struct value *out)
@@ -300,13 +325,8 @@ static bool reals(struct render *r, char op, double a, double b, struct value *o
     case '-': x = a - b; break;
     case '*': x = a * b; break;
     case '/': x = a / b; break;
-    case 'f': x = whole_below(a / b); break;
-    case '%': x = a - b * whole_below(a / b); break;
-    default:
-        if (whole_below(b) != b || b > 1100 || b < -1100) return fail_text(r, CHAT_REFUSED, "powers have whole exponents up to 1100 only");
-        x = 1;
-        for (double i = b < 0 ? -b : b; i > 0; i--) x *= a;
-        if (b < 0) x = 1 / x;
+    case 'f': case '%': return real_division(r, a, b, op == 'f', out);
+    default: return real_power(r, a, b, out);
     }
     *out = float_value(x);
     return true;
@@ -350,7 +370,7 @@ static APART bool eval_binary(struct render *r, const struct chat_node *n, struc
     if (is_integer(&a) && is_integer(&b)) return integers(r, op, integer_of(&a), integer_of(&b), out);
     if (is_number(&a) && is_number(&b)) {
         if (a.kind != FLOAT && b.kind != FLOAT) return too_large(r);
-        return reals(r, op, number_of(&a), number_of(&b), out);
+        return reals(r, op, number_of(r, &a), number_of(r, &b), out) && !r->failed;
     }
     if (op == '+' && a.kind == STRING && b.kind == STRING) return string_add(r, &a, &b, out);
     if (op == '+' && a.kind == b.kind && (a.kind == LIST || a.kind == TUPLE)) return add_lists(r, &a, &b, out);
@@ -495,7 +515,7 @@ static bool fail_unknown(struct render *r, const char *what, uint32_t name)
     return fail_with(r, "the %s '%s' is not supported", what, text);
 }
 
-/* input: what a block's filter works on; NULL: the node's own operand. */
+/* input: the operand of a block's filter; NULL: the node's own operand. */
 static APART bool eval_filter(struct render *r, const struct chat_node *n, struct scope *scope, const struct value *input,
                               struct value *out)
 {
@@ -616,7 +636,7 @@ static struct scope *scope_new(struct render *r, struct scope *outer)
     return s;
 }
 
-/* Those of which the condition of the loop holds. */
+/* Keeps the items for which the condition of the loop is true. */
 static APART bool keep_items(struct render *r, const uint32_t *parts, struct scope *outer, const struct list *all, const struct list **out)
 {
     struct list *kept;
@@ -631,7 +651,7 @@ static APART bool keep_items(struct render *r, const uint32_t *parts, struct sco
     return true;
 }
 
-/* The name "loop" as a string of the image; CHAT_NONE: nobody says it. */
+/* The name "loop" as a string of the image; CHAT_NONE: no template uses it. */
 static uint32_t loop_name(const struct render *r)
 {
     for (uint32_t i = 0; i < r->h->n_strings; i++) {
@@ -798,13 +818,38 @@ static bool context_add(struct render *r, const struct json *variables)
     return true;
 }
 
-static bool make_context(struct render *r)
+/* Adds the text of the clock, unless there is no clock or there is such a variable. */
+static bool context_date(struct render *r, const char *name, struct value format)
+{
+    const struct value key = string_value(name, text_bytes(name));
+    struct value now;
+    if (!r->in->now) return true;
+    if (dict_find(r, r->context, &key) || r->failed) return !r->failed;
+    return strftime_now(r, &format, &now) && context_set(r, name, now);
+}
+
+/* llama.cpp's common_chat_params_init_llama_3_x and _firefunction_v2; functions is the JSON of the tools, or empty. */
+static bool context_family(struct render *r, uint32_t family)
+{
+    const struct tojson how = { .item = WORDS(","), .key = WORDS(": "), .indented = true, .indent = 2 };
+    const struct value key = WORDS("functions"), tools_key = WORDS("tools");
+    struct value functions = WORDS("");
+    if (family == CHAT_llama_3) return context_date(r, "date_string", WORDS("%d %b %Y"));
+    if (family != CHAT_firefunction_2) return true;
+    if (!context_date(r, "datetime", WORDS("%b %d %Y %H:%M:%S GMT"))) return false;
+    if (dict_find(r, r->context, &key) || r->failed) return !r->failed;
+    const struct value *tools = dict_find(r, r->context, &tools_key);
+    if (r->failed || (tools && truth_of(tools) && !value_tojson(r, tools, &how, &functions))) return false;
+    return context_set(r, "functions", functions);
+}
+
+static bool make_context(struct render *r, uint32_t family)
 {
     const struct chat_input *in = r->in;
     if (!dict_new(r, 16, &r->context) || !context_add(r, in->variables)) return false;
     if (in->bos && !context_set(r, "bos_token", string_value(in->bos, text_bytes(in->bos)))) return false;
     if (in->eos && !context_set(r, "eos_token", string_value(in->eos, text_bytes(in->eos)))) return false;
-    return context_add(r, in->more);
+    return context_add(r, in->more) && (!in->family_variables || context_family(r, family));
 }
 
 static void view(struct render *r, const uint8_t *image, const struct chat_template **templates)
@@ -885,7 +930,7 @@ bool chat_render_within(uint32_t depth, const uint8_t *image, const char *name, 
     template = template_for(&r, templates, name, has_tools);
     text->n = 0;
     if (!template) return fail_with(&r, "there is no chat template '%s'", name ? name : "default", "");
-    const bool fine = make_context(&r) && exec(&r, template->root, &root) != FLOW_FAILED;
+    const bool fine = make_context(&r, template->family) && exec(&r, template->root, &root) != FLOW_FAILED && !r.failed;
     work->used = used;
     return fine;
 }

@@ -1,4 +1,4 @@
-/* room.h -- memory from one block, given back all at once: what templates, JSON and grammars take while they work. */
+/* room.h -- memory from one block, released as a whole: for templates, JSON and grammars while they work. */
 #ifndef FORGE_ROOM_H
 #define FORGE_ROOM_H
 #include <stdbool.h>
@@ -21,7 +21,7 @@ static inline void *room_take(struct room *r, size_t n)
     return p;
 }
 
-/* Of n things of so many bytes. */
+/* Memory for n items of `bytes` bytes each. */
 static inline void *room_array(struct room *r, size_t n, size_t bytes)
 {
     if (bytes && n > (size_t)-1 / bytes) { r->full = true; return NULL; }
@@ -35,7 +35,7 @@ static inline size_t text_bytes(const char *text)
     return n;
 }
 
-/* Text that grows to the right in a block of its own, the caller's; what does not fit is left out, and full is set. */
+/* Text that grows in a block of the caller; what does not fit is left out, and full is set. */
 struct text_out { char *bytes; size_t size, n; bool full; };
 
 static inline void text_out_put(struct text_out *t, const char *bytes, size_t n)

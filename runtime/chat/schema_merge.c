@@ -1,9 +1,9 @@
-/* schema_merge.c -- several schemas at once, as one: allOf, and what stands beside $ref; trees made of trees; references. */
+/* schema_merge.c -- combines several schemas into one: allOf, and keywords beside $ref; building trees; references. */
 #include "schema_writer.h"
 
-/* ---- trees made of trees ---- */
+/* ---- building trees ---- */
 
-bool schema_same(struct writer *w, const struct json *a, const struct json *b)
+bool schema_same(struct schema_writer *w, const struct json *a, const struct json *b)
 {
     w->compared++;
     if (a == b) return true;
@@ -17,14 +17,14 @@ bool schema_same(struct writer *w, const struct json *a, const struct json *b)
     return !x && !y;
 }
 
-struct json *schema_json(struct writer *w, enum json_kind kind)
+struct json *schema_json(struct schema_writer *w, enum json_kind kind)
 {
     struct json *v = schema_take(w, sizeof *v);
     if (v) v->kind = kind;
     return v;
 }
 
-struct json *schema_add(struct writer *w, struct json *in, const struct json *value, const char *name, size_t n_name)
+struct json *schema_add(struct schema_writer *w, struct json *in, const struct json *value, const char *name, size_t n_name)
 {
     struct json *m = schema_take(w, sizeof *m), **to = &in->first;
     if (!m) return NULL;
@@ -39,7 +39,7 @@ struct json *schema_add(struct writer *w, struct json *in, const struct json *va
     return m;
 }
 
-static struct json *member(struct writer *w, struct json *o, const struct json *like)
+static struct json *member(struct schema_writer *w, struct json *o, const struct json *like)
 {
     w->compared += o->n + 1;
     for (struct json *m = o->first; m; m = m->next)
@@ -47,8 +47,8 @@ static struct json *member(struct writer *w, struct json *o, const struct json *
     return NULL;
 }
 
-/* {"allOf":[a,b]} in the place of *a. */
-static bool both(struct writer *w, struct json *a, const struct json *b)
+/* Replaces *a by {"allOf":[a,b]}. */
+static bool both(struct schema_writer *w, struct json *a, const struct json *b)
 {
     if (schema_same(w, a, b)) return true;
     struct json *list = schema_json(w, JSON_ARRAY), *o = schema_json(w, JSON_OBJECT);
@@ -74,17 +74,38 @@ static bool unhex(const char *p, uint32_t *c)
     return true;
 }
 
-/* What a pointer leads to: "#", "#/$defs/name", with ~0 ~1 and %HH.  (RFC 6901) */
-const struct json *schema_resolve(struct writer *w, const struct json *ref)
+/* The object below `at` whose member `name` is this text [n]; NULL: none. */
+static const struct json *find_with(struct schema_writer *w, const struct json *at, const char *name, const char *text, size_t n)
+{
+    const struct json *own = json_member(at, name), *found = NULL;
+    if (own && own->kind == JSON_STRING && own->n == n && memcmp(own->text, text, n) == 0) return at;
+    if (at->kind != JSON_OBJECT && at->kind != JSON_ARRAY) return NULL;
+    w->compared += at->n;
+    for (const struct json *m = at->first; m && !found; m = m->next) found = find_with(w, m, name, text, n);
+    return found;
+}
+
+/* Resolves a pointer: "#", "#/$defs/name", with ~0 ~1 and %HH (RFC 6901); "#anchor"; each perhaps after the $id of a schema. */
+const struct json *schema_resolve(struct schema_writer *w, const struct json *ref)
 {
     const char *p = ref->text, *const end = p + ref->n;
     const struct json *at = w->root;
     const size_t mark = w->room->used;
+    size_t n_base = 0;
     char *step = schema_take(w, ref->n + 1);
     if (!step) return NULL;
-    if (ref->n == 0 || *p++ != '#' || (p < end && *p != '/')) {
-        schema_fail(w, ref->text, ref->n, "refers to somewhere else; only #/... in the same schema is followed");
+    while (n_base < ref->n && p[n_base] != '#') n_base++;
+    if (n_base > 0) at = find_with(w, w->root, "$id", p, n_base);
+    if (n_base > 0 && !at) at = find_with(w, w->root, "id", p, n_base);
+    if (!at || ref->n == 0) {
+        const struct json culprit = { .name = "$ref", .n_name = 4 };
+        schema_fail_member(w, &culprit, "refers to another place; only references inside the schema are followed");
         return NULL;
+    }
+    p += n_base < ref->n ? n_base + 1 : n_base;
+    if (p < end && *p != '/') {
+        at = find_with(w, at, "$anchor", p, (size_t)(end - p));
+        p = end;
     }
     while (p < end && at) {
         size_t n = 0;
@@ -104,12 +125,12 @@ const struct json *schema_resolve(struct writer *w, const struct json *ref)
             const struct json *m = at->kind == JSON_OBJECT ? at->first : NULL;
             size_t passed = 0;
             for (; m && (m->n_name != n || memcmp(m->name, step, n) != 0); m = m->next) passed++;
-            w->compared += passed / 16;                      /* no more than a look at their lengths, mostly */
+            w->compared += passed / 16;                      /* mostly only their lengths are compared */
             at = m;
         }
     }
     w->room->used = mark;
-    if (!at) schema_fail(w, ref->text, ref->n, "refers to what the schema has not");
+    if (!at) schema_fail(w, ref->text, ref->n, "refers to a part that the schema does not have");
     else if (w->compared > SCHEMA_MOST_COMPARED) schema_fail_word(w, "$ref", "leads past too much");
     return w->failed ? NULL : at;
 }
@@ -118,14 +139,14 @@ const struct json *schema_resolve(struct writer *w, const struct json *ref)
 
 const char *const schema_type_names[SCHEMA_TYPES] = { "null", "boolean", "string", "integer", "number", "array", "object" };
 
-static bool type_bit(struct writer *w, const struct json *v, uint32_t *types)
+static bool type_bit(struct schema_writer *w, const struct json *v, uint32_t *types)
 {
     for (uint32_t i = 0; i < SCHEMA_TYPES; i++) if (json_is(v, schema_type_names[i])) { *types |= 1u << i; return true; }
-    return v->kind == JSON_STRING ? schema_fail(w, v->text, v->n, "is no type")
-                                  : schema_fail_word(w, "type", "is no text and no list of texts");
+    return v->kind == JSON_STRING ? schema_fail(w, v->text, v->n, "is not a type")
+                                  : schema_fail_word(w, "type", "is neither a string nor an array of strings");
 }
 
-bool schema_type_bits(struct writer *w, const struct json *type, uint32_t *types)
+bool schema_type_bits(struct schema_writer *w, const struct json *type, uint32_t *types)
 {
     *types = 0;
     if (type->kind != JSON_ARRAY) return type_bit(w, type, types);
@@ -133,7 +154,7 @@ bool schema_type_bits(struct writer *w, const struct json *type, uint32_t *types
     return type->n > 0 || schema_fail_word(w, "type", "is an empty list");
 }
 
-/* ---- several schemas at once ---- */
+/* ---- combining schemas ---- */
 
 static bool closed(const struct json *schema)
 {
@@ -141,16 +162,16 @@ static bool closed(const struct json *schema)
     return a && a->kind != JSON_TRUE;
 }
 
-/* The names in a that b does not have. */
-static bool has_others(struct writer *w, const struct json *a, const struct json *b)
+/* True if a has a name that b does not have. */
+static bool has_others(struct schema_writer *w, const struct json *a, const struct json *b)
 {
     for (const struct json *m = a ? a->first : NULL; m && w->compared < SCHEMA_MOST_COMPARED; m = m->next)
         if (!b || !member(w, (struct json *)(uintptr_t)b, m)) return true;
     return false;
 }
 
-/* An integer is a number. */
-static bool merge_types(struct writer *w, struct json *a, const struct json *b)
+/* Intersects two types.  Every integer is a number. */
+static bool merge_types(struct schema_writer *w, struct json *a, const struct json *b)
 {
     struct json *all = schema_json(w, JSON_ARRAY);
     uint32_t types[2];
@@ -169,12 +190,48 @@ static bool merge_types(struct writer *w, struct json *a, const struct json *b)
 
 static bool is_bound(const struct json *m, bool *least)
 {
-    *least = named(m, "minimum") || named(m, "exclusiveMinimum") || named(m, "minLength") || named(m, "minItems");
-    return *least || named(m, "maximum") || named(m, "exclusiveMaximum") || named(m, "maxLength") || named(m, "maxItems");
+    *least = named(m, "minimum") || named(m, "exclusiveMinimum") || named(m, "minLength") || named(m, "minItems") ||
+             named(m, "minProperties");
+    return *least || named(m, "maximum") || named(m, "exclusiveMaximum") || named(m, "maxLength") || named(m, "maxItems") ||
+           named(m, "maxProperties");
 }
 
-/* Keyword m of another schema into that of the same name. */
-static bool merge_keyword(struct writer *w, struct json *into, const struct json *m)
+/* Makes *into a list, which `text` marks as made here, of its value or values and another. */
+static bool collect(struct schema_writer *w, struct json *into, const struct json *m)
+{
+    struct json *list = schema_json(w, JSON_ARRAY);
+    if (!list) return false;
+    const bool is_list = into->kind == JSON_ARRAY && into->text;
+    for (const struct json *x = is_list ? into->first : into; x; x = is_list ? x->next : NULL) if (!schema_add(w, list, x, NULL,
+        0)) return false;
+    const bool more = m->kind == JSON_ARRAY && m->text;
+    for (const struct json *x = more ? m->first : m; x; x = more ? x->next : NULL) if (!schema_add(w, list, x, NULL, 0)) return false;
+    into->kind = JSON_ARRAY;
+    into->text = "";
+    into->first = list->first;
+    into->n = list->n;
+    return true;
+}
+
+/* The values that are in both lists. */
+static bool intersect(struct schema_writer *w, struct json *into, const struct json *m)
+{
+    struct json *all = schema_json(w, JSON_ARRAY);
+    for (const struct json *x = into->first; all && x; x = x->next) {
+        bool there = false;
+        for (const struct json *y = m->first; y && !there; y = y->next) there = schema_same(w, x, y);
+        if (w->compared > SCHEMA_MOST_COMPARED) return schema_fail_word(w, "enum", "puts too much together");
+        if (there && !schema_add(w, all, x, NULL, 0)) return false;
+    }
+    if (!all) return false;
+    if (all->n == 0) return schema_fail_word(w, "enum", "has no value that two parts that must both hold allow");
+    into->first = all->first;
+    into->n = all->n;
+    return true;
+}
+
+/* Merges keyword m of another schema into the keyword with the same name. */
+static bool merge_keyword(struct schema_writer *w, struct json *into, const struct json *m)
 {
     bool least;
     double a, b;
@@ -204,34 +261,38 @@ static bool merge_keyword(struct writer *w, struct json *into, const struct json
         return true;
     }
     if (named(m, "type")) return merge_types(w, into, m);
-    if (named(m, "items") || named(m, "additionalProperties")) return both(w, into, m);
+    if (named(m, "items") || named(m, "additionalProperties") || named(m, "propertyNames")) return both(w, into, m);
+    if (named(m, "enum") && into->kind == JSON_ARRAY && m->kind == JSON_ARRAY) return intersect(w, into, m);
+    if (named(m, "pattern") || named(m, "format") || named(m, "multipleOf")) return collect(w, into, m);
     if (is_bound(m, &least) && json_real(into, &a) && json_real(m, &b)) {
         if (least ? b > a : b < a) { into->text = m->text; into->n = m->n; }
         return true;
     }
-    return schema_fail(w, m->name, m->n_name, "stands in two parts that hold at once, with different values");
+    return schema_fail_member(w, m, "has different values in two parts that must both hold");
 }
 
-bool schema_merge(struct writer *w, struct json *into, const struct json *schema, uint32_t depth)
+bool schema_merge(struct schema_writer *w, struct json *into, const struct json *schema, uint32_t depth)
 {
     if (w->failed) return false;
     w->compared += 1 + schema->n;
     if (w->compared > SCHEMA_MOST_COMPARED) return schema_fail_word(w, "allOf", "puts too much together");
     if (depth > SCHEMA_DEPTH) return schema_fail_word(w, "$ref", "leads back to itself, or allOf is too deep");
     if (schema->kind == JSON_TRUE) return true;
-    if (schema->kind != JSON_OBJECT) return schema_fail_word(w, "allOf", "has a part that is no object, or false");
+    if (schema->kind != JSON_OBJECT) return schema_fail_word(w, "allOf", "has a part that is false or not an object");
     if (!schema_check_keywords(w, schema)) return false;
     const struct json *before = json_member(into, "properties"), *own = json_member(schema, "properties");
-    if ((closed(schema) && has_others(w, before, own)) || (closed(into) && has_others(w, own, before)))
-        return schema_fail_word(w, "additionalProperties", "in one of several parts that hold at once excludes properties of another");
+    const struct json excludes = { .name = "additionalProperties", .n_name = 20 };
+    if (!schema_passed(w, excludes.name, excludes.n_name) &&
+        ((closed(schema) && has_others(w, before, own)) || (closed(into) && has_others(w, own, before))))
+        return schema_fail_member(w, &excludes, "in one of several parts that hold at once excludes properties of another");
     for (const struct json *m = schema->first; m; m = m->next) {
-        if (schema_kind_of(m) == ANNOTATION) continue;
+        if (schema_kind_of(m) == ANNOTATION || schema_absent(w, m)) continue;
         if (named(m, "$ref")) {
             const struct json *to = m->kind == JSON_STRING ? schema_resolve(w, m) : NULL;
-            if (!to) return schema_fail_word(w, "$ref", "is no text");
+            if (!to) return schema_fail_word(w, "$ref", "is not a string");
             if (!schema_merge(w, into, to, depth + 1)) return false;
         } else if (named(m, "allOf")) {
-            if (m->kind != JSON_ARRAY) return schema_fail_word(w, "allOf", "is no list");
+            if (m->kind != JSON_ARRAY) return schema_fail_word(w, "allOf", "is not an array");
             for (const struct json *part = m->first; part; part = part->next) if (!schema_merge(w, into, part, depth + 1)) return false;
         } else {
             struct json *there = member(w, into, m);
@@ -239,6 +300,17 @@ bool schema_merge(struct writer *w, struct json *into, const struct json *schema
         }
     }
     return true;
+}
+
+const struct json *schema_whole(struct schema_writer *w, const struct json *schema)
+{
+    if (schema->kind != JSON_OBJECT) return schema;
+    bool simple = schema_check_keywords(w, schema);
+    for (const struct json *m = schema->first; m && simple; m = m->next)
+        simple = !named(m, "$ref") && !named(m, "allOf") && !schema_absent(w, m);
+    if (simple || w->failed) return w->failed ? NULL : schema;
+    struct json *all = schema_json(w, JSON_OBJECT);
+    return all && schema_merge(w, all, schema, 0) ? all : NULL;
 }
 
 uint32_t schema_n_keywords(const struct json *schema)

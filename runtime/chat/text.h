@@ -12,7 +12,7 @@ static inline bool text_starts(const char *text, size_t n, const char *prefix, s
     return true;
 }
 
-/* Bytes of the codepoint that begins at text, n > 0 bytes; a byte that is no UTF-8 is one alone. */
+/* Length of the codepoint that begins at text, n > 0 bytes; an invalid byte counts as one codepoint. */
 static inline size_t text_step(const char *text, size_t n)
 {
     const uint8_t lead = (uint8_t)text[0];
@@ -22,7 +22,7 @@ static inline size_t text_step(const char *text, size_t n)
     return want;
 }
 
-/* That codepoint; U+FFFD for a byte that is none. */
+/* The codepoint; U+FFFD for an invalid byte. */
 static inline uint32_t text_codepoint(const char *text, size_t step)
 {
     const uint8_t *p = (const uint8_t *)text;
@@ -32,7 +32,7 @@ static inline uint32_t text_codepoint(const char *text, size_t step)
     return (p[0] & 7u) << 18 | (p[1] & 63u) << 12 | (p[2] & 63u) << 6 | (p[3] & 63u);
 }
 
-/* UTF-8 of c < 0x110000; to has room for 4 bytes.  Its length. */
+/* Writes the UTF-8 of c < 0x110000; to has room for 4 bytes.  Returns its length. */
 static inline size_t text_put_codepoint(char *to, uint32_t c)
 {
     if (c < 0x80) { to[0] = (char)c; return 1; }
@@ -53,7 +53,7 @@ static inline bool text_is_space(uint32_t c)
            c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-/* Where the codepoint begins that ends before text + n, n > 0. */
+/* Length of the codepoint that ends before text + n, n > 0. */
 static inline size_t text_step_back(const char *text, size_t n)
 {
     for (size_t back = 2; back <= 4 && back <= n; back++)
@@ -61,7 +61,7 @@ static inline size_t text_step_back(const char *text, size_t n)
     return 1;
 }
 
-/* Bytes of white space at the beginning and at the end. */
+/* Bytes of white space at the beginning, and at the end. */
 static inline size_t text_space_prefix(const char *text, size_t n)
 {
     size_t at = 0;
@@ -81,6 +81,14 @@ static inline size_t text_space_suffix(const char *text, size_t n)
         left -= step;
     }
     return n - left;
+}
+
+/* The offset of codepoint number `count`; n if there are fewer. */
+static inline size_t text_offset(const char *text, size_t n, size_t count)
+{
+    size_t at = 0;
+    while (count-- > 0 && at < n) at += text_step(text + at, n - at);
+    return at;
 }
 
 static inline size_t text_codepoints(const char *text, size_t n)

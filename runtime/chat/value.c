@@ -1,4 +1,4 @@
-/* value.c -- values of templates: see value.h.  What is refused, and how things print, is Python's. */
+/* value.c -- values of templates: see value.h.  Refusals and printed forms follow Python. */
 #include "value.h"
 #include "runtime/text/unicode.h"
 
@@ -46,7 +46,7 @@ bool charge(struct render *r, size_t n)
 bool deeper(struct render *r)
 {
     if (++r->depth <= r->most_depth) return true;
-    return fail_text(r, CHAT_LIMIT, "the template nests deeper than is allowed: macros that call themselves, or values in values");
+    return fail_text(r, CHAT_LIMIT, "the template is nested too deeply: macros that call themselves, or values in values");
 }
 
 static void *take(struct render *r, size_t n)
@@ -56,13 +56,15 @@ static void *take(struct render *r, size_t n)
     return p;
 }
 
-/* ---- making them ---- */
+/* ---- making values ---- */
 
 struct value image_string(const struct render *r, uint32_t id) { return string_value(r->text + r->strings[id].offset, r->strings[id].n); }
 
 bool string_is(const struct value *v, const char *text)
 {
-    return v->kind == STRING && v->n == text_bytes(text) && memcmp(v->text, text, v->n) == 0;
+    if (v->kind != STRING) return false;
+    for (size_t i = 0; i < v->n; i++) if (!text[i] || v->text[i] != text[i]) return false;
+    return !text[v->n];
 }
 
 const char *kind_name(const struct value *v)
@@ -124,29 +126,55 @@ bool dict_new(struct render *r, size_t most, struct dict **out)
     return true;
 }
 
+/* The number of first bytes in which two texts are equal. */
+static size_t texts_common(const struct value *a, const struct value *b)
+{
+    const size_t most = a->n < b->n ? a->n : b->n;
+    size_t n = 0;
+    while (n < most && a->text[n] == b->text[n]) n++;
+    return n;
+}
+
+static bool texts_equal(struct render *r, const struct value *a, const struct value *b, bool *out)
+{
+    *out = false;
+    if (a->n != b->n) return true;
+    const size_t common = texts_common(a, b);
+    *out = common == a->n;
+    return charge_bytes(r, common);
+}
+
 struct value *dict_find(struct render *r, const struct dict *d, const struct value *key)
 {
     if (!charge(r, d->n / 8)) return NULL;
     for (size_t i = 0; i < d->n; i++) {
         struct pair *p = &d->pairs[i];
         bool same;
-        if (key->kind == STRING && p->key.kind == STRING) same = key->n == p->key.n && memcmp(key->text, p->key.text, key->n) == 0;
-        else if (!values_equal(r, key, &p->key, &same)) return NULL;
+        if (!(key->kind == STRING && p->key.kind == STRING ? texts_equal : values_equal)(r, key, &p->key, &same)) return NULL;
         if (same) return &p->value;
     }
     return NULL;
 }
 
-static bool is_hashable(const struct value *v)
+static bool is_hashable(struct render *r, const struct value *v, bool *out)
 {
-    if (v->kind == TUPLE)
-        for (size_t i = 0; i < v->list->n; i++) if (!is_hashable(&v->list->items[i])) return false;
-    return v->kind != LIST && v->kind != DICT;
+    *out = v->kind != LIST && v->kind != DICT;
+    if (v->kind != TUPLE) return true;
+    if (!charge(r, 1) || !deeper(r)) return false;
+    for (size_t i = 0; i < v->list->n && *out; i++) if (!charge(r, 1) || !is_hashable(r, &v->list->items[i], out)) return false;
+    r->depth--;
+    return true;
+}
+
+bool check_hashable(struct render *r, const struct value *v)
+{
+    bool fine;
+    return is_hashable(r, v, &fine) && (fine || fail_with(r, "unhashable type: '%s'", kind_name(v), ""));
 }
 
 bool dict_set(struct render *r, struct dict *d, struct value key, struct value v)
 {
-    if (!is_hashable(&key)) return fail_with(r, "unhashable type: '%s'", kind_name(&key), "");
+    if (!check_hashable(r, &key)) return false;
     struct value *old = dict_find(r, d, &key);
     if (r->failed) return false;
     if (old) { *old = v; return true; }
@@ -167,13 +195,18 @@ static struct value input_string(const char *text, size_t n)
     return (struct value){ .kind = STRING, .from = FROM_INPUT, .text = text, .n = n };
 }
 
-static struct value json_number(const struct json *j)
+static bool json_number(struct render *r, const struct json *j, struct value *out)
 {
     int64_t i;
-    if (json_integer(j, INT64_MIN, INT64_MAX, &i)) return int_value(i);
+    if (!charge_letters(r, j->n)) return false;
+    if (json_integer(j, INT64_MIN, INT64_MAX, &i)) { *out = int_value(i); return true; }
+    *out = (struct value){ .kind = BIG, .text = j->text, .n = j->n };
     for (size_t k = 0; k < j->n; k++)
-        if (j->text[k] == '.' || j->text[k] == 'e' || j->text[k] == 'E') return float_value(number_read(j->text, j->n));
-    return (struct value){ .kind = BIG, .text = j->text, .n = j->n };
+        if (j->text[k] == '.' || j->text[k] == 'e' || j->text[k] == 'E') {
+            *out = float_value(number_read(j->text, j->n));
+            return charge(r, NUMBER_STEPS);
+        }
+    return true;
 }
 
 bool json_to_value(struct render *r, const struct json *j, struct value *out)
@@ -183,7 +216,7 @@ bool json_to_value(struct render *r, const struct json *j, struct value *out)
     case JSON_NULL: *out = none_value(); return true;
     case JSON_FALSE: *out = bool_value(false); return true;
     case JSON_TRUE: *out = bool_value(true); return true;
-    case JSON_NUMBER: *out = json_number(j); return true;
+    case JSON_NUMBER: return json_number(r, j, out);
     case JSON_STRING: *out = input_string(j->text, j->n); return true;
     case JSON_ARRAY: case JSON_OBJECT: break;
     }
@@ -203,12 +236,26 @@ bool json_to_value(struct render *r, const struct json *j, struct value *out)
     return true;
 }
 
-/* ---- what they are ---- */
+/* ---- properties of values ---- */
 
-double number_of(const struct value *v)
+double number_of(struct render *r, const struct value *v)
 {
     if (v->kind == FLOAT) return v->f;
-    return v->kind == BIG ? number_read(v->text, v->n) : (double)integer_of(v);
+    if (v->kind != BIG) return (double)integer_of(v);
+    return charge_letters(r, v->n) && charge(r, NUMBER_STEPS) ? number_read(v->text, v->n) : 0;
+}
+
+bool float_to_integer(struct render *r, double f, struct value *out)
+{
+    char text[NUMBER_BYTES];
+    if (f - f != 0) return false;
+    if (f >= -9223372036854775808.0 && f < 9223372036854775808.0) { *out = int_value((int64_t)f); return true; }
+    const size_t n = number_fixed(f, 0, text);                 /* has no fraction */
+    char *copy = charge(r, DIGITS_STEPS) ? take(r, n) : NULL;
+    if (!copy) return false;
+    memcpy(copy, text, n);
+    *out = (struct value){ .kind = BIG, .text = copy, .n = n };
+    return true;
 }
 
 bool truth_of(const struct value *v)
@@ -252,19 +299,16 @@ bool values_equal(struct render *r, const struct value *a, const struct value *b
     if (!charge(r, 1)) return false;
     if (is_number(a) && is_number(b)) {
         if (is_integer(a) && is_integer(b)) *out = integer_of(a) == integer_of(b);
-        else if (a->kind == BIG && b->kind == BIG) *out = a->n == b->n && memcmp(a->text, b->text, a->n) == 0;
-        else *out = (a->kind == FLOAT || b->kind == FLOAT) && number_of(a) == number_of(b);
-        return true;
+        else if (a->kind == BIG && b->kind == BIG) return texts_equal(r, a, b, out);
+        else *out = (a->kind == FLOAT || b->kind == FLOAT) && number_of(r, a) == number_of(r, b);
+        return !r->failed;
     }
     *out = false;
     if (a->kind != b->kind) return true;
     bool fine = true;
     switch ((enum kind)a->kind) {
     case UNDEFINED: case NONE: *out = true; return true;
-    case STRING:
-        if (!charge(r, (a->n < b->n ? a->n : b->n) / 64)) return false;
-        *out = a->n == b->n && memcmp(a->text, b->text, a->n) == 0;
-        return true;
+    case STRING: return texts_equal(r, a, b, out);
     case LIST: case TUPLE: case VIEW:
         if (!deeper(r)) return false;
         fine = lists_equal(r, a->list, b->list, out);
@@ -281,35 +325,37 @@ bool values_equal(struct render *r, const struct value *a, const struct value *b
         return true;
     case FUNCTION: *out = a->id == b->id; return true;
     case METHOD: *out = a->method == b->method; return true;
-    default: *out = a->list == b->list; return true;         /* the same thing */
+    default: *out = a->list == b->list; return true;         /* the same object */
     }
 }
 
-static int texts_order(const struct value *a, const struct value *b)
+static int texts_order(struct render *r, const struct value *a, const struct value *b)
 {
-    const int c = memcmp(a->text, b->text, a->n < b->n ? a->n : b->n);
-    return c ? c : (a->n > b->n) - (a->n < b->n);
+    const size_t n = texts_common(a, b);
+    if (!charge_bytes(r, n)) return 0;
+    if (n < a->n && n < b->n) return (uint8_t)a->text[n] < (uint8_t)b->text[n] ? -1 : 1;
+    return (a->n > b->n) - (a->n < b->n);
 }
 
 static int big_sign(const struct value *v) { return v->kind != BIG ? 0 : v->text[0] == '-' ? -1 : 1; }
 
-static int numbers_order(const struct value *a, const struct value *b)
+static int numbers_order(struct render *r, const struct value *a, const struct value *b)
 {
     if (a->kind != FLOAT && b->kind != FLOAT) {
         const int x = big_sign(a), y = big_sign(b);
         if (!x && !y) return (integer_of(a) > integer_of(b)) - (integer_of(a) < integer_of(b));
         if (x != y) return x - y;
-        return x * (a->n != b->n ? (a->n > b->n) - (a->n < b->n) : texts_order(a, b));
+        return x * (a->n != b->n ? (a->n > b->n) - (a->n < b->n) : texts_order(r, a, b));
     }
-    const double x = number_of(a), y = number_of(b);
+    const double x = number_of(r, a), y = number_of(r, b);
     return (x > y) - (x < y);
 }
 
 bool values_order(struct render *r, const struct value *a, const struct value *b, const char *op, int *out)
 {
     if (!charge(r, 1)) return false;
-    if (is_number(a) && is_number(b)) { *out = numbers_order(a, b); return true; }
-    if (a->kind == STRING && b->kind == STRING) { *out = texts_order(a, b); return true; }
+    if (is_number(a) && is_number(b)) { *out = numbers_order(r, a, b); return !r->failed; }
+    if (a->kind == STRING && b->kind == STRING) { *out = texts_order(r, a, b); return !r->failed; }
     if (a->kind == UNDEFINED || b->kind == UNDEFINED) return fail_with(r, "an undefined value is compared by %s", op, "");
     if (a->kind != b->kind || (a->kind != LIST && a->kind != TUPLE)) {
         char text[160];
@@ -343,12 +389,11 @@ bool value_in(struct render *r, const struct value *v, const struct value *conta
     *out = false;
     switch ((enum kind)c.kind) {
     case STRING:
-        if (v->kind != STRING) return fail_with(r, "'in' of text wants text on its left, not '%s'", kind_name(v), "");
-        if (!charge(r, c.n / 16)) return false;
-        *out = string_find(&c, v, 0, &at);
-        return true;
+        if (v->kind != STRING) return fail_with(r, "'in' of text needs text on its left, not '%s'", kind_name(v), "");
+        *out = string_find(r, &c, v, 0, &at);
+        return !r->failed;
     case DICT:
-        if (!is_hashable(v)) return fail_with(r, "unhashable type: '%s'", kind_name(v), "");
+        if (!check_hashable(r, v)) return false;
         *out = dict_find(r, c.dict, v) != NULL;
         return !r->failed;
     case UNDEFINED: return true;
@@ -360,14 +405,16 @@ bool value_in(struct render *r, const struct value *v, const struct value *conta
     }
 }
 
-/* ---- what they hold ---- */
+/* ---- contents of values ---- */
 
 static bool list_of_characters(struct render *r, const struct value *s, struct list **out)
 {
-    if (!list_new(r, text_codepoints(s->text, s->n), out) || !charge(r, s->n)) return false;
+    if (!charge(r, s->n) || !list_new(r, text_codepoints(s->text, s->n), out)) return false;
     for (size_t at = 0, step; at < s->n; at += step) {
         step = text_step(s->text + at, s->n - at);
-        (*out)->items[(*out)->n++] = string_part(s, at, step);
+        struct value *const c = &(*out)->items[(*out)->n++];
+        *c = string_part(s, at, step);
+        c->safe = 0;
     }
     return true;
 }
@@ -402,7 +449,7 @@ bool items_of(struct render *r, struct value *v, const struct list **out)
 bool value_length(struct render *r, const struct value *v, size_t *out)
 {
     switch ((enum kind)v->kind) {
-    case STRING: *out = text_codepoints(v->text, v->n); return charge(r, v->n / 16);
+    case STRING: *out = text_codepoints(v->text, v->n); return charge_letters(r, v->n);
     case LIST: case TUPLE: case VIEW: *out = v->list->n; return true;
     case DICT: *out = v->dict->n; return true;
     case RANGE: *out = (size_t)v->range->n; return true;
@@ -412,15 +459,7 @@ bool value_length(struct render *r, const struct value *v, size_t *out)
     }
 }
 
-/* Where codepoint number `count` begins, n: at the end. */
-static size_t codepoint_offset(const struct value *s, size_t count)
-{
-    size_t at = 0;
-    while (count-- > 0 && at < s->n) at += text_step(s->text + at, s->n - at);
-    return at;
-}
-
-/* An index from the end, too; false: beyond. */
+/* Resolves an index, which may count from the end; false: out of range. */
 static bool index_in(int64_t i, size_t n, size_t *out)
 {
     if (i < 0) i += (int64_t)n;
@@ -470,7 +509,7 @@ static bool attribute_of(struct render *r, struct value *v, const struct value *
 
 bool fail_undefined(struct render *r, const struct value *v)
 {
-    if (v->id == CHAT_NONE) return fail_text(r, CHAT_REFUSED, "a value that is used is undefined");
+    if (v->id == CHAT_NONE) return fail_text(r, CHAT_REFUSED, "the template uses an undefined value");
     char name[80];
     const struct value s = image_string(r, v->id);
     const size_t n = s.n < sizeof name - 1 ? s.n : sizeof name - 1;
@@ -493,9 +532,11 @@ bool value_attribute(struct render *r, struct value *v, const struct value *name
 bool value_item(struct render *r, struct value *v, const struct value *index, struct value *out)
 {
     size_t at;
+    bool hashable;
     *out = undefined_value(CHAT_NONE);
     if (v->kind == UNDEFINED) return fail_undefined(r, v);
-    if (v->kind == DICT && is_hashable(index)) {
+    if (!is_hashable(r, index, &hashable)) return false;
+    if (v->kind == DICT && hashable) {
         const struct value *found = dict_find(r, v->dict, index);
         if (r->failed) return false;
         if (found) { *out = *found; return true; }
@@ -504,9 +545,9 @@ bool value_item(struct render *r, struct value *v, const struct value *index, st
         if (v->kind == RANGE && index_in(integer_of(index), (size_t)v->range->n, &at))
             *out = int_value(v->range->start + (int64_t)at * v->range->step);
         if (v->kind == STRING) {
-            if (!charge(r, v->n / 8)) return false;
+            if (!charge_letters(r, v->n)) return false;
             if (index_in(integer_of(index), text_codepoints(v->text, v->n), &at)) {
-                const size_t begin = codepoint_offset(v, at);
+                const size_t begin = text_offset(v->text, v->n, at);
                 *out = string_part(v, begin, text_step(v->text + begin, v->n - begin));
             }
         }
@@ -515,12 +556,12 @@ bool value_item(struct render *r, struct value *v, const struct value *index, st
     return index->kind == STRING ? attribute_of(r, v, index, out) : true;
 }
 
-/* One bound of a slice, between low and high; not given: otherwise. */
+/* One bound of a slice, limited to low .. high; `otherwise` if it is not given. */
 static bool slice_bound(struct render *r, const struct value *v, int64_t n, int64_t low, int64_t high, int64_t otherwise, int64_t *out)
 {
     *out = otherwise;
     if (v->kind == NONE) return true;
-    if (!is_integer(v)) return fail_with(r, "slice indices are integers or None, not '%s'", kind_name(v), "");
+    if (!is_integer(v)) return fail_with(r, "slice indices must be integers or None, not '%s'", kind_name(v), "");
     int64_t i = integer_of(v);
     if (i < 0) i += n;
     *out = i < low ? low : i > high ? high : i;
@@ -538,7 +579,7 @@ bool value_slice(struct render *r, const struct value *v, const struct value par
     if (!value_length(r, v, &length)) return false;
     const int64_t n = (int64_t)length;
     if (part[2].kind != NONE) {
-        if (!is_integer(&part[2])) return fail_with(r, "slice indices are integers or None, not '%s'", kind_name(&part[2]), "");
+        if (!is_integer(&part[2])) return fail_with(r, "slice indices must be integers or None, not '%s'", kind_name(&part[2]), "");
         step = integer_of(&part[2]);
         if (step == 0) return fail_text(r, CHAT_REFUSED, "the step of a slice is zero");
         if (step > n) step = n + 1;
@@ -548,10 +589,10 @@ bool value_slice(struct render *r, const struct value *v, const struct value par
     if (!slice_bound(r, &part[0], n, low, high, step < 0 ? high : low, &from)) return false;
     if (!slice_bound(r, &part[1], n, low, high, step < 0 ? low : high, &to)) return false;
     if (v->kind == STRING && step == 1) {
-        const size_t begin = codepoint_offset(v, (size_t)from);
-        struct value rest = string_part(v, begin, v->n - begin);
-        *out = string_part(v, begin, to > from ? codepoint_offset(&rest, (size_t)(to - from)) : 0);
-        return charge(r, v->n / 16);
+        if (!charge_letters(r, v->n)) return false;
+        const size_t begin = text_offset(v->text, v->n, (size_t)from);
+        *out = string_part(v, begin, to > from ? text_offset(v->text + begin, v->n - begin, (size_t)(to - from)) : 0);
+        return true;
     }
     const struct list *items;
     struct list *l;
@@ -598,7 +639,7 @@ bool sort_values(struct render *r, struct list *l, const struct list *keys, bool
     return true;
 }
 
-/* ---- strings that are put together ---- */
+/* ---- building strings ---- */
 
 void builder_begin(struct builder *b, struct render *r)
 {
@@ -631,7 +672,7 @@ bool builder_end(struct builder *b, struct value *out)
     if (r->failed) return false;
     if (b->failed) { r->room->full = true; return fail_room(r); }
     size_t n_input = 0;
-    if (!charge(r, b->n / 16)) return false;
+    if (!charge_bytes(r, b->n)) return false;
     for (size_t i = 0; i < b->n; i++) n_input += b->marks[i];
     const bool both = n_input > 0 && n_input < b->n;
     *out = string_value(b->bytes, b->n);
@@ -652,7 +693,7 @@ static void put_hex(struct builder *b, char letter, uint32_t c, int digits, bool
     builder_put(b, text, 2 + (size_t)digits, input);
 }
 
-static bool is_printable(uint32_t c)
+bool text_is_printable(uint32_t c)
 {
     const enum unicode_class class = unicode_class(c);
     return c == ' ' || (class != UNICODE_OTHER && class != UNICODE_UNASSIGNED && class != UNICODE_SPACE);
@@ -665,6 +706,7 @@ static bool byte_is_input(const struct value *s, size_t at)
 
 static void repr_string(struct builder *b, const struct value *s)
 {
+    if (!charge_letters(b->r, s->n)) { b->failed = true; return; }
     const bool single = s->n && memchr(s->text, '\'', s->n), both = single && memchr(s->text, '"', s->n);
     const char quote = single && !both ? '"' : '\'';
     if (s->safe) BUILDER_WORDS(b, "Markup(");
@@ -675,9 +717,9 @@ static void repr_string(struct builder *b, const struct value *s)
         const bool input = byte_is_input(s, at);
         const char simple = c == '\n' ? 'n' : c == '\r' ? 'r' : c == '\t' ? 't' : c == '\\' ? '\\' : c == (uint32_t)quote ? quote : 0;
         if (simple) builder_put(b, (const char[]){ '\\', simple }, 2, input);
-        else if (c < 0x100 && !is_printable(c)) put_hex(b, 'x', c, 2, input);
-        else if (!is_printable(c) && c < 0x10000) put_hex(b, 'u', c, 4, input);
-        else if (!is_printable(c)) put_hex(b, 'U', c, 8, input);
+        else if (c < 0x100 && !text_is_printable(c)) put_hex(b, 'x', c, 2, input);
+        else if (!text_is_printable(c) && c < 0x10000) put_hex(b, 'u', c, 4, input);
+        else if (!text_is_printable(c)) put_hex(b, 'U', c, 8, input);
         else builder_put(b, s->text + at, step, input);
     }
     builder_put(b, &quote, 1, s->from != FROM_TEMPLATE);
@@ -727,11 +769,11 @@ void builder_repr(struct builder *b, const struct value *v, uint32_t depth)
 {
     char text[NUMBER_BYTES];
     if (depth > b->r->most_depth / 2) {
-        fail_text(b->r, CHAT_LIMIT, "a value that is printed nests deeper than is allowed");
+        fail_text(b->r, CHAT_LIMIT, "a value is nested too deeply to be printed");
         b->failed = true;
     }
     if (b->failed) return;
-    if (!charge(b->r, 1)) { b->failed = true; return; }
+    if (!charge(b->r, v->kind == FLOAT ? DIGITS_STEPS : 1)) { b->failed = true; return; }
     switch ((enum kind)v->kind) {
     case UNDEFINED: BUILDER_WORDS(b, "Undefined"); break;
     case NONE: BUILDER_WORDS(b, "None"); break;
@@ -798,6 +840,7 @@ static void json_codepoint(struct builder *b, const struct tojson *how, const ch
 
 static void json_string(struct builder *b, const struct tojson *how, const struct value *s)
 {
+    if (!charge_letters(b->r, s->n)) { b->failed = true; return; }
     builder_put(b, "\"", 1, s->from != FROM_TEMPLATE);
     for (size_t at = 0, step; at < s->n && !b->failed; at += step) {
         step = text_step(s->text + at, s->n - at);
@@ -814,6 +857,7 @@ static void json_separator(struct builder *b, const struct value *s, bool input)
 static void json_line(struct builder *b, const struct tojson *how, uint32_t depth)
 {
     if (!how->indented) return;
+    if (!charge_letters(b->r, depth * (how->indent + LETTERS_PER_STEP))) { b->failed = true; return; }
     BUILDER_WORDS(b, "\n");
     for (uint32_t i = 0; i < depth && !b->failed; i++) {
         if (how->indent_text.n) builder_string(b, &how->indent_text);
@@ -823,7 +867,7 @@ static void json_line(struct builder *b, const struct tojson *how, uint32_t dept
 
 static void json_value(struct builder *b, const struct tojson *how, const struct value *v, uint32_t depth);
 
-/* "3", "true", "null", "1.5": quoted where it is a key. */
+/* "3", "true", "null", "1.5": in quotes if it is a key. */
 static bool json_scalar(struct builder *b, const struct value *v)
 {
     char text[NUMBER_BYTES];
@@ -833,6 +877,7 @@ static bool json_scalar(struct builder *b, const struct value *v)
     case INT: builder_put(b, text, integer_text(v->i, text), false); return true;
     case BIG: builder_put(b, v->text, v->n, false); return true;
     case FLOAT:
+        if (!charge(b->r, DIGITS_STEPS)) { b->failed = true; return true; }
         if (v->f != v->f) BUILDER_WORDS(b, "NaN");
         else if (v->f - v->f != 0) put_words(b, v->f > 0 ? "Infinity" : "-Infinity");
         else builder_put(b, text, number_repr(v->f, text), false);
@@ -870,11 +915,12 @@ static void json_dict(struct builder *b, const struct tojson *how, const struct 
 static void json_value(struct builder *b, const struct tojson *how, const struct value *v, uint32_t depth)
 {
     if (depth > b->r->most_depth / 2) {
-        fail_text(b->r, CHAT_LIMIT, "a value that becomes JSON nests deeper than is allowed");
+        fail_text(b->r, CHAT_LIMIT, "a value is nested too deeply to become JSON");
         b->failed = true;
     }
-    if (b->failed || json_scalar(b, v)) return;
+    if (b->failed) return;
     if (!charge(b->r, 1)) { b->failed = true; return; }
+    if (json_scalar(b, v)) return;
     if (v->kind == STRING) json_string(b, how, v);
     else if (v->kind == DICT) json_dict(b, how, v->dict, depth);
     else if (v->kind == LIST || v->kind == TUPLE) {
@@ -889,12 +935,12 @@ static void json_value(struct builder *b, const struct tojson *how, const struct
     } else json_fail(b, "'%s' cannot become JSON", v);
 }
 
-/* A copy of the value with the keys of its objects in order. */
+/* A copy of the value in which the keys of objects are sorted. */
 static bool sorted_copy(struct render *r, const struct value *v, struct value *out)
 {
     *out = *v;
     if (v->kind != DICT && v->kind != LIST && v->kind != TUPLE) return true;
-    if (!deeper(r)) return false;
+    if (!deeper(r) || !charge(r, 1 + (v->kind == DICT ? v->dict->n : v->list->n))) return false;
     if (v->kind == DICT) {
         struct dict *d;
         struct list *order, *keys;

@@ -1,4 +1,4 @@
-/* cpu_features.c -- does this processor have the instructions a program was compiled for? */
+/* cpu_features.c -- does this processor have the instructions that a program was compiled for? */
 #include "cpu_features.h"
 #include "tile_permission.h"
 
@@ -13,7 +13,7 @@ static bool cpuid_bit(unsigned leaf, unsigned subleaf, unsigned index, unsigned 
 {
     unsigned r[4] = { 0 };
     if (__get_cpuid_max(0, NULL) < leaf) return false;
-    if (leaf == 7 && subleaf > 0) {                     /* leaf 7 says itself how many subleaves it has */
+    if (leaf == 7 && subleaf > 0) {                     /* leaf 7 itself reports its number of subleaves */
         __cpuid_count(7, 0, r[0], r[1], r[2], r[3]);
         if (r[0] < subleaf) return false;
     }

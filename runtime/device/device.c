@@ -1,5 +1,6 @@
-/* device.c -- a GPU through the library of its driver, opened at run time: HIP and CUDA behind one set of functions. */
+/* device.c -- a GPU through its driver's library, opened at run time: HIP and CUDA behind one set of functions. */
 #include "device.h"
+#include "driver_library.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,21 +10,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Numbers of HIP's and CUDA's headers, the same in both unless named after one; HIP's are those of ROCm 5.0 to 7. */
+/* Constants of HIP's and CUDA's headers, the same in both unless the name contains one of them; HIP's are those of ROCm 5.0 to 7. */
 enum {
+    LEAST_HIP = 500,                             /* its functions are those of hip.def; code objects of version 5 load from 5.7 on */
     CODE_NO_MEMORY = 2, CODE_NO_DEVICE = 100, CODE_NO_BINARY = 209, CODE_INVALID_PTX = 218, CODE_PTX_TOO_NEW = 222, CODE_NOT_READY = 600,
     CODE_PEER_ALREADY = 704, HIP_UNCACHED = 3,
     STREAM_NON_BLOCKING = 1, HOST_PORTABLE = 1, HOST_MAPPED = 2, HIP_HOST_COHERENT = 0x40000000, CAPTURE_THREAD_LOCAL = 1,
     HIP_INTEGRATED = 16, HIP_PCI_BUS = 67, HIP_PCI_SLOT = 68, HIP_PCI_DOMAIN = 69,
     CUDA_INTEGRATED = 18, CUDA_PCI_BUS = 33, CUDA_PCI_SLOT = 34, CUDA_PCI_DOMAIN = 50, CUDA_MAJOR = 75, CUDA_MINOR = 76,
     CUDA_FUNCTION_LOCAL_BYTES = 3,               /* of a thread */
-    CUDA_FUNCTION_SHARED_BYTES = 8, CUDA_SHARED_BYTES_FREE = 48 << 10,        /* more has to be asked for, function by function */
+    CUDA_FUNCTION_SHARED_BYTES = 8, CUDA_SHARED_BYTES_FREE = 48 << 10,        /* a larger size must be requested for each function */
     JIT_ERROR_LOG = 5, JIT_ERROR_LOG_BYTES = 6,
     EXTRA_POINTER = 1, EXTRA_SIZE = 2, HIP_EXTRA_END = 3, CUDA_EXTRA_END = 0,
     LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4, LAUNCH_ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6,
 };
 
-/* CUlaunchAttribute and CUlaunchConfig of cuda.h. */
+/* Like CUlaunchAttribute and CUlaunchConfig in cuda.h. */
 struct device_launch_attribute { uint32_t id, pad; union { int32_t allowed; uint32_t cluster[3]; uint8_t bytes[64]; } value; };
 struct device_launch_config {
     uint32_t grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
@@ -47,28 +49,26 @@ static const struct symbol hip_peers[] = {
 static const struct symbol cuda_peers[] = {
 #include "cuda_peers.def"
 };
+static const struct symbol hip_optional[] = {
+#include "hip_optional.def"
+};
 #undef SYMBOL
 
 struct backend {
-    const char *override;                        /* environment: the library to open and no other */
-    const char *const *libraries;
+    enum driver_library library;
     const struct symbol *symbols;
     size_t n_symbols;
-    const struct symbol *peers;                  /* of programs for several GPUs */
+    const struct symbol *peers;                  /* for programs for several GPUs */
     size_t n_peers;
-    const char *maker, *missing;                 /* what to do when no library is there */
+    const struct symbol *optional;               /* may be missing */
+    size_t n_optional;
+    const char *maker;
 };
 static const struct backend backends[] = {
-    [FORGE_GPU_HIP] = { "FORGE_HIP_LIBRARY",
-        (const char *const[]){ "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so",
-                               "/opt/rocm/lib/libamdhip64.so.7",
-                               "/opt/rocm/lib/libamdhip64.so.6", "/opt/rocm/lib/libamdhip64.so.5", "/opt/rocm/lib/libamdhip64.so", NULL },
-        hip_symbols, sizeof hip_symbols / sizeof *hip_symbols, hip_peers, sizeof hip_peers / sizeof *hip_peers, "AMD",
-        "libamdhip64.so is not installed: it is in AMD's package hip-runtime-amd (ROCm 5 or newer); "
-        "one in another place is named by FORGE_HIP_LIBRARY" },
-    [FORGE_GPU_CUDA] = { "FORGE_CUDA_LIBRARY", (const char *const[]){ "libcuda.so.1", NULL },
-        cuda_symbols, sizeof cuda_symbols / sizeof *cuda_symbols, cuda_peers, sizeof cuda_peers / sizeof *cuda_peers, "NVIDIA",
-        "libcuda.so.1 is not installed: it comes with the NVIDIA driver; one in another place is named by FORGE_CUDA_LIBRARY" },
+    [FORGE_GPU_HIP] = { DRIVER_HIP, hip_symbols, sizeof hip_symbols / sizeof *hip_symbols, hip_peers, sizeof hip_peers / sizeof *hip_peers,
+                        hip_optional, sizeof hip_optional / sizeof *hip_optional, "AMD" },
+    [FORGE_GPU_CUDA] = { DRIVER_CUDA, cuda_symbols, sizeof cuda_symbols / sizeof *cuda_symbols, cuda_peers,
+                         sizeof cuda_peers / sizeof *cuda_peers, NULL, 0, "NVIDIA" },
 };
 
 /* ---- messages ---- */
@@ -93,22 +93,11 @@ static enum forge_status fail(const struct forge_device *d, int code, const char
 
 static enum forge_status open_library(struct forge_device *d, const struct backend *b, struct forge_error *error)
 {
-    const char *wanted = getenv(b->override);
-    const char *const only[] = { wanted, NULL };
-    char broken[300] = "";
-    for (const char *const *name = wanted && *wanted != 0 ? only : b->libraries; *name; name++) {
-        d->library = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
-        if (d->library) {
-            snprintf(d->library_name, sizeof d->library_name, "%s", *name);
-            return FORGE_OK;
-        }
-        /* A library that is there but cannot be loaded tells another story than one that is not. */
-        const char *reason = dlerror();
-        if (reason && *broken == 0 && (*name == wanted || strncmp(reason, *name, strlen(*name)) != 0 || !strstr(reason, "No such file")))
-            snprintf(broken, sizeof broken, "%s", reason);
-    }
+    char broken[300];
+    d->library = driver_open(b->library, d->library_name, sizeof d->library_name, broken, sizeof broken);
+    if (d->library) return FORGE_OK;
     if (*broken != 0) return error_set(error, FORGE_NO_DEVICE, "the library of the %s driver cannot be loaded: %s", b->maker, broken);
-    return error_set(error, FORGE_NO_DEVICE, "%s", b->missing);
+    return error_set(error, FORGE_NO_DEVICE, "%s", driver_missing(b->library));
 }
 
 static void *symbol_of_library(void *library, const char *name) { return dlsym(library, name); }
@@ -126,6 +115,10 @@ static enum forge_status find_symbols(struct forge_device *d, const struct backe
         void *address = symbol(context, b->peers[i].name);
         memcpy((char *)&d->call + b->peers[i].at, &address, sizeof address);
     }
+    for (size_t i = 0; i < b->n_optional; i++) {
+        void *address = symbol(context, b->optional[i].name);
+        memcpy((char *)&d->call + b->optional[i].at, &address, sizeof address);
+    }
     return FORGE_OK;
 }
 
@@ -133,43 +126,55 @@ static enum forge_status check_version(struct forge_device *d, struct forge_erro
 {
     int version = 0;
     CALL(d, "the driver's version", version(&version));
+    d->version = version;
     if (d->api == FORGE_GPU_HIP) {
         d->version_major = version / 10000000;
-        snprintf(d->version_text, sizeof d->version_text, "HIP %d.%d.%d", d->version_major, version / 100000 % 100, version % 100000);
-        if (d->version_major < 5)
-            return error_set(error, FORGE_NO_DEVICE, "%s is %s: too old, ROCm 5 to 7 are known to work", d->library_name, d->version_text);
+        d->version_minor = version / 100000 % 100;
+        snprintf(d->version_text, sizeof d->version_text, "HIP %d.%d.%d", d->version_major, d->version_minor, version % 100000);
+        if (d->version_major * 100 + d->version_minor < LEAST_HIP)
+            return error_set(error, FORGE_NO_DEVICE, "%s is %s, which is too old: the program's code needs ROCm 5.7 or newer",
+                             d->library_name, d->version_text);
     } else {
         d->version_major = version / 1000;
         snprintf(d->version_text, sizeof d->version_text, "CUDA %d.%d", d->version_major, version % 1000 / 10);
         if (version < 12050)
-            return error_set(error, FORGE_NO_DEVICE, "the NVIDIA driver is for %s: too old, 12.5 is needed (driver 555 or newer)",
+            return error_set(error, FORGE_NO_DEVICE, "the NVIDIA driver is for %s, which is too old: 12.5 is needed (driver 555 or newer)",
                              d->version_text);
     }
     return FORGE_OK;
 }
 
-/* Why the driver sees nothing: the device files tell. */
-static enum forge_status no_device(const struct forge_device *d, int code, struct forge_error *error)
+/* Finds reasons why there is no device, starting with the kernel driver's file. */
+static void why_no_device(const struct forge_device *d, char *why, size_t bytes)
 {
     const bool hip = d->api == FORGE_GPU_HIP;
     const char *file = hip ? "/dev/kfd" : "/dev/nvidiactl";
     const char *hidden = getenv(hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES");
-    char why[160] = "", code_note[100] = "";
-    if (access(file, F_OK) != 0)
-        snprintf(why, sizeof why, "; there is no %s: %s", file,
+    *why = 0;
+    if (access(file, F_OK) != 0 && access("/dev/dxg", F_OK) == 0)
+        snprintf(why, bytes, hip ? "; this is WSL (/dev/dxg): it needs AMD's driver on Windows, librocdxg.so beside ROCm, and before ROCm "
+                                   "7.13 HSA_ENABLE_DXG_DETECTION=1 in the environment"
+                                 : "; this is WSL (/dev/dxg): it needs NVIDIA's driver on Windows, and none in here");
+    else if (access(file, F_OK) != 0)
+        snprintf(why, bytes, "; there is no %s: %s", file,
                  hip ? "no amdgpu kernel driver (or a container without --device /dev/kfd --device /dev/dri)"
                      : "no NVIDIA kernel driver (or a container without the NVIDIA runtime)");
     else if (access(file, R_OK | W_OK) != 0)
-        snprintf(why, sizeof why, "; %s cannot be opened: %s%s", file, strerror(errno), hip ? " (the user has to be in the group render)"
-                 : "");
+        snprintf(why, bytes, "; %s cannot be opened: %s%s", file, strerror(errno), hip ? " (the user has to be in the group render)" : "");
     else if (hidden)
-        snprintf(why, sizeof why, "; %s=%.60s hides some", hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", hidden);
+        snprintf(why, bytes, "; %s=%.60s hides some", hip ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES", hidden);
+}
+
+static enum forge_status no_device(const struct forge_device *d, int code, struct forge_error *error)
+{
+    char why[200], code_note[100] = "";
+    why_no_device(d, why, sizeof why);
     if (code != 0) snprintf(code_note, sizeof code_note, " (%.70s, %d)", code_text(d, code), code);
     return error_set(error, FORGE_NO_DEVICE, "no %s GPU found by %s, %s%s%s", backends[d->api].maker, d->library_name, d->version_text,
                      code_note, why);
 }
 
-/* With its functions: a version that is known and at least one device. */
+/* With the functions found: checks that the version is known and that there is at least one device. */
 static enum forge_status begin(struct forge_device *d, device_symbol *symbol, void *context, struct forge_error *error)
 {
     enum forge_status status = find_symbols(d, &backends[d->api], symbol, context, error);
@@ -188,9 +193,9 @@ enum forge_status device_library(struct forge_device *d, uint32_t api, struct fo
     memset(d, 0, sizeof *d);
     d->api = api;
     if (api >= sizeof backends / sizeof *backends) return error_set(error, FORGE_FAILED, "unknown GPU interface %u", api);
-#ifndef FORGE_LIBRARY                            /* a library leaves the environment alone and captures nothing before all kernels have run
-                                                  * (runtime/library/gpu.c) */
-    /* Kernels are loaded with their module: not while a graph is captured, where loading is forbidden. */
+#ifndef FORGE_LIBRARY                            /* a library does not change the environment, and captures nothing before all kernels
+                                                  * have run (runtime/library/gpu.c) */
+    /* Kernels are loaded with their module.  Otherwise they would be loaded while a graph is captured, which is forbidden. */
     if (api == FORGE_GPU_CUDA) setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 #endif
     TRY(open_library(d, &backends[api], error));
@@ -222,7 +227,7 @@ static bool file_text(const char *path, char *out, size_t bytes)
     return n > 0;
 }
 
-/* "key 123" in a line of its own. */
+/* Finds "key 123" on a line of its own. */
 static bool read_number(const char *text, const char *key, uint64_t *out)
 {
     const size_t n = strlen(key);
@@ -236,7 +241,7 @@ static bool read_number(const char *text, const char *key, uint64_t *out)
 
 void device_gfx_at(char *out, size_t bytes, const char *directory, uint32_t domain, uint32_t bus, uint32_t slot)
 {
-    enum { MOST_NODES = 128 };                   /* CPUs count as well */
+    enum { MOST_NODES = 128 };                   /* CPUs count, too */
     *out = 0;
     for (uint32_t node = 0; node < MOST_NODES; node++) {
         char path[512], text[4096];
@@ -244,9 +249,9 @@ void device_gfx_at(char *out, size_t bytes, const char *directory, uint32_t doma
         snprintf(path, sizeof path, "%s/%u/properties", directory, (unsigned)node);
         if (!file_text(path, text, sizeof text) || !read_number(text, "gfx_target_version", &version) || version == 0 ||
             !read_number(text, "location_id", &place)) continue;
-        read_number(text, "domain", &at_domain);                 /* older kernels have none */
+        read_number(text, "domain", &at_domain);                 /* older kernels do not report it */
         if (at_domain != domain || place >> 8 != bus || (place >> 3 & 31) != slot) continue;
-        /* 90402 is gfx942, 90010 gfx90a: minor and stepping are hexadecimal digits in the name. */
+        /* 90402 is gfx942, 90010 is gfx90a: in the name, minor and stepping are hexadecimal digits. */
         snprintf(out, bytes, "gfx%u%x%x", (unsigned)(version / 10000), (unsigned)(version / 100 % 100), (unsigned)(version % 100));
     }
 }
@@ -255,6 +260,33 @@ static int attribute(const struct forge_device *d, int hip, int cuda, int otherw
 {
     int value;
     return d->call.attribute(&value, d->api == FORGE_GPU_HIP ? hip : cuda, d->index) == 0 ? value : otherwise;
+}
+
+/* "gfx1151" in the driver's struct of properties.  The struct's layout has changed between versions, so its text is searched. */
+static void gfx_of_properties(const struct forge_device *d, char *out, size_t bytes)
+{
+    enum { NAME_BYTES = 256, MOST_BYTES = 8192 };            /* NAME_BYTES: of the marketing name, which comes first; the struct has 1472
+                                                              * bytes in ROCm 7 */
+    int (*const ask)(void *, int) = d->call.properties ? d->call.properties : d->call.properties_old;
+    char properties[MOST_BYTES] = "";
+    if (!ask || ask(properties, d->index) != 0) return;
+    for (size_t i = NAME_BYTES; i + 32 < sizeof properties; i++) {
+        const size_t n = strncmp(properties + i, "gfx", 3) == 0 ? strspn(properties + i + 3, "0123456789abcdef") : 0;
+        if (n < 3 || n + 4 > bytes) continue;
+        snprintf(out, bytes, "%.*s", (int)n + 3, properties + i);
+        return;
+    }
+}
+
+/* HSA_OVERRIDE_GFX_VERSION=11.0.0: the driver treats every GPU as gfx1100. */
+static void gfx_of_override(char *out, size_t bytes)
+{
+    const char *text = getenv("HSA_OVERRIDE_GFX_VERSION");
+    char *end = NULL;
+    const long major = text ? strtol(text, &end, 10) : 0, minor = end && *end == '.' ? strtol(end + 1, &end, 10) : -1,
+               stepping = end && *end == '.' ? strtol(end + 1, &end, 10) : -1;
+    if (major > 0 && major < 100 && minor >= 0 && minor < 16 && stepping >= 0 && stepping < 16)
+        snprintf(out, bytes, "gfx%ld%lx%lx", major, (unsigned long)minor, (unsigned long)stepping);
 }
 
 static void describe(struct forge_device *d)
@@ -272,9 +304,11 @@ static void describe(struct forge_device *d)
         snprintf(d->arch, sizeof d->arch, "sm_%d%d", attribute(d, 0, CUDA_MAJOR, 0), attribute(d, 0, CUDA_MINOR, 0));
     else if (d->pci[0] != 0)
         device_gfx_at(d->arch, sizeof d->arch, "/sys/class/kfd/kfd/topology/nodes", (uint32_t)domain, (uint32_t)bus, (uint32_t)slot);
+    if (d->api == FORGE_GPU_HIP && d->arch[0] == 0) gfx_of_properties(d, d->arch, sizeof d->arch);
+    if (d->api == FORGE_GPU_HIP && d->arch[0] != 0) gfx_of_override(d->arch, sizeof d->arch);
 }
 
-/* PTX of sm_90 runs on what came later, too; that of sm_90a does not. */
+/* PTX for sm_90 also runs on later GPUs; PTX for sm_90a does not. */
 bool device_runs(const struct forge_device *d, const char *arch)
 {
     if (d->arch[0] == 0 || strcmp(d->arch, arch) == 0) return true;
@@ -284,22 +318,90 @@ bool device_runs(const struct forge_device *d, const char *arch)
     return arch[3 + digits] == 0 ? here >= built : here == built;
 }
 
-static enum forge_status choose(struct forge_device *d, const char *arch, int number, struct forge_error *error)
+static enum forge_status open_device(struct forge_device *d, struct forge_error *error)
 {
-    char seen[240] = "";
+    if (d->api == FORGE_GPU_CUDA) CALL(d, "opening the GPU", context_retain(&d->context, d->index));
+    TRY(device_current(d, error));
+    CALL(d, "creating a stream", stream_create(&d->stream, STREAM_NON_BLOCKING));
+    return FORGE_OK;
+}
+
+/* For a device of unknown architecture: does the driver find something for it in the code? */
+static bool takes_code(struct forge_device *d, const uint8_t *code)
+{
+    void *module = NULL;
+    if (!code || device_current(d, NULL) != FORGE_OK) return true;
+    const enum forge_status status = device_module(d, &module, code, NULL);
+    device_module_free(d, module);
+    return status != FORGE_WRONG_GPU;
+}
+
+/* The architectures of forgec's targets from one maker, for which a program could be built instead; NULL at the end. */
+static const char *const *targets_of(uint32_t api)
+{
+#define HIP_TARGET(arch) #arch,
+#define CUDA_TARGET(arch)
+    static const char *const hip[] = {
+#include "gpu_targets.def"
+        NULL };
+#undef HIP_TARGET
+#undef CUDA_TARGET
+#define HIP_TARGET(arch)
+#define CUDA_TARGET(arch) #arch,
+    static const char *const cuda[] = {
+#include "gpu_targets.def"
+        NULL };
+#undef HIP_TARGET
+#undef CUDA_TARGET
+    return api == FORGE_GPU_HIP ? hip : cuda;
+}
+
+/* The message if no GPU can run the program: what to do for the GPU that exists. */
+static enum forge_status no_fitting(const struct forge_device *d, const char *arch, const char *seen, const char *last,
+                                    struct forge_error *error)
+{
+    char known[200] = "";
+    const char *override = d->api == FORGE_GPU_HIP ? getenv("HSA_OVERRIDE_GFX_VERSION") : NULL, *best = NULL;
     size_t used = 0;
-    if (number >= d->n_devices) return error_set(error, FORGE_NO_DEVICE, "there is no GPU %d: there are %d", number, d->n_devices);
+    for (const char *const *t = targets_of(d->api); *t; t++) {
+        struct forge_device there = { .api = d->api };
+        snprintf(there.arch, sizeof there.arch, "%s", last);
+        if (last[0] != 0 && device_runs(&there, *t)) best = *t;
+        const int n = used < sizeof known ? snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", *t) : 0;
+        if (n > 0) used += (size_t)n;
+    }
+    if (best)
+        return error_set(error, FORGE_WRONG_GPU, "the program was built for %s, this machine has %s%s%.20s: build it again with -t %s",
+                         arch, seen, override ? ", by HSA_OVERRIDE_GFX_VERSION=" : "", override ? override : "", best);
+    if (last[0] == 0)
+        return error_set(error, FORGE_WRONG_GPU, "the program was built for %s, this machine has %s, and none of them can run its code",
+            arch,
+                         seen);
+    return error_set(error, FORGE_WRONG_GPU, "the program was built for %s, this machine has %s, for which forgec has no target (it has "
+                     "%s): build it for the processor, with -t native", arch, seen, known);
+}
+
+/* If there are several devices of unknown architecture, each is tested with the code: the first GPU of the machine need not be the one
+ * that the program was built for. */
+static enum forge_status choose(struct forge_device *d, const char *arch, int number, const uint8_t *code, struct forge_error *error)
+{
+    char seen[240] = "", last[sizeof d->arch] = "";
+    size_t used = 0;
+    if (number >= d->n_devices)
+        return error_set(error, FORGE_NO_DEVICE, "there is no GPU %d; this machine has %d, counted from 0", number, d->n_devices);
     const int end = number < 0 ? d->n_devices : number + 1;
     for (d->index = number < 0 ? 0 : number; d->index < end; d->index++) {
         if (number < 0 && d->index < 64 && d->taken >> d->index & 1) continue;
         describe(d);
-        if (device_runs(d, arch)) return FORGE_OK;
+        const bool unknown = d->arch[0] == 0;
+        if (unknown ? number >= 0 || d->n_devices == 1 || takes_code(d, code) : device_runs(d, arch)) return FORGE_OK;
+        snprintf(last, sizeof last, "%s", d->arch);
         const char *comma = used > 0 ? ", " : "";
-        const int n = used < sizeof seen ? snprintf(seen + used, sizeof seen - used, "%s%s (%s)", comma, d->name, d->arch) : 0;
+        const int n = used < sizeof seen ? snprintf(seen + used, sizeof seen - used, "%s%s (%s)", comma, d->name, unknown ? "?" : d->arch)
+                                         : 0;
         if (n > 0) used += (size_t)n;
     }
-    return error_set(error, FORGE_WRONG_GPU, "the program was built for %s, this machine has %s: build it again with -t %s", arch, seen,
-                     d->arch);
+    return no_fitting(d, arch, seen, last, error);
 }
 
 void device_describe(struct forge_device *d, int number)
@@ -315,13 +417,10 @@ enum forge_status device_current(struct forge_device *d, struct forge_error *err
     return FORGE_OK;
 }
 
-enum forge_status device_select(struct forge_device *d, const char *arch, int number, struct forge_error *error)
+enum forge_status device_select(struct forge_device *d, const char *arch, int number, const uint8_t *code, struct forge_error *error)
 {
-    TRY(choose(d, arch, number, error));
-    if (d->api == FORGE_GPU_CUDA) CALL(d, "opening the GPU", context_retain(&d->context, d->index));
-    TRY(device_current(d, error));
-    CALL(d, "creating a stream", stream_create(&d->stream, STREAM_NON_BLOCKING));
-    return FORGE_OK;
+    TRY(choose(d, arch, number, code, error));
+    return open_device(d, error);
 }
 
 enum forge_status device_reach(struct forge_device *d, const struct forge_device *other, struct forge_error *error)
@@ -336,7 +435,7 @@ enum forge_status device_reach(struct forge_device *d, const struct forge_device
     }
     CALL(d, "asking for access between GPUs", can_access(&yes, d->index, other->index));
     if (!yes)
-        return error_set(error, FORGE_WRONG_GPU, "%s does not reach the memory of %s", d->label, other->label);
+        return error_set(error, FORGE_WRONG_GPU, "%s cannot access the memory of %s", d->label, other->label);
     TRY(device_current(d, error));
     const int code = d->api == FORGE_GPU_HIP ? d->call.access_device(other->index, 0) : d->call.access_context(other->context, 0);
     return code == 0 || code == CODE_PEER_ALREADY ? FORGE_OK : fail(d, code, "access between GPUs", error);
@@ -345,6 +444,7 @@ enum forge_status device_reach(struct forge_device *d, const struct forge_device
 void device_close(struct forge_device *d)
 {
     if (!d->library) return;
+    if (d->captures) d->call.stream_destroy(d->captures);
     if (d->stream) d->call.stream_destroy(d->stream);
     if (d->context) d->call.context_release(d->index);
     memset(d, 0, sizeof *d);
@@ -367,28 +467,56 @@ uint64_t device_file_number(const struct forge_device *d, const char *name)
     return device_file(d, name, text, sizeof text) ? strtoull(text, NULL, 10) : 0;
 }
 
+/* Bytes of host memory that are available without displacing memory in use; 0: the system does not report it. */
+static uint64_t host_available(void)
+{
+    char text[4096];
+    const char *line = file_text("/proc/meminfo", text, sizeof text) ? strstr(text, "MemAvailable:") : NULL;
+    return line ? strtoull(line + sizeof "MemAvailable:" - 1, NULL, 10) * 1024 : 0;
+}
+
+/* For a GPU that shares the CPU's memory.  It allocates from the memory that the firmware reserved (VRAM), or from the system memory
+ * that the kernel lets it use (GTT) if that is larger.  In the second case the limit is what the system can give; otherwise the kernel
+ * would kill a process.  Some releases of ROCm report only VRAM. */
+static void limit_shared(struct forge_device *d, uint64_t *free, uint64_t *total)
+{
+    const uint64_t gtt = device_file_number(d, "mem_info_gtt_total"), gtt_used = device_file_number(d, "mem_info_gtt_used");
+    const uint64_t vram = device_file_number(d, "mem_info_vram_total"), available = host_available();
+    if (gtt == 0) return;
+    const uint64_t shared = gtt > gtt_used ? gtt - gtt_used : 0;
+    if (shared > *free) {
+        *free = shared;
+        *total = gtt;
+    }
+    if (gtt <= vram || available == 0 || available >= *free) return;
+    const uint64_t own = device_file_number(d, "mem_info_vram_used");
+    const uint64_t set_aside = vram > own ? vram - own : 0;
+    *free = available > set_aside ? available : set_aside;
+    d->host_limits = true;
+}
+
 enum forge_status device_memory(struct forge_device *d, uint64_t *free, uint64_t *total, struct forge_error *error)
 {
     size_t free_bytes = 0, total_bytes = 0;
     CALL(d, "asking for the GPU's memory", memory(&free_bytes, &total_bytes));
     *free = free_bytes;
     *total = total_bytes;
-    if (d->integrated && d->api == FORGE_GPU_HIP) {
-        /* Some releases of ROCm count only what the firmware set aside; allocations come from all that the kernel lets the GPU have. */
-        const uint64_t shared = device_file_number(d, "mem_info_gtt_total"), used = device_file_number(d, "mem_info_gtt_used");
-        if (shared > used && shared - used > *free) {
-            *free = shared - used;
-            *total = shared;
-        }
-    }
+    d->host_limits = false;
+    if (d->integrated && d->api == FORGE_GPU_HIP) limit_shared(d, free, total);
     return FORGE_OK;
 }
 
-static enum forge_status no_room(const struct forge_device *d, int code, uint64_t bytes, const char *what, struct forge_error *error)
+/* If enough memory is free nevertheless, the driver limits the size of one allocation. */
+static enum forge_status no_room(struct forge_device *d, int code, uint64_t bytes, const char *what, struct forge_error *error)
 {
-    return error_set(error, code == CODE_NO_MEMORY ? FORGE_NO_MEMORY : FORGE_DEVICE_FAULT, "%.1f MiB for the %s: %s (%d)",
-                     (double)bytes / 1048576, what,
-                     code_text(d, code), code);
+    uint64_t free = 0, total = 0;
+    const double mib = 1.0 / 1048576;
+    char capped[120] = "";
+    if (code == CODE_NO_MEMORY && device_memory(d, &free, &total, NULL) == FORGE_OK && free >= bytes)
+        snprintf(capped, sizeof capped, ", though %.0f MiB are free: the driver refuses one allocation of that size",
+                 (double)free * mib);
+    return error_set(error, code == CODE_NO_MEMORY ? FORGE_NO_MEMORY : FORGE_DEVICE_FAULT, "%.1f MiB for the %s: %s (%d)%s",
+                     (double)bytes * mib, what, code_text(d, code), code, capped);
 }
 
 enum forge_status device_alloc(struct forge_device *d, void *out_address, uint64_t bytes, const char *what, struct forge_error *error)
@@ -403,7 +531,7 @@ enum forge_status device_alloc(struct forge_device *d, void *out_address, uint64
 enum forge_status device_alloc_shared(struct forge_device *d, void *out_address, uint64_t bytes, const char *what,
                                       struct forge_error *error)
 {
-    /* AMD: what others store is seen only where no cache of this one holds it. */
+    /* AMD: this GPU sees what others store only if none of its caches holds that memory. */
     if (d->api != FORGE_GPU_HIP) return device_alloc(d, out_address, bytes, what, error);
     if (!d->call.alloc_with)
         return error_set(error, FORGE_NO_DEVICE, "%s has no hipExtMallocWithFlags, which a program for several GPUs needs",
@@ -531,7 +659,7 @@ enum forge_status device_module(struct forge_device *d, void **out, const uint8_
         return error_set(error, FORGE_NO_DEVICE, "the NVIDIA driver (%s) is too old for the program's PTX: update it", d->version_text);
     const bool wrong = result == CODE_NO_BINARY || result == CODE_INVALID_PTX;
     return error_set(error, wrong ? FORGE_WRONG_GPU : result == CODE_NO_MEMORY ? FORGE_NO_MEMORY : FORGE_DEVICE_FAULT,
-                     "%s does not take the program's code: %s (%d)%s%s", d->label, code_text(d, result), result, *log != 0 ? ": " : "",
+                     "%s does not accept the program's code: %s (%d)%s%s", d->label, code_text(d, result), result, *log != 0 ? ": " : "",
                      log);
 }
 
@@ -581,19 +709,42 @@ enum forge_status device_launch(struct forge_device *d, void *function, uint32_t
     return FORGE_OK;
 }
 
+/* Captures on a separate stream, so that a failure to make a graph does not affect the normal stream. */
 enum forge_status device_capture_begin(struct forge_device *d, struct forge_error *error)
 {
-    CALL(d, "beginning a graph", capture_begin(d->stream, CAPTURE_THREAD_LOCAL));
+    if (!d->captures) CALL(d, "beginning a graph", stream_create(&d->captures, STREAM_NON_BLOCKING));
+    CALL(d, "beginning a graph", capture_begin(d->captures, CAPTURE_THREAD_LOCAL));
+    d->runs = d->stream;
+    d->stream = d->captures;
     return FORGE_OK;
+}
+
+/* After a failure the state of the capture stream is unknown, so it is destroyed. */
+static void capture_ended(struct forge_device *d, bool well)
+{
+    d->stream = d->runs;
+    d->runs = NULL;
+    if (well) return;
+    d->call.stream_destroy(d->captures);
+    d->captures = NULL;
+}
+
+void device_capture_drop(struct forge_device *d)
+{
+    void *graph = NULL;
+    if (d->call.capture_end(d->stream, &graph) == 0 && graph) d->call.graph_destroy(graph);
+    capture_ended(d, false);
 }
 
 enum forge_status device_capture_end(struct forge_device *d, void **out_exec, struct forge_error *error)
 {
     void *graph = NULL;
-    CALL(d, "ending a graph", capture_end(d->stream, &graph));
-    const int code = d->api == FORGE_GPU_HIP ? d->call.graph_make(out_exec, graph, NULL, NULL, 0)
-                                             : d->call.graph_make_flags(out_exec, graph, 0);
+    int code = d->call.capture_end(d->stream, &graph);
+    capture_ended(d, code == 0);
+    if (code != 0) return fail(d, code, "ending a graph", error);
+    code = d->api == FORGE_GPU_HIP ? d->call.graph_make(out_exec, graph, NULL, NULL, 0) : d->call.graph_make_flags(out_exec, graph, 0);
     d->call.graph_destroy(graph);
+    if (code != 0) *out_exec = NULL;
     return code == 0 ? FORGE_OK : fail(d, code, "making a graph", error);
 }
 

@@ -1,7 +1,7 @@
-/* device.h -- one GPU through its driver.  HIP and CUDA differ in the names of their functions, which are opened by dlopen from the lists
- * hip.def and cuda.def; nothing of a vendor is needed to build.
- * All functions are called by one thread.  Work is put on one stream and runs in order; nothing here waits but alloc and load functions.
- * Memory handed to upload and download is pinned and stays untouched until the stream has passed. */
+/* device.h -- one GPU through its driver.  HIP and CUDA differ in the names of their functions, which are listed in hip.def and cuda.def
+ * and loaded by dlopen.  Nothing from a vendor is needed to build this.
+ * One thread calls all functions.  Work is put on one stream and runs in order.  Only alloc and load functions wait.  Memory that is
+ * passed to upload and download is pinned, and must stay untouched until the stream has passed the copy. */
 #ifndef FORGE_DEVICE_H
 #define FORGE_DEVICE_H
 
@@ -14,7 +14,7 @@
 
 struct device_launch_config;
 
-/* The driver's functions; 0 is success.  Addresses, streams, modules and so on are pointers or of their size in both APIs. */
+/* The driver's functions; 0 is success.  Addresses, streams, modules etc. are pointers, or have the size of pointers, in both APIs. */
 struct driver {
     int (*init)(unsigned flags);
     int (*version)(int *version);
@@ -61,63 +61,71 @@ struct driver {
     int (*exec_destroy)(void *exec);
     const char *(*error_text)(int code);                                 /* HIP */
     int (*error_name)(int code, const char **name);                      /* CUDA */
-    /* NULL where the library lacks them: only programs for several GPUs need them */
+    /* NULL if the library lacks them; only programs for several GPUs need them */
     int (*can_access)(int *yes, int device, int peer);
     int (*access_device)(int peer, unsigned flags);                      /* HIP */
     int (*access_context)(void *peer, unsigned flags);                   /* CUDA */
     int (*alloc_with)(void **out, size_t bytes, unsigned flags);         /* HIP */
+    /* HIP; NULL if the library lacks them: struct of properties as in ROCm 6, and as before */
+    int (*properties)(void *out, int device);
+    int (*properties_old)(void *out, int device);
 };
 
 struct forge_device {
     struct driver call;
     uint32_t api;                    /* enum forge_gpu_api */
     void    *library;                /* NULL: not open */
-    bool     given;                  /* its functions came from device_functions: nothing is known of it but what they say */
+    bool     given;                  /* its functions came from device_functions, so only these functions can tell anything about it */
     char     library_name[256], version_text[32];
-    int      version_major;
-    int      n_devices, index;       /* index: the one chosen, from 0 */
-    char     name[128], arch[32];    /* arch "": the system does not say */
-    char     label[144];             /* for messages: the name, with the number of the GPU where a program has several */
-    uint64_t taken;                  /* bits of the GPUs that DEVICE_ANY passes by */
+    int      version, version_major, version_minor;      /* version: as the driver reports it */
+    int      n_devices, index;       /* index: the selected device, from 0 */
+    char     name[128], arch[32];    /* arch "": the system does not report it */
+    char     label[144];             /* for messages: the name; if the program has several GPUs, with the GPU's number */
+    uint64_t taken;                  /* bit i: DEVICE_ANY skips GPU i */
     char     pci[32];                /* "0000:c3:00.0", or "" */
-    bool     integrated;             /* shares the memory of the CPU */
+    bool     integrated;             /* shares the CPU's memory */
+    bool     host_limits;            /* device_memory: the device could have more memory, but the system has no more to give */
     void    *context, *stream;
+    void    *captures, *runs;        /* captures: the stream on which graphs are captured; during a capture it is `stream`, and runs is
+                                      * the normal stream; else NULL */
 };
 
 /* Opens the driver's library and counts devices.  FORGE_NO_DEVICE says what is missing and how to get it. */
 enum forge_status device_library(struct forge_device *device, uint32_t api, struct forge_error *error);
-/* The same with functions that the caller finds: symbol(context, "hipInit"); NULL: it has none of that name. */
+/* The same with functions that the caller looks up: symbol(context, "hipInit"); NULL: there is no function with this name. */
 typedef void *device_symbol(void *context, const char *name);
 enum forge_status device_functions(struct forge_device *device, uint32_t api, device_symbol *symbol, void *context,
                                    struct forge_error *error);
-/* Takes device `number`, or with DEVICE_ANY the first one, of the architecture a program was built for: "gfx1151", "sm_90".
- * FORGE_NO_DEVICE: there is no such number.  FORGE_WRONG_GPU names what is there. */
+/* Selects device `number`, or with DEVICE_ANY the first device of the architecture that the program was built for: "gfx1151", "sm_90".
+ * code: the program's code, or NULL.  If the system does not report the architectures of several devices, the first one that loads the code
+ * is selected.
+ * FORGE_NO_DEVICE: there is no device with this number.  FORGE_WRONG_GPU names the devices that exist. */
 enum { DEVICE_ANY = -1 };
-enum forge_status device_select(struct forge_device *device, const char *arch, int number, struct forge_error *error);
-/* Kernels of the device reach the memory of another one from now on; both are selected.  FORGE_WRONG_GPU: they cannot. */
+enum forge_status device_select(struct forge_device *device, const char *arch, int number, const uint8_t *code, struct forge_error *error);
+/* From now on kernels of `device` can access the memory of `other`; both are selected.  FORGE_WRONG_GPU: they cannot. */
 enum forge_status device_reach(struct forge_device *device, const struct forge_device *other, struct forge_error *error);
-/* Does the device run code built for arch? */
+/* Can the device run code built for arch? */
 bool device_runs(const struct forge_device *device, const char *arch);
-/* Describes device `number` without taking it: name and arch. */
+/* Sets name and arch of device `number` without selecting it. */
 void device_describe(struct forge_device *device, int number);
-/* The calling thread works with this device from now on: drivers keep that per thread.  Only for those who call from more than one, or
- * for more than one device. */
+/* From now on the calling thread works with this device; drivers keep this per thread.  Needed only by callers that use several threads
+ * or several devices. */
 enum forge_status device_current(struct forge_device *device, struct forge_error *error);
-/* Gives the stream back; the library stays, drivers do not stand being unloaded. */
+/* Releases the stream.  The library stays loaded, because drivers cannot be unloaded safely. */
 void device_close(struct forge_device *device);
 
-/* A line of what the kernel tells about the device under /sys: false when there is no such file; as a number: 0. */
+/* Reads a line of the kernel's file about the device under /sys.  False: there is no such file.  As a number: 0 then. */
 bool device_file(const struct forge_device *device, const char *name, char *out, size_t bytes);
 uint64_t device_file_number(const struct forge_device *device, const char *name);
 
 enum forge_status device_memory(struct forge_device *device, uint64_t *free, uint64_t *total, struct forge_error *error);
-/* bytes > 0; what: for the message.  Address NULL is allowed in free functions. */
+/* bytes > 0; what: for the message.  The free functions allow NULL as address. */
 enum forge_status device_alloc(struct forge_device *device, void *out_address, uint64_t bytes, const char *what, struct forge_error *error);
-/* Memory that kernels of other devices store into while kernels of this one read it. */
+/* Memory into which kernels of other devices store while kernels of this one read it. */
 enum forge_status device_alloc_shared(struct forge_device *device, void *out_address, uint64_t bytes, const char *what,
                                       struct forge_error *error);
 void device_free(struct forge_device *device, void *address);
-/* Pinned memory of the host, seen by the device at *out_address; shared: and by all others, at the same address. */
+/* Pinned host memory, which the device sees at *out_address.  shared: all other devices see it at the same address. */
 enum forge_status device_host_alloc(struct forge_device *device, void *out_host, void *out_address, uint64_t bytes, const char *what,
                                     struct forge_error *error);
 enum forge_status device_host_alloc_shared(struct forge_device *device, void *out_host, void *out_address, uint64_t bytes, const char *what,
@@ -134,33 +142,35 @@ enum forge_status device_idle(struct forge_device *device, bool *idle, struct fo
 enum forge_status device_event(struct forge_device *device, void **out, struct forge_error *error);
 void device_event_free(struct forge_device *device, void *event);
 enum forge_status device_record(struct forge_device *device, void *event, struct forge_error *error);
-/* *passed: the stream has come to where the event was recorded last. */
+/* *passed: the stream has reached the place where the event was last recorded. */
 enum forge_status device_passed(struct forge_device *device, void *event, bool *passed, struct forge_error *error);
 enum forge_status device_seconds(struct forge_device *device, void *from, void *to, double *seconds, struct forge_error *error);
 
-/* FORGE_WRONG_GPU: the driver finds nothing for this device in the code. */
+/* FORGE_WRONG_GPU: the driver finds nothing in the code for this device. */
 enum forge_status device_module(struct forge_device *device, void **out, const uint8_t *code, struct forge_error *error);
 void device_module_free(struct forge_device *device, void *module);
-/* lds_bytes: of dynamic LDS that launches will ask for. */
+/* lds_bytes: dynamic LDS that launches will request. */
 enum forge_status device_function(struct forge_device *device, void **out, void *module, const char *name, uint32_t lds_bytes,
                                   struct forge_error *error);
-/* Memory that the driver's compiler gave a thread of the kernel for registers it had no room for: CUDA; 0 of HIP, whose code forgec has
- * looked at. */
+/* Sets *bytes to the spill memory of a thread: registers that the driver's compiler had to keep in memory.  CUDA only; for HIP it is 0,
+ * because forgec has checked that code. */
 enum forge_status device_spills(struct forge_device *device, void *function, uint32_t *bytes, struct forge_error *error);
-/* dependent: the kernel may begin before the one before it has ended, and waits by itself; cluster: groups that run together, 0 or 1: none
- * (CUDA only). */
+/* dependent: the kernel may begin before the previous one has ended, and waits by itself.  cluster: workgroups that run together; 0 or
+ * 1: none (CUDA only). */
 enum forge_status device_launch(struct forge_device *device, void *function, uint32_t grid_x, uint32_t grid_y, uint32_t threads,
                                 uint32_t lds_bytes,
                                 const struct forge_kernel_args *args, bool dependent, uint32_t cluster, struct forge_error *error);
 
-/* What is put on the stream between the two is not run but becomes a graph. */
+/* Launches between begin and end are not run but recorded into a graph; drop discards them.  After a failure *out_exec is NULL and the
+ * stream is as it was before. */
 enum forge_status device_capture_begin(struct forge_device *device, struct forge_error *error);
 enum forge_status device_capture_end(struct forge_device *device, void **out_exec, struct forge_error *error);
+void device_capture_drop(struct forge_device *device);
 enum forge_status device_graph_launch(struct forge_device *device, void *exec, struct forge_error *error);
 void device_graph_free(struct forge_device *device, void *exec);
 
-/* The gfx name of the AMD device at domain:bus:device, from the kernel's topology (directory: /sys/class/kfd/kfd/topology/nodes); "" when
- * there is no such node. */
+/* Writes the gfx name of the AMD device at domain:bus:device from the kernel's topology (directory: /sys/class/kfd/kfd/topology/nodes);
+ * "" if there is no such node. */
 void device_gfx_at(char *out, size_t bytes, const char *directory, uint32_t domain, uint32_t bus, uint32_t slot);
 
 #endif

@@ -1,4 +1,4 @@
-/* gpu.c -- opening a program for a GPU: memory, code, weights. */
+/* gpu.c -- opens a program for a GPU: memory, code, weights. */
 #include "gpu.h"
 
 #include <errno.h>
@@ -13,21 +13,21 @@
 
 #include "gpu_state.h"
 #include "launcher.h"
+#include "progress.h"
 #include "runtime/model/state.h"
 #include "runtime/model/weights.h"
 
 enum {
-    READERS = 4,                         /* threads that read the weights: one does not keep up with the bus */
-    PROGRESS_BYTES = 1 << 30,            /* loading more than this shows how far it is */
+    READERS = 4,                         /* threads that read the weights: one thread is slower than the bus */
 };
 
-/* Those that run, only for the handler of SIGABRT, which is the process's. */
+/* The running GPU programs, only for the handler of SIGABRT, which belongs to the whole process. */
 static struct gpu *watched;
 
 /* ---- faults ---- */
 
-/* AMD's runtime ends the process when a kernel faults; this handler of SIGABRT says which, of every GPU program that runs.  No stdio: it
- * runs in a signal. */
+/* AMD's runtime ends the process when a kernel faults.  This handler of SIGABRT prints the last launch of every running GPU program.  It
+ * uses no stdio, because it runs in a signal handler. */
 static void on_abort(int number)
 {
     static const char begin[] = "the GPU failed; the launch that ran last: ";
@@ -35,7 +35,7 @@ static void on_abort(int number)
     (void)number;
     for (const struct gpu *g = watched; g; g = g->next_watched) {
         size_t n = 0;
-        if (g->first->next) {                    /* which of them failed, AMD's runtime does not say here */
+        if (g->first->next) {                    /* AMD's runtime does not say here which of them failed */
             n = strlen(g->device.label);
             memcpy(text, g->device.label, n);
             memcpy(text + n, ": ", 2);
@@ -68,7 +68,7 @@ static void unwatch(const struct gpu *g)
 
 /* ---- opening ---- */
 
-/* Drivers wait for the device before they free memory: where that could be for ever, it is left to the end of the process. */
+/* Drivers wait for the device before they free memory.  If that could take for ever, freeing is left to the end of the process. */
 static void gpu_close(struct gpu *g)
 {
     if (!g) return;
@@ -88,7 +88,7 @@ static void gpu_close(struct gpu *g)
     }
 }
 
-/* Of one GPU the code, where its memory is enough. */
+/* Loads the code of one GPU if the GPU has enough memory. */
 static enum forge_status open_rank(struct gpu *r, struct forge_error *error)
 {
     TRY(gpu_turn_to(r, error));
@@ -96,12 +96,12 @@ static enum forge_status open_rank(struct gpu *r, struct forge_error *error)
     return gpu_load_code(&r->device, r->program->gpu, &r->module, r->functions, error);
 }
 
-/* Adds a GPU to the list, without a device yet. */
+/* Adds a rank to the list, still without a device. */
 static enum forge_status add_rank(struct gpu **first, struct gpu **last, const struct forge_program *model, uint32_t rank,
                                   struct forge_error *error)
 {
     struct gpu *r = calloc(1, sizeof *r);
-    if (!r) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (!r) return error_set(error, FORGE_NO_MEMORY, "out of memory for a GPU's state");
     if (*last) (*last)->next = r;
     else *first = r;
     *last = r;
@@ -109,17 +109,26 @@ static enum forge_status add_rank(struct gpu **first, struct gpu **last, const s
     r->rank = rank;
     r->program = program_of_rank(model, rank);
     r->functions = calloc(r->program->gpu->n_kernels + 1u, sizeof *r->functions);
-    return r->functions ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory");
+    return r->functions ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory for the list of kernels");
 }
 
-/* "2 x NAME (GPUs 0, 2)", or each with its number. */
+/* An older runtime may crash without a message of its own. */
+static void warn_of_version(const struct gpu *r)
+{
+    const uint32_t least = r->program->gpu->least_driver;
+    if (r == r->first && r->device.api == FORGE_GPU_HIP && (uint32_t)(100 * r->device.version_major + r->device.version_minor) < least)
+        fprintf(stderr, "%s is older than the first that is known to run %s, HIP %u.%u\n", r->device.version_text, r->program->gpu->arch,
+                least / 100, least % 100);
+}
+
+/* "2 x NAME (GPUs 0, 2)", or each name with its number. */
 static enum forge_status name_all(struct gpu *g, struct forge_error *error)
 {
     enum { BYTES = FORGE_GPU_MAX_RANKS * sizeof g->device.label + 32 };
     bool same = true;
     if (!g->next) return FORGE_OK;
     g->names = calloc(1, BYTES);
-    if (!g->names) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (!g->names) return error_set(error, FORGE_NO_MEMORY, "out of memory for the GPUs' names");
     for (const struct gpu *r = g; r; r = r->next) same &= strcmp(r->device.name, g->device.name) == 0;
     size_t n = same ? (size_t)snprintf(g->names, BYTES, "%u x %s (GPUs ", g->program->gpu->n_ranks, g->device.name) : 0;
     for (const struct gpu *r = g; r; r = r->next) {
@@ -131,16 +140,16 @@ static enum forge_status name_all(struct gpu *g, struct forge_error *error)
     return FORGE_OK;
 }
 
-/* Which exchanges a step makes. */
-static void count_exchanges(struct gpu *g)
+/* How many collectives a step makes. */
+static void count_collectives(struct gpu *g)
 {
     const struct forge_gpu *p = g->program->gpu;
-    g->decode_exchanges = gpu_exchanges_of(p->decode, p->n_decode, 0, 0);
-    if (p->sample.exchanging && p->sample.exchanges >= g->decode_exchanges)
-        g->draw_exchanges = p->sample.exchanges + 1 - g->decode_exchanges;
+    g->decode_collectives = gpu_collectives_of(p->decode, p->n_decode, 0, 0);
+    if (p->sample.in_collective && p->sample.collectives >= g->decode_collectives)
+        g->draw_collectives = p->sample.collectives + 1 - g->decode_collectives;
 }
 
-/* The GPU of this process, where there is one for each.  What goes wrong behind the meeting is told to the others. */
+/* Opens the GPU of this process if every process has one GPU.  After the meeting, failures are reported to the other processes. */
 static enum forge_status open_one(struct gpu **out, const struct forge_program *model, const struct forge_launcher *launcher,
                                   const struct forge_devices *devices, struct forge_error *error)
 {
@@ -154,7 +163,7 @@ static enum forge_status open_one(struct gpu **out, const struct forge_program *
     TRY(gpu_select(&g->device, model, launcher->rank, &own, &taken, error));
     TRY(gpu_machines_meet(g, model, error));
     const enum forge_status status = open_rank(g, error);
-    count_exchanges(g);
+    count_collectives(g);
     return gpu_machines_opened(g, model, status, error);
 }
 
@@ -176,8 +185,11 @@ static enum forge_status open_all(struct gpu **out, const struct forge_program *
     for (struct gpu *r = *out; r; r = r->next)
         for (const struct gpu *other = *out; other; other = other->next)
             (*out)->through_host |= other != r && !gpu_reaches(&r->device, &other->device, NULL);
-    for (struct gpu *r = *out; r; r = r->next) TRY(open_rank(r, error));
-    count_exchanges(*out);
+    for (struct gpu *r = *out; r; r = r->next) {
+        warn_of_version(r);
+        TRY(open_rank(r, error));
+    }
+    count_collectives(*out);
     return name_all(*out, error);
 }
 
@@ -208,31 +220,22 @@ static void read_part(void *context, uint32_t thread, uint32_t n_threads)
     }
 }
 
-/* How far the weights of all GPUs are on their way. */
-struct progress { bool shown; uint64_t done, all; };
-
-static void show(struct progress *p, uint64_t bytes)
-{
-    p->done += bytes;
-    if (p->shown) fprintf(stderr, "\rloading weights %3u %%", (unsigned)(p->done * 100 / p->all));
-}
-
-/* Of one GPU.  fd < 0: the staging buffers hold noise already. */
+/* Uploads the weights of one GPU.  fd < 0: the staging buffers already contain noise. */
 static enum forge_status upload_weights(struct gpu *g, struct forge_pool *pool, const struct forge_weights_file *file,
                                         struct progress *progress, struct forge_error *error)
 {
     const uint64_t bytes = g->program->weights_bytes;
     for (uint64_t at = 0, i = 0; at < bytes; i++) {
-        const uint64_t left = bytes - at, part = left < g->staging_bytes ? left : g->staging_bytes;
+        const uint64_t left = gpu_weights_run(g, at), part = left < g->staging_bytes ? left : g->staging_bytes;
         TRY(gpu_wait_event(g, g->staged[i % 2], error));
         struct reading r = { file->fd, file->at + at, g->staging[i % 2], (size_t)part, 0 };
         if (file->fd >= 0) pool_run(pool, read_part, &r);
-        if (r.failed == ENODATA) return error_set(error, FORGE_BAD_WEIGHTS, "the weights are cut short");
+        if (r.failed == ENODATA) return error_set(error, FORGE_BAD_WEIGHTS, "the weights are cut short; copy or build the file again");
         if (r.failed) return error_set(error, FORGE_BAD_WEIGHTS, "cannot read the weights: %s", strerror(r.failed));
-        TRY(gpu_said(g, device_upload(&g->device, g->weights + at, g->staging[i % 2], part, error)));
+        TRY(gpu_said(g, device_upload(&g->device, gpu_weight_at(g, at), g->staging[i % 2], part, error)));
         TRY(gpu_said(g, device_record(&g->device, g->staged[i % 2], error)));
         at += part;
-        show(progress, part);
+        progress_show(progress, part);
     }
     return gpu_wait_idle(g, error);
 }
@@ -245,7 +248,7 @@ static void fill_noise(struct gpu *g)
         for (int i = 0; i < 2; i++) memcpy(g->staging[i] + at, noise, sizeof noise);
 }
 
-/* file: where the model's image is. */
+/* file: the place of the model's image. */
 static enum forge_status load_ranks(struct gpu *g, const struct forge_program *model, struct forge_pool *pool,
                                     const struct forge_weights_file *file, struct progress *progress, struct forge_error *error)
 {
@@ -263,20 +266,20 @@ static enum forge_status load_weights(struct gpu *g, const struct forge_program 
 {
     struct forge_weights_file file = { -1, 0 };
     struct forge_pool *pool = NULL;
-    struct progress progress = { 0 };
+    uint64_t bytes = 0;
     if (!source->random) TRY(weights_locate(&file, source, model, error));
-    for (const struct gpu *r = g; r; r = r->next) progress.all += r->program->weights_bytes;
-    progress.shown = source->progress && progress.all >= PROGRESS_BYTES && isatty(STDERR_FILENO);
+    for (const struct gpu *r = g; r; r = r->next) bytes += r->program->weights_bytes;
+    struct progress progress = progress_of(bytes, source->progress);
     enum forge_status status = pool_open(&pool, threads_default(READERS), error);
     if (status == FORGE_OK && source->verify && !source->random) status = weights_verify(model, source, pool, error);
     if (status == FORGE_OK) status = load_ranks(g, model, pool, &file, &progress, error);
-    if (progress.shown) fprintf(stderr, "\r                     \r");
+    progress_end(&progress);
     pool_close(pool);
     if (file.fd >= 0) close(file.fd);
     return status;
 }
 
-/* gpu_open has looked for the room of one sequence. */
+/* gpu_open has already checked the memory for one sequence. */
 static enum forge_status check_room(struct gpu *r, uint32_t n_sequences, struct forge_error *error)
 {
     const double mib = 1.0 / 1048576;
@@ -293,11 +296,12 @@ static enum forge_status take_memory(struct gpu *r, uint32_t n_sequences, struct
 {
     TRY(device_current(&r->device, error));
     TRY(check_room(r, n_sequences, error));
-    if (r != r->first && !(r->graphs = calloc(n_sequences, sizeof *r->graphs))) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (r != r->first && !(r->graphs = calloc(n_sequences, sizeof *r->graphs)))
+        return error_set(error, FORGE_NO_MEMORY, "out of memory for %u sequences", n_sequences);
     return gpu_take_memory(r, n_sequences, error);
 }
 
-/* A sentence of the driver about one of several gets that one's name. */
+/* With several GPUs: puts the name of the GPU before a message of its driver. */
 static enum forge_status of_rank(const struct gpu *r, enum forge_status status, struct forge_error *error)
 {
     char text[sizeof error->text];
@@ -311,10 +315,10 @@ static enum forge_status load_all(struct forge_engine *e, const struct forge_wei
     struct gpu *g = e->gpu;
     for (struct gpu *r = g; r; r = r->next) TRY(of_rank(r, take_memory(r, e->n_sequences, error), error));
     for (struct gpu *r = g; r; r = r->next)
-        for (const struct gpu *other = g; other; other = other->next) r->exchanges[other->rank] = other->exchange;
+        for (const struct gpu *other = g; other; other = other->next) r->collectives[other->rank] = other->collective;
     if (g->machines) TRY(gpu_machines_take(g, e->program, error));
     enum forge_status status = load_weights(g, e->program, source, error);
-    /* What one gives must not come before the other has cleared its memory. */
+    /* No rank may push values before the other ranks have cleared their memory. */
     if (status == FORGE_OK) status = gpu_wait_all(g, error);
     return status == FORGE_OK ? FORGE_OK : of_rank(g->failed ? g->failed : g, status, g->failed ? error : NULL);
 }
@@ -322,11 +326,12 @@ static enum forge_status load_all(struct forge_engine *e, const struct forge_wei
 static enum forge_status gpu_load(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
     struct gpu *g = e->gpu;
+    g->engine = e;
     enum forge_status status = load_all(e, source, error);
     if (g->machines) status = gpu_machines_loaded(g, e, source->random, status, error);
     if (status != FORGE_OK) return status;
     e->device_name = g->names ? g->names : g->device.name;
-    /* Short sleeps are rounded up to this, and it is 50 us otherwise. */
+    /* Short sleeps are rounded up to this slack, which is 50 us by default. */
     prctl(PR_SET_TIMERSLACK, 1000);
     for (struct gpu *r = g; r; r = r->next) watch(r);
     return FORGE_OK;
@@ -337,6 +342,6 @@ const struct forge_gpu_runtime forge_gpu_runtime = {
     .sequence_open = lead_sequence_open, .sequence_close = lead_sequence_close, .sequence_copy = lead_sequence_copy,
     .state_clear = lead_state_clear, .state_read = lead_state_read, .state_write = lead_state_write, .history_write = lead_history_write,
     .step = lead_step, .several = lead_several, .several_begin = lead_several_begin, .several_draw = lead_several_draw, .wait = gpu_wait,
-    .draw_begin = lead_draw_begin, .draw_next = lead_draw_next, .draft = gpu_draft, .laps = lead_laps, .follows = gpu_follows,
+    .draw_begin = lead_draw_begin, .draw_next = lead_draw_next, .draft = gpu_draft, .timings = lead_timings, .follows = gpu_follows,
     .follow = gpu_follow, .copy_bandwidth = gpu_copy_bandwidth,
 };

@@ -1,6 +1,6 @@
-/* gpu_lead.c -- the engine of a GPU where other processes share the model (gpu_machines.c).  Who uses the engine knows nothing of it: every
- * call that puts work on the device, or changes what later ones find, is told to the other processes first, which make the same one.  They
- * know of a text what stands in the message; what they draw is what the leading one draws. */
+/* gpu_lead.c -- the engine of a GPU when other processes share the model (gpu_machines.c).  Users of the engine need not know: every
+ * call that puts work on the device, or that changes the state for later calls, is first sent to the other processes, which make the
+ * same call.  They know only those parts of a text that are in the messages; they use the tokens that the leading process draws. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +10,16 @@
 
 enum command { COMMAND_END, COMMAND_OPEN, COMMAND_CLOSE, COMMAND_CLEAR, COMMAND_COPY, COMMAND_READ, COMMAND_WRITE, COMMAND_HISTORY,
                COMMAND_STEP, COMMAND_SEVERAL, COMMAND_BEGIN, COMMAND_DRAW, COMMAND_RUN, COMMAND_NEXT };
-static const double END_SECONDS = 5;             /* for the others to hear of the end */
+static const double END_SECONDS = 5;             /* how long the other processes have to receive the end */
 
-/* A message as it is written or read: its length, then pieces, each at a multiple of 8. */
+/* A message being written or read: its length, then pieces, each aligned to 8 bytes. */
 struct wire { uint8_t *message, *at; uint64_t left; bool cut; };
 
 /* ---- pieces ---- */
 
 static uint8_t *room(struct wire *w, size_t n)
 {
-    const size_t bytes = (n + 7) / 8 * 8;
+    const size_t bytes = n > w->left ? n : (n + 7) / 8 * 8;          /* a length near 2^64 must not become a short one */
     uint8_t *at = w->at;
     if (w->cut || bytes > w->left) {
         w->cut = true;
@@ -52,28 +52,46 @@ static uint64_t get_number(struct wire *w)
     return x;
 }
 
-struct place { uint32_t index, n_past, n_written, slot; };
+struct place { uint32_t index, n_past, n_written; uint16_t slot, far; };
 
 static void put_sequence(struct wire *w, const struct forge_sequence *q)
 {
-    const struct place p = { (uint32_t)(q - q->engine->sequences), q->n_past, q->n_written, q->slot };
+    const struct place p = { (uint32_t)(q - q->engine->sequences), q->n_past, q->n_written, (uint16_t)q->slot, q->far };
     put(w, &p, sizeof p);
 }
 
-/* As the leading process has it. */
+/* Whatever a message says, access stays inside this process's memory: a message with an invalid value is rejected. */
+static void must(struct wire *w, bool holds) { w->cut |= !holds; }
+
+static uint32_t get_small(struct wire *w, uint64_t most)
+{
+    const uint64_t x = get_number(w);
+    must(w, x <= most);
+    return x <= most ? (uint32_t)x : 0;
+}
+
+static bool are_tokens(const struct forge_engine *e, const int32_t *tokens, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) if (tokens[i] < 0 || (uint32_t)tokens[i] >= e->program->n_vocab) return false;
+    return true;
+}
+
+/* Gives the sequence the state that it has in the leading process. */
 static struct forge_sequence *get_sequence(struct wire *w, struct forge_engine *e)
 {
     struct place p;
     get(w, &p, sizeof p);
-    if (p.index >= e->n_sequences) {
+    if (p.index >= e->n_sequences || p.n_past > e->n_ctx || p.n_written > e->program->n_ctx || p.slot > e->program->gpu->most_columns ||
+        p.far > 1) {
         w->cut = true;
-        p.index = 0;
+        p = (struct place){ 0 };
     }
     struct forge_sequence *q = &e->sequences[p.index];
     q->engine = e;
     q->n_past = p.n_past;
     q->n_written = p.n_written;
     q->slot = p.slot;
+    q->far = p.far;
     return q;
 }
 
@@ -84,10 +102,15 @@ static void put_options(struct wire *w, const struct forge_sample_options *o)
 }
 
 /* The biases stay in the message. */
-static void get_options(struct wire *w, struct forge_sample_options *o)
+static void get_options(struct wire *w, const struct forge_engine *e, struct forge_sample_options *o)
 {
+    enum { MOST = sizeof ((struct forge_gpu_step *)0)->biases / sizeof ((struct forge_gpu_step *)0)->biases[0] };
     get(w, o, sizeof *o);
+    must(w, o->n_biases <= MOST);
+    if (w->cut) o->n_biases = 0;
     o->biases = (const struct forge_bias *)(const void *)room(w, o->n_biases * sizeof *o->biases);
+    if (w->cut) o->n_biases = 0;
+    for (size_t i = 0; i < o->n_biases; i++) must(w, are_tokens(e, &o->biases[i].id, 1));
     if (w->cut) o->n_biases = 0;
 }
 
@@ -100,7 +123,7 @@ static bool leads(const struct gpu *g) { return g->machines && !g->machines->fol
 static enum forge_status begin(struct gpu *g, struct wire *w, enum command command, struct forge_error *error)
 {
     struct machines *m = g->machines->machines;
-    if (gpu_is_lost(g)) return error_set(error, FORGE_DEVICE_FAULT, "the other processes are gone");
+    if (gpu_is_lost(g)) return error_set(error, FORGE_DEVICE_FAULT, "the other processes have ended; their messages say why");
     TRY(gpu_said(g, machines_message(m, &w->message, error)));
     w->at = w->message + sizeof(uint64_t);
     w->left = machines_bytes(m) - sizeof(uint64_t);
@@ -111,11 +134,11 @@ static enum forge_status begin(struct gpu *g, struct wire *w, enum command comma
 
 static enum forge_status end(struct gpu *g, const struct wire *w, struct forge_error *error)
 {
-    if (w->cut) return error_set(error, FORGE_FAILED, "a call is too long to be told to the other processes");
+    if (w->cut) return error_set(error, FORGE_FAILED, "a message to the other processes is too long");
     return gpu_said(g, machines_send(g->machines->machines, (uint64_t)(w->at - w->message), error));
 }
 
-/* A command that is about one sequence and needs no more. */
+/* Sends a command about one sequence without further data. */
 static enum forge_status tell(const struct forge_sequence *q, enum command command, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
@@ -126,7 +149,7 @@ static enum forge_status tell(const struct forge_sequence *q, enum command comma
     return end(g, &w, error);
 }
 
-/* rank: whose; the message may go on. */
+/* rank: the GPU of the piece.  The caller may append to the message. */
 static enum forge_status begin_piece(struct wire *w, const struct forge_sequence *q, enum command command, uint32_t rank, uint64_t offset,
                                      uint64_t bytes, struct forge_error *error)
 {
@@ -293,16 +316,16 @@ enum forge_status lead_draw_next(struct forge_sequence *q, int32_t *token, struc
     return gpu_draw_next(q, token, error);
 }
 
-/* What a run measures decides what it measures next, and the others know nothing of that. */
-enum forge_status lead_laps(struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_laps *laps,
-                            struct forge_error *error)
+/* A measurement decides from its results what to measure next, and the other processes do not know these results. */
+enum forge_status lead_timings(struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t steps, struct forge_timings *timings,
+                               struct forge_error *error)
 {
     if (q->engine->gpu->machines)
-        return error_set(error, FORGE_USAGE, "--profile is for a program whose GPUs are those of one process");
-    return gpu_laps(q, tokens, n, steps, laps, error);
+        return error_set(error, FORGE_USAGE, "--profile needs all GPUs of the program in one process");
+    return gpu_timings(q, tokens, n, steps, timings, error);
 }
 
-/* Those that have a reason of their own to end have been heard, or are gone. */
+/* Processes that ended for a reason of their own have already reported it, or are gone. */
 void gpu_lead_end(struct gpu *g)
 {
     struct wire w;
@@ -322,7 +345,9 @@ static enum forge_status obey_piece(struct forge_engine *e, enum command command
     struct forge_sequence *q = get_sequence(w, e);
     const uint32_t rank = (uint32_t)get_number(w);
     const uint64_t offset = get_number(w), bytes = get_number(w);
-    if (rank != g->rank || w->cut) return FORGE_OK;
+    if (rank != g->rank) return FORGE_OK;
+    must(w, q->history && offset <= g->program->state_bytes && bytes <= g->program->state_bytes - offset);
+    if (w->cut) return FORGE_OK;
     if (command == COMMAND_CLEAR) return gpu_state_clear(q, 0, offset, bytes, error);
     if (command == COMMAND_READ)
         return gpu_said(g, machines_fetch(g->machines->machines, rank, gpu_state_of(g, q) + offset, bytes, error));
@@ -333,11 +358,14 @@ static enum forge_status obey_piece(struct forge_engine *e, enum command command
 static enum forge_status obey_tokens(struct forge_engine *e, enum command command, struct wire *w, struct forge_error *error)
 {
     struct forge_sequence *q = get_sequence(w, e);
-    const uint32_t n = (uint32_t)get_number(w);
+    const uint32_t n = get_small(w, command == COMMAND_HISTORY ? e->program->n_ctx : e->program->chunk);
     const bool decode = get_number(w) > 0;
-    const uint32_t n_logits = (uint32_t)get_number(w);
+    const uint32_t n_logits = get_small(w, n);
     const int32_t *tokens = (const int32_t *)(const void *)room(w, n * sizeof *tokens);
-    float unread;                                /* gpu_download_rows */
+    float unread;                                /* (filled by gpu_download_rows, not used) */
+    if (w->cut) return FORGE_OK;
+    must(w, q->history && are_tokens(e, tokens, n));
+    if (command == COMMAND_STEP) must(w, n >= 1 && (n == 1 || !decode) && n <= e->program->n_ctx - q->n_past);
     if (w->cut) return FORGE_OK;
     return command == COMMAND_HISTORY ? gpu_history_write(q, tokens, n, error) : gpu_step(q, decode, tokens, n, n_logits, &unread, error);
 }
@@ -347,18 +375,20 @@ static enum forge_status obey_columns(struct forge_engine *e, enum command comma
     struct forge_column c[FORGE_MAX_COLUMNS];
     struct forge_sample_options options[FORGE_MAX_COLUMNS];
     struct forge_random random[FORGE_MAX_COLUMNS];
-    float unread;                                /* gpu_download_rows */
-    const uint32_t n = (uint32_t)get_number(w);
+    float unread;                                /* (filled by gpu_download_rows, not used) */
+    const struct forge_gpu *p = e->program->gpu;
+    const uint32_t most = command != COMMAND_SEVERAL ? FORGE_MAX_COLUMNS : p->several ? p->most_columns : 1;
+    const uint32_t n = get_small(w, most < FORGE_MAX_COLUMNS ? most : FORGE_MAX_COLUMNS);
     const bool more = get_number(w) > 0;
-    if (n > FORGE_MAX_COLUMNS) w->cut = true;
     for (uint32_t i = 0; i < n && !w->cut; i++) {
         c[i] = (struct forge_column){ .sequence = get_sequence(w, e) };
-        c[i].token = (int32_t)get_number(w);
+        c[i].token = (int32_t)get_small(w, e->program->n_vocab - 1);
+        must(w, c[i].sequence->history && c[i].sequence->n_past < e->program->n_ctx);
         if (command == COMMAND_SEVERAL) {
             c[i].logits = get_number(w) > 0 ? &unread : NULL;
             continue;
         }
-        get_options(w, &options[i]);
+        get_options(w, e, &options[i]);
         get(w, &random[i], sizeof random[i]);
         c[i].options = &options[i];
         c[i].random = &random[i];
@@ -376,25 +406,29 @@ static enum forge_status obey_run(struct forge_engine *e, struct wire *w, struct
     struct forge_sequence *q = get_sequence(w, e);
     struct forge_sample_options options;
     struct forge_random random;
-    get_options(w, &options);
+    get_options(w, e, &options);
     get(w, &random, sizeof random);
     const int32_t first = (int32_t)get_number(w);
     const uint64_t limit = get_number(w);
     const bool last = get_number(w) > 0;
+    must(w, q->history && (first == -1 || (are_tokens(e, &first, 1) && q->n_past < e->program->n_ctx)));
     return w->cut ? FORGE_OK : gpu_draw_begin(q, &options, &random, first, limit, last, error);
 }
 
 static enum forge_status obey(struct forge_engine *e, enum command command, struct wire *w, struct forge_error *error)
 {
     struct forge_sequence *q;
+    const struct forge_sequence *from;
     int32_t token;
     switch (command) {
     case COMMAND_OPEN:
         q = get_sequence(w, e);
+        if (w->cut) return FORGE_OK;
         gpu_sequence_open(q, (uint32_t)(q - e->sequences));
         return FORGE_OK;
     case COMMAND_CLOSE:
         q = get_sequence(w, e);
+        if (w->cut) return FORGE_OK;
         gpu_sequence_close(q);
         memset(q, 0, sizeof *q);
         return FORGE_OK;
@@ -403,21 +437,26 @@ static enum forge_status obey(struct forge_engine *e, enum command command, stru
     case COMMAND_WRITE:   return obey_piece(e, command, w, error);
     case COMMAND_COPY:
         q = get_sequence(w, e);
-        return gpu_sequence_copy(q, get_sequence(w, e), error);
+        from = get_sequence(w, e);
+        must(w, q->history && from->history);
+        return w->cut ? FORGE_OK : gpu_sequence_copy(q, from, error);
     case COMMAND_HISTORY:
     case COMMAND_STEP:    return obey_tokens(e, command, w, error);
     case COMMAND_SEVERAL:
     case COMMAND_BEGIN:
     case COMMAND_DRAW:    return obey_columns(e, command, w, error);
     case COMMAND_RUN:     return obey_run(e, w, error);
-    case COMMAND_NEXT:    return gpu_draw_next(get_sequence(w, e), &token, error);
+    case COMMAND_NEXT:
+        q = get_sequence(w, e);
+        must(w, q->history != NULL);
+        return w->cut ? FORGE_OK : gpu_draw_next(q, &token, error);
     case COMMAND_END:     break;
     }
     w->cut = true;
     return FORGE_OK;
 }
 
-/* What both refuse, or find not finite, is the leading one's to say; a fault is this one's own. */
+/* Refusals and non-finite values occur in both processes, and the leading one reports them; a device fault is reported here. */
 enum forge_status gpu_follow(struct forge_engine *e, struct forge_error *error)
 {
     struct gpu *g = e->gpu;
@@ -433,7 +472,9 @@ enum forge_status gpu_follow(struct forge_engine *e, struct forge_error *error)
             return gpu_said(g, machines_gather(m, sizeof(uint64_t), END_SECONDS, error));
         }
         enum forge_status status = obey(e, command, &w, error);
-        if (w.cut) status = error_set(error, FORGE_DEVICE_FAULT, "process 0 sent a message that process %u does not understand", g->rank);
+        if (w.cut)
+            status = error_set(error, FORGE_DEVICE_FAULT,
+                "process 0 sent a message that process %u does not know; start the same program in all processes", g->rank);
         if (status == FORGE_DEVICE_FAULT || status == FORGE_NO_MEMORY) return gpu_said(g, status);
     }
 }

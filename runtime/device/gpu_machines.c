@@ -1,9 +1,10 @@
-/* gpu_machines.c -- a GPU of a model whose others are those of other processes (machines.h): are they the same program, what passes between
- * them.
+/* gpu_machines.c -- one GPU of a model whose other GPUs belong to other processes (machines.h): checks that all run the same program, and
+ * passes values between them.
  *
- * Kernels are those of GPUs in one process.  What a kernel gives is stored into memory that stands for the other's; behind the launch it
- * goes to the other processes and theirs come to where readers here look for them, on the stream.  So the tags are right before a reader
- * starts, and none waits.  Parts of the memory take turns as elsewhere: exchanges are counted here, launch by launch. */
+ * The kernels are the same as for GPUs in one process.  A kernel stores what it sends into local memory that stands for the other rank's
+ * memory.  After the launch this goes to the other processes, and their values come to the places where kernels here read them, all on
+ * the stream.  So the tags are right before a reader starts, and no reader waits.  The parts of the memory are used in turn as usual:
+ * collectives are counted here, launch by launch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +15,17 @@
 #include "runtime/model/state.h"
 #include "runtime/model/xxh3.h"
 
-/* ---- what is asked for ---- */
+/* ---- checks of what was asked for ---- */
 
-/* Does each exchange of a step of decode say what passes?  Only such values can go by the library. */
+/* Do all collectives of a decode step describe what they pass?  Only such values can be sent with the library. */
 static bool can_pass(const struct forge_program *model)
 {
     for (uint32_t rank = 0; rank < program_ranks(model); rank++) {
         const struct forge_gpu *p = program_of_rank(model, rank)->gpu;
-        const uint32_t made = gpu_exchanges_of(p->decode, p->n_decode, 0, 0);
+        const uint32_t made = gpu_collectives_of(p->decode, p->n_decode, 0, 0);
         uint32_t told = 0;
         for (uint32_t i = 0; i < p->n_decode; i++) told += p->decode[i].pass.to != FORGE_PASS_NONE;
-        if (told < made || made == 0 || (p->sample.exchanging && p->sample.pass.to == FORGE_PASS_NONE)) return false;
+        if (told < made || made == 0 || (p->sample.in_collective && p->sample.pass.to == FORGE_PASS_NONE)) return false;
     }
     return true;
 }
@@ -35,21 +36,21 @@ enum forge_status gpu_check_processes(const struct forge_program *model, const s
     const uint32_t n = program_ranks(model);
     enum forge_status status = FORGE_OK;
     if (l->n != n)
-        status = error_set(error, FORGE_USAGE, "%s started %u processes, the program is for %u GPUs: start %u, or one that has all GPUs",
-                           l->name, l->n, n, n);
+        status = error_set(error, FORGE_USAGE, "%s started %u processes, the program is for %u GPUs: start %u processes, or "
+                           "one process with all GPUs", l->name, l->n, n, n);
     else if (!can_pass(model))
-        status = error_set(error, FORGE_USAGE, "%s started %u processes, but the program is for %u GPUs of one: start one", l->name, l->n,
-                           n);
+        status = error_set(error, FORGE_USAGE, "%s started %u processes, but the program needs %u GPUs in one process: start one process",
+                           l->name, l->n, n);
     else if (devices && devices->n > 1)
-        status = error_set(error, FORGE_USAGE, "--devices names %u GPUs, each of the %u processes has one", devices->n, n);
+        status = error_set(error, FORGE_USAGE, "--devices names %u GPUs, but each of the %u processes has one GPU", devices->n, n);
     else if (!(devices && devices->n == 1) && l->local == (uint32_t)LAUNCHER_NOT_TOLD)
         status = error_set(error, FORGE_USAGE, "%s does not say which of this machine's processes this one is: name its GPU by --devices",
                            l->name);
-    if (status != FORGE_OK && l->rank > 0 && error) error->text[0] = 0;          /* all say the same */
+    if (status != FORGE_OK && l->rank > 0 && error) error->text[0] = 0;          /* all processes report the same */
     return status;
 }
 
-/* Where the launcher has given every process a GPU of its own, that is the only one it sees. */
+/* If the launcher gave every process a GPU of its own, the process sees only that GPU. */
 struct forge_devices gpu_device_of_process(const struct forge_device *d, const struct forge_launcher *l,
                                            const struct forge_devices *devices)
 {
@@ -58,13 +59,13 @@ struct forge_devices gpu_device_of_process(const struct forge_device *d, const s
     return own;
 }
 
-/* ---- are they the same ---- */
+/* ---- do all processes run the same program? ---- */
 
-/* A process to the one that leads. */
+/* What a process reports to the leading process. */
 struct report { uint64_t facts; uint32_t status, gpu; char host[64], name[128], text[sizeof ((struct forge_error *)0)->text]; };
 struct verdict { uint64_t bytes; uint32_t status; };
 
-/* Of code and weights of all GPUs, which every process has. */
+/* A hash over code and weights of all GPUs, which every process has. */
 static uint64_t facts_of(const struct forge_program *model)
 {
     uint64_t facts = 0;
@@ -85,14 +86,14 @@ static enum forge_status name_all(struct gpu *g, const struct report *reports, u
     enum { EACH = sizeof reports->host + sizeof reports->name + 32 };
     if (g->names) return FORGE_OK;
     g->names = calloc(n, EACH);
-    if (!g->names) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (!g->names) return error_set(error, FORGE_NO_MEMORY, "out of memory for the GPUs' names");
     for (uint32_t r = 0, at = 0; r < n; r++)
         at += (uint32_t)snprintf(g->names + at, n * EACH - at, "%s%s (host %s, GPU %u)", r > 0 ? ", " : "", reports[r].name,
                                  reports[r].host, reports[r].gpu);
     return FORGE_OK;
 }
 
-/* differ: "runs another program". */
+/* differ: the text for different facts, such as "runs another program". */
 static enum forge_status judge(const struct report *reports, uint32_t n, const char *differ, struct forge_error *error)
 {
     for (uint32_t r = 1; r < n; r++)
@@ -106,7 +107,7 @@ static enum forge_status judge(const struct report *reports, uint32_t n, const c
     return FORGE_OK;
 }
 
-/* All processes tell how they fare, and get to know how all do; only the leading one has a sentence about it. */
+/* Every process reports its status and learns whether all succeeded; only the leading process has the message. */
 static enum forge_status agree(struct gpu *g, uint64_t facts, enum forge_status status, const char *differ, struct forge_error *error)
 {
     struct machines *m = g->machines->machines;
@@ -126,7 +127,7 @@ static enum forge_status agree(struct gpu *g, uint64_t facts, enum forge_status 
         return verdict.status == FORGE_OK ? FORGE_OK : error_set(error, (enum forge_status)verdict.status, "%s", "");
     }
     struct report *reports = malloc(n * sizeof *reports);
-    if (!reports) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (!reports) return error_set(error, FORGE_NO_MEMORY, "out of memory for reports of the processes");
     memcpy(reports, message, n * sizeof *reports);
     if (status == FORGE_OK) status = judge(reports, n, differ, error);
     if (status == FORGE_OK) status = name_all(g, reports, n, error);
@@ -139,15 +140,16 @@ static enum forge_status agree(struct gpu *g, uint64_t facts, enum forge_status 
 
 /* ---- passing values on ---- */
 
-/* The kernels before in the list have given exchanges, too, or this one is the first of another list. */
-static void count_exchange(struct gpu_machines *m, const struct forge_gpu_launch *l)
+/* A launch begins a new collective if launches before it in the list have made collectives since the last one counted, or if it is the
+ * first of another list. */
+static void count_collective(struct gpu_machines *m, const struct forge_gpu_launch *l)
 {
-    m->given += m->begins || l->exchanges != m->exchanges;
+    m->given += m->begins || l->collectives != m->collectives;
     m->begins = false;
-    m->exchanges = l->exchanges;
+    m->collectives = l->collectives;
 }
 
-/* Does this process send to rank r, or receive from it, behind the launch, or before it? */
+/* Does this process send to rank r, or receive from it, after the launch (behind) or before it? */
 static bool sends(const struct gpu *g, uint32_t to, uint32_t r, bool behind)
 {
     const uint32_t last = machines_count(g->machines->machines) - 1;
@@ -167,40 +169,40 @@ static enum forge_status pass(struct gpu *g, const struct forge_gpu_launch *l, u
     enum { AREAS = sizeof l->pass.areas / sizeof *l->pass.areas };
     struct machines_part parts[FORGE_GPU_MAX_RANKS * AREAS];
     const uint32_t rows = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens, to = l->pass.to;
-    /* Single rows begin with the first token of the step; those of logits with the first that has them. */
+    /* Rows start at the first token of the step; in tail launches other than FORGE_TAIL_LOGITS, at the first token that has logits. */
     const uint32_t first = n_tokens > 0 && l->tail && l->tail != FORGE_TAIL_LOGITS ? n_tokens - n_logits : 0;
     uint32_t n = 0;
     if (to == FORGE_PASS_NONE) return FORGE_OK;
-    if (!behind) count_exchange(g->machines, l);
-    const uint64_t turn = g->machines->given % (g->program->gpu->in_row ? 3 : 2) * l->pass.turn;
+    if (!behind) count_collective(g->machines, l);
+    const uint64_t turn = g->machines->given % (g->program->gpu->pipeline ? 3 : 2) * l->pass.turn;
     for (uint32_t r = 0; r < machines_count(g->machines->machines); r++)
         for (uint32_t i = 0; i < AREAS && l->pass.areas[i].tokens > 0 && r != g->rank; i++) {
             const struct forge_gpu_area *a = &l->pass.areas[i];
             const uint64_t at = turn + a->at + (a->tokens == 1 ? first * a->each : 0),
                            bytes = (rows + a->tokens - 1) / a->tokens * a->each;
-            const uint8_t *from = sends(g, to, r, behind) ? g->exchanges[r] + at + g->rank * a->apart : NULL;
-            uint8_t *into = receives(g, to, r, behind) ? g->exchange + at + r * a->apart : NULL;
+            const uint8_t *from = sends(g, to, r, behind) ? g->collectives[r] + at + g->rank * a->apart : NULL;
+            uint8_t *into = receives(g, to, r, behind) ? g->collective + at + r * a->apart : NULL;
             if (from || into) parts[n++] = (struct machines_part){ r, from, into, bytes };
         }
-    return n > 0 ? gpu_said(g, machines_exchange(g->machines->machines, parts, n, error)) : FORGE_OK;
+    return n > 0 ? gpu_said(g, machines_transfer(g->machines->machines, parts, n, error)) : FORGE_OK;
 }
 
-/* What kernels store for the others waits in memory of this GPU, which has the same places as theirs.  One for all of them will do where
- * all get the same, or only one gets anything. */
+/* Kernels store data for other ranks in memory of this GPU with the same layout as theirs.  One such memory is enough if all ranks get
+ * the same data or only one rank gets any. */
 enum forge_status gpu_machines_take(struct gpu *g, const struct forge_program *model, struct forge_error *error)
 {
     const uint32_t n = machines_count(g->machines->machines);
-    const bool one = n == 2 || model->gpu->in_row;
+    const bool one = n == 2 || model->gpu->pipeline;
     uint64_t bytes = 0;
     for (uint32_t r = 0; r < n; r++) {
-        const uint64_t own = program_of_rank(model, r)->gpu->exchange_bytes;
+        const uint64_t own = program_of_rank(model, r)->gpu->collective_bytes;
         if (own > bytes) bytes = own;
     }
     for (uint32_t r = 0; r < n; r++) {
         uint8_t **at = &g->machines->outgoing[one ? 0 : r];
         if (r != g->rank && !*at)
             TRY(gpu_said(g, device_alloc_shared(&g->device, at, bytes, "values on their way to other processes", error)));
-        g->exchanges[r] = r == g->rank ? g->exchange : *at;
+        g->collectives[r] = r == g->rank ? g->collective : *at;
     }
     return FORGE_OK;
 }
@@ -223,7 +225,8 @@ static enum forge_status ask(struct gpu *g, struct forge_error *error) { return 
 
 /* ---- opening ---- */
 
-/* Of what gpu_lead.c sends: a piece of a state, a text's tokens, masks and biases of a step of several sequences. */
+/* Size of the longest message of gpu_lead.c: a piece of a state, the tokens of a text, or masks and biases of a step of several
+ * sequences. */
 static uint64_t message_bytes(const struct forge_program *model)
 {
     enum { HEAD = 8192, PIECE = 1 << 20 };
@@ -239,7 +242,7 @@ static uint64_t message_bytes(const struct forge_program *model)
 enum forge_status gpu_machines_open(struct gpu *g, const struct forge_launcher *launcher, struct forge_error *error)
 {
     g->machines = calloc(1, sizeof *g->machines);
-    if (!g->machines) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (!g->machines) return error_set(error, FORGE_NO_MEMORY, "out of memory for the list of processes");
     g->machines->pass = pass;
     g->machines->rows = rows;
     g->machines->ask = ask;

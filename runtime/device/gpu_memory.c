@@ -12,11 +12,11 @@ static uint64_t round_up(uint64_t x, uint64_t to) { return (x + to - 1) / to * t
 
 static uint64_t history_bytes(const struct forge_program *p) { return (p->n_ctx + 1u) * sizeof(int32_t); }
 
-uint64_t gpu_exchange_bytes(const struct forge_program *p) { return p->gpu->n_ranks > 1 ? p->gpu->exchange_bytes : 0; }
+uint64_t gpu_collective_bytes(const struct forge_program *p) { return p->gpu->n_ranks > 1 ? p->gpu->collective_bytes : 0; }
 
 uint64_t gpu_bytes_needed(const struct forge_program *model, const struct forge_program *p)
 {
-    return p->weights_bytes + p->state_bytes + p->arena_bytes + history_bytes(model) + gpu_exchange_bytes(p) +
+    return p->weights_bytes + p->state_bytes + p->arena_bytes + history_bytes(model) + gpu_collective_bytes(p) +
            STEPS * sizeof(struct forge_gpu_step);
 }
 
@@ -26,21 +26,22 @@ enum forge_status gpu_check_memory(struct forge_device *d, const struct forge_pr
     uint64_t free, total;
     const uint64_t needed = gpu_bytes_needed(model, p);
     const double mib = 1.0 / 1048576;
-    char exchange[48] = "";
+    char collective[48] = "";
     TRY(device_memory(d, &free, &total, error));
     if (needed <= free) return FORGE_OK;
-    /* Of several GPUs each keeps a part of a token's states, which its own table tells. */
+    /* With several GPUs each keeps a part of a token's states, described by its own table. */
     const uint64_t per_token = program_ranks(model) > 1 ? p->state_bytes / model->n_ctx : p->state_bytes_per_token;
     const uint32_t fits = state_fits(needed, per_token, model->n_ctx, free);
-    if (gpu_exchange_bytes(p) > 0)
-        snprintf(exchange, sizeof exchange, ", exchange %.0f", (double)gpu_exchange_bytes(p) * mib);
+    if (gpu_collective_bytes(p) > 0)
+        snprintf(collective, sizeof collective, ", collectives %.0f", (double)gpu_collective_bytes(p) * mib);
     char remedy[128] = "weights of fewer bits are needed";
     if (fits > 0) snprintf(remedy, sizeof remedy, "built with --ctx %u it fits, of --kv q8_0 with more", fits);
     return error_set(error, FORGE_NO_MEMORY,
                      "%s has %.0f MiB of %.0f free, the program needs %.0f: weights %.0f, state %.0f (%u tokens), activations %.0f%s; %s%s",
                      d->label, (double)free * mib, (double)total * mib, (double)needed * mib, (double)p->weights_bytes * mib,
-                     (double)p->state_bytes * mib, model->n_ctx, (double)p->arena_bytes * mib, exchange, remedy,
-                     d->integrated ? "; --check tells what the system lets the GPU have" : "");
+                     (double)p->state_bytes * mib, model->n_ctx, (double)p->arena_bytes * mib, collective, remedy,
+                     d->host_limits ? "; it shares the system's memory, of which no more is available"
+                     : d->integrated ? "; --check shows how much memory the system gives the GPU" : "");
 }
 
 enum forge_status gpu_load_code(struct forge_device *d, const struct forge_gpu *p, void **module, void **functions,
@@ -60,7 +61,7 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     const uint64_t draws_at = round_up(sizeof(struct forge_gpu_step), 64),
                    step_bytes = draws_at + round_up(FORGE_MAX_COLUMNS * sizeof(struct forge_gpu_step), 64),
                    tokens_bytes = round_up((p->chunk + 1u) * sizeof(int32_t), 64);
-    /* Masks are a few KB, which a draw reads faster from here than a copy would be under way. */
+    /* Masks have a few KB; a draw reads them from here faster than a copy would take. */
     const bool draws = p->gpu->runtime->several_draw && !p->embedding;
     g->mask_words = draws ? (uint32_t)round_up(p->n_vocab, 1024) / 32 : 0;
     const uint64_t ring_at = 4096, slots_at = ring_at + FORGE_GPU_RING * sizeof(uint64_t);
@@ -96,12 +97,69 @@ static enum forge_status take_pinned(struct gpu *g, struct forge_error *error)
     return FORGE_OK;
 }
 
+/* ---- weights ---- */
+
+void gpu_give_weights(struct gpu *g)
+{
+    for (uint32_t i = 0; i < g->n_parts; i++) device_free(&g->device, g->parts[i].at);
+    g->n_parts = 0;
+    g->weights = NULL;
+}
+
+static enum forge_status take_part(struct gpu *g, uint64_t from, uint64_t to, struct forge_error *error)
+{
+    struct gpu_part *part = &g->parts[g->n_parts];
+    TRY(device_alloc(&g->device, &part->at, to - from, "weights", error));
+    part->from = from;
+    if (g->n_parts++ == 0 || part->at < g->weights) g->weights = part->at;
+    return FORGE_OK;
+}
+
+/* Allocates parts that begin where the image may be cut.  Each is as large as possible up to `most` bytes, but extends at least to the
+ * next cut. */
+static enum forge_status take_parts(struct gpu *g, uint64_t most, struct forge_error *error)
+{
+    const struct forge_program *p = g->program;
+    const uint32_t n = p->gpu->n_cuts;
+    for (uint64_t from = 0, to, i = 0; from < p->weights_bytes; from = to) {
+        to = i < n ? p->gpu->cuts[i++] : p->weights_bytes;
+        for (; to < p->weights_bytes; i++) {
+            const uint64_t next = i < n ? p->gpu->cuts[i] : p->weights_bytes;
+            if (next - from > most) break;
+            to = next;
+        }
+        if (g->n_parts == MOST_PARTS) return error_set(error, FORGE_NO_MEMORY, "the weights would be in more than %d parts", MOST_PARTS);
+        TRY(take_part(g, from, to, error));
+    }
+    return FORGE_OK;
+}
+
+/* Runtimes have refused more than 64 GiB at once, and even less: github.com/ROCm/rocm-systems pull request 1731, ggml-org/llama.cpp
+ * issue 19764. */
+enum forge_status gpu_take_weights(struct gpu *g, struct forge_error *error)
+{
+    const uint64_t bytes = g->program->weights_bytes;
+    uint64_t free, total;
+    g->n_parts = 0;
+    g->weights = NULL;
+    if (bytes == 0) return FORGE_OK;
+    enum forge_status status = take_part(g, 0, bytes, error);
+    if (status != FORGE_NO_MEMORY || g->program->gpu->n_cuts == 0) return status;
+    if (device_memory(&g->device, &free, &total, NULL) != FORGE_OK || free < bytes) return status;
+    for (uint64_t n = 2; status == FORGE_NO_MEMORY && n <= MOST_PARTS; n *= 2) {
+        gpu_give_weights(g);
+        status = take_parts(g, (bytes + n - 1) / n, error);
+    }
+    if (status != FORGE_OK) gpu_give_weights(g);
+    return status;
+}
+
 enum forge_status gpu_take_memory(struct gpu *g, uint32_t n_sequences, struct forge_error *error)
 {
     const struct forge_program *p = g->program;
     struct forge_device *d = &g->device;
     TRY(take_pinned(g, error));
-    if (p->weights_bytes > 0) TRY(device_alloc(d, &g->weights, p->weights_bytes, "weights", error));
+    TRY(gpu_take_weights(g, error));
     TRY(device_alloc(d, &g->arena, p->arena_bytes > 0 ? p->arena_bytes : 1, "activations", error));
     g->state_stride = round_up(p->state_bytes, 256);
     g->history_stride = round_up(history_bytes(g->first->program), 64);
@@ -109,22 +167,22 @@ enum forge_status gpu_take_memory(struct gpu *g, uint32_t n_sequences, struct fo
     if (state_bytes > 0) TRY(device_alloc(d, &g->state, state_bytes, "state", error));
     TRY(device_alloc(d, &g->step, STEPS * sizeof *g->step, "step", error));
     TRY(device_alloc(d, &g->history, tokens_bytes, "tokens", error));
-    /* A product that is masked away with what was there before could be NaN. */
+    /* A masked product with the previous contents of this memory could be NaN. */
     if (state_bytes > 0) TRY(device_clear(d, g->state, state_bytes, error));
     if (p->gpu->zero_bytes > 0) TRY(device_clear(d, g->arena + p->gpu->zero_offset, p->gpu->zero_bytes, error));
     TRY(device_clear(d, g->history, tokens_bytes, error));
-    const uint64_t exchange_bytes = gpu_exchange_bytes(g->program);
-    if (exchange_bytes > 0) {
-        /* no exchange has the number 0 */
+    const uint64_t collective_bytes = gpu_collective_bytes(g->program);
+    if (collective_bytes > 0) {
+        /* no collective has the number 0 */
         if (g->first->through_host) {
-            TRY(device_host_alloc_shared(d, &g->pinned_exchange, &g->exchange, exchange_bytes, "exchange between GPUs", error));
-            memset(g->pinned_exchange, 0, (size_t)exchange_bytes);
+            TRY(device_host_alloc_shared(d, &g->pinned_collective, &g->collective, collective_bytes, "collectives between GPUs", error));
+            memset(g->pinned_collective, 0, (size_t)collective_bytes);
         } else {
-            TRY(device_alloc_shared(d, &g->exchange, exchange_bytes, "exchange between GPUs", error));
-            TRY(device_clear(d, g->exchange, exchange_bytes, error));
+            TRY(device_alloc_shared(d, &g->collective, collective_bytes, "collectives between GPUs", error));
+            TRY(device_clear(d, g->collective, collective_bytes, error));
         }
     }
-    g->exchanged = 1;
+    g->collective_base = 1;
     g->sampling.ring = g->device_ring;
     g->sampling.n_draws = 1;
     return FORGE_OK;
@@ -137,15 +195,15 @@ void gpu_give_memory(struct gpu *g)
     for (int i = 0; i < SLOTS; i++) device_event_free(d, g->slots[i].event);
     for (int i = 0; i < 2; i++) device_event_free(d, g->staged[i]);
     device_host_free(d, g->pinned);
-    if (g->pinned_exchange) device_host_free(d, g->pinned_exchange);
-    else device_free(d, g->exchange);
+    if (g->pinned_collective) device_host_free(d, g->pinned_collective);
+    else device_free(d, g->collective);
     device_free(d, g->history);
     device_free(d, g->step);
     for (uint32_t n = 0; n <= FORGE_MAX_COLUMNS; n++)
         for (int i = 0; i < 2; i++) device_graph_free(d, g->several_graphs[i][n]);
     device_free(d, g->state);
     device_free(d, g->arena);
-    device_free(d, g->weights);
+    gpu_give_weights(g);
     device_module_free(d, g->module);
     device_close(d);
 }
@@ -159,7 +217,7 @@ void gpu_sequence_open(struct forge_sequence *q, uint32_t index)
     q->history = (int32_t *)(void *)(g->history + index * g->history_stride);
 }
 
-/* All ranks have as many tokens of each sequence. */
+/* The history of a sequence has the same offset on all ranks. */
 int32_t *gpu_history_of(const struct gpu *r, const struct forge_sequence *q)
 {
     return (int32_t *)(void *)gpu_moved(q->history, r->first->history, r->history);
@@ -193,7 +251,7 @@ void gpu_sequence_close(struct forge_sequence *q)
     g->begun.n = 0;
     if (g->last == q) g->last = NULL;
     if (g->run == q) g->run = NULL;
-    /* What runs may be the graph. */
+    /* The graph may be running. */
     if (device_current(&g->device, NULL) == FORGE_OK && !gpu_is_lost(g)) gpu_wait_all(g, NULL);
     for (struct gpu *r = g; r && !gpu_is_lost(g); r = r->next) {
         void **graphs = gpu_graphs_of(r, q);
@@ -237,7 +295,7 @@ enum forge_status gpu_sequence_copy(struct forge_sequence *to, const struct forg
     return FORGE_OK;
 }
 
-/* Of one GPU, through a staging buffer, which is pinned; nothing else is under way. */
+/* Copies on one GPU through a staging buffer, which is pinned; no other work is in flight. */
 static enum forge_status move(struct gpu *g, uint8_t *device, uint8_t *to, const uint8_t *from, uint64_t bytes, struct forge_error *error)
 {
     TRY(gpu_said(g, device_current(&g->device, error)));

@@ -1,6 +1,7 @@
-/* gpu_step.c -- steps and draws.  The host's part of a step is small: it uploads the step's numbers, puts launches on the stream and waits.
- * Text is drawn on the device, a few tokens ahead of the host, which reads them from a ring in its own memory; nothing waits for the host
- * between two tokens. */
+/* gpu_step.c -- steps and draws.  The host's part of a step is small: it uploads the parameters, puts launches on the stream and waits.
+ * Text is drawn on the device, a few tokens ahead of the host, which reads them from a ring in host memory; between two tokens nothing
+ * waits for the host. */
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/run/finite.h"
@@ -8,15 +9,16 @@
 #include "runtime/model/cost.h"
 #include "runtime/model/pool.h"
 #include "runtime/model/state.h"
+#include "runtime/model/vocab.h"
 
-/* Steps put on the stream before the token of the first has been read: as many as take AHEAD_SECONDS, which is longer than a terminal or a
- * sleep holds the host up. */
+/* Steps that are put on the stream before the token of the first has been read: as many as take AHEAD_SECONDS.  That is longer than a
+ * terminal or a sleep delays the host. */
 static const double AHEAD_SECONDS = 4e-3;
-static const double ASK_SECONDS = 1e-3;          /* between two questions to the driver while a token is awaited */
+static const double ASK_SECONDS = 1e-3;          /* between two queries of the driver while waiting for a token */
 
 /* ---- launches ---- */
 
-/* The number of the draw of drafts; those behind it are of a pass. */
+/* The number of the launch that draws with drafts; the launches of a pass follow it. */
 static uint32_t drafts_number(const struct forge_gpu *p) { return p->n_decode + 2 + p->n_prefill + p->n_columns; }
 
 static enum forge_status launch_on(struct gpu *r, uint32_t step, const struct forge_sequence *q, uint32_t number, uint32_t n_tokens,
@@ -28,11 +30,13 @@ static enum forge_status launch_on(struct gpu *r, uint32_t step, const struct fo
     if (!l->name || (n_tokens > 0 && !cost_launch_runs(l, n_tokens, n_logits))) return FORGE_OK;
     struct forge_kernel_args args = {
         .weights = r->weights, .arena = r->arena, .state = q ? gpu_state_of(r, q) : r->state, .step = &r->step[step], .state_at = l->state,
-        .mark_at = r->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0, .rank = r->rank, .exchanges = l->exchanges,
+        .mark_at = r->device_mark, .mark = number, .first = n_tokens > 0 && l->tail > 0, .rank = r->rank, .collectives = l->collectives,
     };
-    memcpy(args.weight, l->weight, sizeof args.weight);
-    memcpy(args.exchange, r->exchanges, sizeof args.exchange);
-    args.given = r->exchanges[r->rank];
+    if (r->n_parts <= 1) memcpy(args.weight, l->weight, sizeof args.weight);
+    else
+        for (uint32_t i = 0; i < FORGE_GPU_MAX_WEIGHTS; i++) args.weight[i] = (uint64_t)(gpu_weight_at(r, l->weight[i]) - r->weights);
+    memcpy(args.collective, r->collectives, sizeof args.collective);
+    args.given = r->collectives[r->rank];
     const uint32_t tokens = n_tokens == 0 ? 1 : l->tail ? n_logits : n_tokens;
     const uint32_t grid_y = l->grid_tokens > 0 ? (tokens + l->grid_tokens - 1) / l->grid_tokens : 1;
     const uint32_t x = l->tokens_first ? grid_y : l->grid_x, y = l->tokens_first ? l->grid_x : grid_y;
@@ -61,8 +65,8 @@ enum forge_status gpu_launch(const struct forge_sequence *q, uint32_t number, ui
     return gpu_launch_by(g, number > drafts_number(g->program->gpu), q, number, n_tokens, n_logits, dependent, error);
 }
 
-/* The first launch of a step waits for all that was before, on each GPU: the others may then read what earlier steps wrote before they wait
- * (load_settled). */
+/* The first launch of a step waits for everything before it, on each GPU.  Then the other launches may read what earlier steps wrote
+ * before they wait (load_settled). */
 void gpu_list_begins(struct gpu *g)
 {
     for (struct gpu *r = g; r; r = r->next) r->begins = true;
@@ -76,7 +80,7 @@ enum forge_status gpu_launch_decode(const struct forge_sequence *q, uint32_t fro
     return FORGE_OK;
 }
 
-/* A few tokens at once: the same launches each time, as decode is. */
+/* Launches a step of a few tokens; like in decode, it always has the same launches. */
 enum forge_status gpu_launch_columns(struct gpu *g, const struct forge_sequence *q, uint32_t n, uint32_t n_logits,
                                      struct forge_error *error)
 {
@@ -97,7 +101,9 @@ static enum forge_status capture(struct gpu *r, const struct gpu_work *w, struct
     r->first->captured = r;
     const enum forge_status status = w->put(r->first, w, error);
     r->first->captured = NULL;
-    return status == FORGE_OK ? device_capture_end(&r->device, graph, error) : status;
+    if (status == FORGE_OK) return device_capture_end(&r->device, graph, error);
+    device_capture_drop(&r->device);
+    return status;
 }
 
 static enum forge_status launch_graph(struct gpu *r, const struct gpu_work *w, struct forge_error *error)
@@ -106,43 +112,108 @@ static enum forge_status launch_graph(struct gpu *r, const struct gpu_work *w, s
     return device_graph_launch(&r->device, *w->graph(r, w), error);
 }
 
-/* Values that other processes get leave by calls of a library, which have the number of the exchange: no graph has that. */
-static bool is_plain(const struct gpu *g, bool plain) { return plain || !g->program->gpu->graph || g->machines; }
+/* A program prints why its launches are plain; a library prints nothing. */
+static void no_graphs(struct gpu *g, const char *why)
+{
+    g->graphs_are = GRAPHS_NOT;
+    if (g->engine) g->engine->plain_launches = true;
+#ifndef FORGE_LIBRARY
+    fprintf(stderr, "%s: kernels are launched one by one, as with --no-graph\n", why);
+#else
+    (void)why;
+#endif
+}
+
+const char *gpu_bad_graphs(const struct forge_device *d, const char *arch)
+{
+    static const struct { const char *arch; int from, to; const char *what; } bad[] = {
+#define BAD_GRAPHS(arch, from, to, what) { arch, from, to, what },
+#include "bad_graphs.def"
+#undef BAD_GRAPHS
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (d->api == FORGE_GPU_HIP && strcmp(bad[i].arch, arch) == 0 && d->version >= bad[i].from && d->version < bad[i].to)
+            return bad[i].what;
+    return NULL;
+}
+
+/* Called at the first step that would use a graph. */
+static void judge_graphs(struct gpu *g)
+{
+    g->graphs_are = GRAPHS_MADE;
+    for (const struct gpu *r = g; r && !(g->engine && g->engine->graphs_wanted); r = r->next) {
+        const char *bad = gpu_bad_graphs(&r->device, r->program->gpu->arch);
+        if (!bad) continue;
+        no_graphs(g, bad);
+        return;
+    }
+}
+
+/* Values for other processes are sent by library calls whose arguments contain the number of the collective, so no graph can contain
+ * them. */
+static bool is_plain(struct gpu *g, bool plain)
+{
+    if (plain || !g->program->gpu->graph || g->machines) return true;
+    if (g->graphs_are == GRAPHS_UNKNOWN) judge_graphs(g);
+    return g->graphs_are == GRAPHS_NOT;
+}
+
+/* If the device has failed, no graph can be made either; then the driver's error is returned. */
+static enum forge_status make_all(struct gpu *g, const struct gpu_work *w, struct forge_error *error)
+{
+    struct forge_error why = { "" };
+    for (struct gpu *r = g; r; r = r->next) {
+        const bool begins = r->begins;
+        bool idle;
+        if (capture(r, w, &why) == FORGE_OK) continue;
+        TRY(gpu_said(r, gpu_turn_to(r, error)));
+        TRY(gpu_said(r, device_idle(&r->device, &idle, error)));
+        r->begins = begins;
+        no_graphs(g, why.text);
+        break;
+    }
+    return FORGE_OK;
+}
 
 enum forge_status gpu_make(struct gpu *g, const struct gpu_work *w, bool plain, struct forge_error *error)
 {
-    if (is_plain(g, plain)) return FORGE_OK;
-    for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, capture(r, w, error)));
-    return FORGE_OK;
+    return is_plain(g, plain) ? FORGE_OK : make_all(g, w, error);
 }
 
-/* All graphs are made before any runs: making one may wait for a device. */
+/* All graphs are made before any of them runs, because making one may wait for a device. */
 enum forge_status gpu_put(struct gpu *g, const struct gpu_work *w, bool plain, struct forge_error *error)
 {
-    if (is_plain(g, plain)) return w->put(g, w, error);
     TRY(gpu_make(g, w, plain, error));
-    for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, launch_graph(r, w, error)));
+    if (is_plain(g, plain)) return w->put(g, w, error);
+    struct forge_error why = { "" };
+    bool idle;
+    if (g->next) for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, launch_graph(r, w, error)));
+    else if (launch_graph(g, w, &why) != FORGE_OK) {         /* nothing of the graph has begun */
+        TRY(gpu_said(g, device_idle(&g->device, &idle, error)));
+        no_graphs(g, why.text);
+        return w->put(g, w, error);
+    }
     return FORGE_OK;
 }
 
-/* ---- exchanges ---- */
+/* ---- collectives ---- */
 
-/* Their numbers go on without a gap, whatever runs, so that two that follow each other never take the same half of the memory
- * (templates/gpu/exchange.h).  A step's numbers say what its first launch's exchange has: where only a part of the launches runs, less than
- * the next one by as many as the launches before it would make. */
-uint32_t gpu_exchanges_of(const struct forge_gpu_launch *list, uint32_t to, uint32_t n, uint32_t n_logits)
+/* Collectives are numbered without gaps across all steps, so two consecutive collectives never use the same half of the memory
+ * (templates/gpu/collective.h).  The parameters of a step contain the number of its first launch's collective.  If only a part of the
+ * launches runs, that is the next number minus the collectives of the launches before the part. */
+uint32_t gpu_collectives_of(const struct forge_gpu_launch *list, uint32_t to, uint32_t n, uint32_t n_logits)
 {
     uint32_t made = 0;
     for (uint32_t i = 0; i < to; i++)
-        if (list[i].exchanging && list[i].exchanges >= made && (n == 0 || cost_launch_runs(&list[i], n, n_logits)))
-            made = list[i].exchanges + 1;
+        if (list[i].in_collective && list[i].collectives >= made && (n == 0 || cost_launch_runs(&list[i], n, n_logits)))
+            made = list[i].collectives + 1;
     return made;
 }
 
-uint32_t gpu_columns_exchanges(const struct gpu *g, uint32_t n, uint32_t n_logits)
+uint32_t gpu_columns_collectives(const struct gpu *g, uint32_t n, uint32_t n_logits)
 {
     const struct cost_launches all = cost_launches(g->program->gpu, n);
-    return g->exchange ? gpu_exchanges_of(all.list, all.n, n, n_logits) : 0;
+    return g->collective ? gpu_collectives_of(all.list, all.n, n, n_logits) : 0;
 }
 
 /* ---- steps ---- */
@@ -161,18 +232,18 @@ static enum forge_status columns(struct forge_sequence *q, uint32_t n, uint32_t 
     const bool plain = is_plain(g, q->engine->plain_launches) || (n_logits != n && n_logits != 1);
     if (!plain && g->columns != q) gpu_forget_columns(g);
     if (!plain) g->columns = q;
-    g->exchanged += gpu_columns_exchanges(g, n, n_logits);
+    g->collective_base += gpu_columns_collectives(g, n, n_logits);
     return gpu_put(g, &work, plain, error);
 }
 
-/* rows: of a step that computed drafts; 0: of decode, or of what the host ran before.  dependent: as of gpu_launch. */
+/* rows: of a step that computed drafts; 0: after decode, or after a step that the host ran.  dependent: as in gpu_launch. */
 static enum forge_status launch_drafts(const struct forge_sequence *q, uint32_t rows, bool dependent, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
     return gpu_launch(q, drafts_number(p), rows, rows, dependent, error);
 }
 
-/* A token through the block that drafts, by the second struct of numbers. */
+/* Runs a token through the MTP block, with the second parameter struct. */
 static enum forge_status launch_pass(const struct forge_sequence *q, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
@@ -180,7 +251,7 @@ static enum forge_status launch_pass(const struct forge_sequence *q, struct forg
     return FORGE_OK;
 }
 
-static enum forge_status launch_take(const struct forge_sequence *q, bool dependent, struct forge_error *error)
+static enum forge_status launch_store_draft(const struct forge_sequence *q, bool dependent, struct forge_error *error)
 {
     const struct forge_gpu *p = q->engine->program->gpu;
     return gpu_launch(q, drafts_number(p) + 1 + p->n_pass, 0, 1, dependent, error);
@@ -190,7 +261,7 @@ static enum forge_status launch_passes(const struct forge_sequence *q, uint32_t 
 {
     for (uint32_t i = 0; i < passes; i++) {
         TRY(launch_pass(q, error));
-        TRY(launch_take(q, true, error));
+        TRY(launch_store_draft(q, true, error));
     }
     return FORGE_OK;
 }
@@ -221,14 +292,14 @@ static void **step_graph(struct gpu *r, const struct gpu_work *w)
     return &gpu_graphs_of(r, w->sequence)[kind < STEP_LOOK ? kind : STEP_LOOK + (kind - STEP_LOOK) * FORGE_MAX_COLUMNS + w->n];
 }
 
-/* A step whose launches are always the same, what changes is in *step: so one graph serves all of a sequence, made once and never
- * changed; of those with passes one for each number of them.  Of STEP_DRAFTS they are those of the most drafts: groups for more tokens than
- * the step has end at once. */
+/* Runs a step whose launches never change; everything that changes is in *step.  So one graph, made once, serves all steps of a
+ * sequence; with passes there is one for each number of passes.  The launches of STEP_DRAFTS are those for the most drafts: workgroups
+ * for more tokens than the step has end at once. */
 enum forge_status gpu_run_step(struct forge_sequence *q, enum step_kind kind, uint32_t passes, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     const struct gpu_work work = { .put = put_step, .graph = step_graph, .sequence = q, .kind = kind, .n = passes };
-    g->exchanged += g->decode_exchanges + (kind == STEP_DRAW || kind == STEP_AHEAD ? g->draw_exchanges : 0);
+    g->collective_base += g->decode_collectives + (kind == STEP_DRAW || kind == STEP_AHEAD ? g->draw_collectives : 0);
     return gpu_put(g, &work, q->engine->plain_launches, error);
 }
 
@@ -242,7 +313,7 @@ void gpu_own_step(const struct gpu *r, struct forge_gpu_step *s)
     s->row = (struct forge_gpu_row *)(void *)gpu_moved(s->row, first->step, (uint8_t *)r->step);
 }
 
-/* The numbers of a step as they are in the first GPU's slot, and its tokens, on their way to one. */
+/* Uploads the parameters of a step, copied from the first rank's slot, and its tokens to one rank. */
 static enum forge_status upload_on(struct gpu *r, uint32_t step, const int32_t *tokens, struct forge_error *error)
 {
     const uint32_t slot = r->first->n_steps % SLOTS;
@@ -261,8 +332,8 @@ static enum forge_status upload_on(struct gpu *r, uint32_t step, const int32_t *
     return device_record(&r->device, s->event, error);
 }
 
-/* As gpu_upload_step, to one of the structs on the device; slot: of the states; before: exchanges that the step's launches would make which
- * do not run behind this. */
+/* Like gpu_upload_step, but to the parameter struct `step` on the device.  slot: of the states; before: the number of collectives of the
+ * step's launches that do not run after this upload. */
 static enum forge_status upload_step(const struct forge_sequence *q, uint32_t step, uint32_t slot, uint32_t n_past, const int32_t *tokens,
                                      uint32_t n_tokens, uint32_t n_logits, uint32_t before, struct forge_error *error)
 {
@@ -276,9 +347,10 @@ static enum forge_status upload_step(const struct forge_sequence *q, uint32_t st
     s->n_tokens = n_tokens;
     s->n_logits = n_logits;
     s->slot = slot;
-    s->n_drawn = g->queued;                      /* numbers go on, so that no entry of the ring is taken for a new one */
-    s->exchanged = g->exchanged - before;
-    s->exchanges = g->decode_exchanges + g->draw_exchanges;
+    s->far = q->far ? UINT32_MAX : 0;
+    s->n_drawn = g->queued;                      /* the numbers continue, so that no old entry of the ring is taken for a new one */
+    s->collective_base = g->collective_base - before;
+    s->collectives = g->decode_collectives + g->draw_collectives;
     for (struct gpu *r = g; r; r = r->next) TRY(gpu_said(r, upload_on(r, step, tokens, error)));
     g->n_steps++;
     return FORGE_OK;
@@ -290,7 +362,7 @@ enum forge_status gpu_upload_step(const struct forge_sequence *q, uint32_t n_pas
     return upload_step(q, 0, q->slot, n_past, tokens, n_tokens, n_logits, before, error);
 }
 
-/* Rows first .. first + n - 1 of those in the arena of the GPU that has them, through the staging buffers; one is emptied
+/* Reads logit rows first .. first + n - 1 from the arena of the GPU that has them, through the staging buffers; one buffer is emptied
  * while the other is filled. */
 enum forge_status gpu_download_rows(struct gpu *first_gpu, uint32_t first, uint32_t n, float *logits, struct forge_error *error)
 {
@@ -298,11 +370,11 @@ enum forge_status gpu_download_rows(struct gpu *first_gpu, uint32_t first, uint3
     const uint64_t row = program_columns(g->program) * sizeof *logits, bytes = n * row, most = g->staging_bytes;
     const uint8_t *from = g->arena + g->program->gpu->logits_offset + first * row;
     uint8_t *to = (uint8_t *)(void *)logits;
-    if (g->machines && g->program->gpu->in_row) return g->machines->rows(g, from, bytes, to, error);
-    if (g->machines && g->machines->follows) return FORGE_OK;        /* the process that leads reads its own */
+    if (g->machines && g->program->gpu->pipeline) return g->machines->rows(g, from, bytes, to, error);
+    if (g->machines && g->machines->follows) return FORGE_OK;        /* the leading process reads its own rows */
     TRY(gpu_turn_to(g, error));
     for (uint64_t at = 0, done = 0; done < bytes;) {
-        while (at < bytes && at - done < 2 * most) {             /* both buffers under way */
+        while (at < bytes && at - done < 2 * most) {             /* fill both buffers */
             const uint64_t part = bytes - at < most ? bytes - at : most, k = at / most % 2;
             TRY(gpu_said(g, device_download(&g->device, g->staging[k], from + at, part, error)));
             TRY(gpu_said(g, device_record(&g->device, g->staged[k], error)));
@@ -321,8 +393,8 @@ static enum forge_status download_logits(struct gpu *g, uint32_t n, float *logit
     return gpu_download_rows(g, 0, n, logits, error);
 }
 
-/* Launches `from` .. `to` - 1 of a prefill step of n tokens.  They fill the device for long: groups of the next kernel that come early
- * would only take their place. */
+/* Runs launches `from` .. `to` - 1 of a prefill step of n tokens.  They are not dependent launches: they fill the device for a long
+ * time, so workgroups of the next kernel that start early would only take their place. */
 static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t from, uint32_t to, uint32_t n, uint32_t n_logits,
                                         struct forge_error *error)
 {
@@ -333,24 +405,24 @@ static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t
     return FORGE_OK;
 }
 
-/* A prefill step whose numbers are uploaded.  The arena has room for logits of logits_rows tokens: of more, the launches that write them
- * run for one part after the other, as if the step ended with it, and its logits are read before the next. */
+/* Runs a prefill step whose parameters are uploaded.  The arena has room for the logits of logits_rows tokens.  If there are more, the
+ * launches that write logits run once for each part, as if the step ended there, and the logits of a part are read before the next. */
 static enum forge_status prefill(struct forge_sequence *q, uint32_t n, uint32_t n_logits, float *logits, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     const struct forge_gpu *p = gpu_with_logits(g)->program->gpu;
     uint32_t head = 0;
     while (head < p->n_prefill && p->prefill[head].tail != FORGE_TAIL_LOGITS) head++;
-    /* The head's exchanges have the numbers behind those of the launches before it, each time. */
+    /* Each time, the head's collectives get the numbers after those of the launches before it. */
     const struct forge_gpu_launch *list = g->program->gpu->prefill;
-    const uint32_t before = gpu_exchanges_of(list, head, n, n_logits), all = gpu_exchanges_of(list, p->n_prefill, n, n_logits);
+    const uint32_t before = gpu_collectives_of(list, head, n, n_logits), all = gpu_collectives_of(list, p->n_prefill, n, n_logits);
     TRY(launch_prefill(q, 0, head, n, n_logits, error));
-    g->exchanged += before;
+    g->collective_base += before;
     for (uint32_t at = 0; at < n_logits; at += p->logits_rows) {
         const uint32_t left = n_logits - at, part = left < p->logits_rows ? left : p->logits_rows, end = n - left + part;
         if (part < n_logits) TRY(gpu_upload_step(q, q->n_past, NULL, end, part, before, error));
         TRY(launch_prefill(q, head, p->n_prefill, end, part, error));
-        g->exchanged += all - before;
+        g->collective_base += all - before;
         TRY(download_logits(g, part, logits + (size_t)at * program_columns(g->program), error));
         g->last_logits = part;
     }
@@ -363,7 +435,7 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     struct gpu *g = q->engine->gpu;
     enum forge_status status = device_current(&g->device, error);
     const uint32_t most = g->program->gpu->most_columns;
-    is_decode |= n == 1 && most > 0;                         /* what columns are for: the bits of decode */
+    is_decode |= n == 1 && most > 0;                         /* columns give the bits of decode */
     const bool few = !is_decode && n <= most;
     g->run = NULL;
     g->last = q;
@@ -379,8 +451,11 @@ enum forge_status gpu_step(struct forge_sequence *q, bool is_decode, const int32
     return gpu_with_launch(g, status, error);
 }
 
-void gpu_set_sampling(struct forge_gpu_step *s, const struct forge_sample_options *o, const struct forge_random *random)
+void gpu_set_sampling(struct forge_gpu_step *s, const struct forge_program *p, const struct forge_sample_options *o,
+                      const struct forge_random *random)
 {
+    uint32_t n_suppressed;
+    const uint32_t *suppressed = vocab_image_suppressed(p->vocab, &n_suppressed);
     s->temp = o->temp;
     s->top_k = o->top_k;
     s->top_p = o->top_p;
@@ -389,10 +464,14 @@ void gpu_set_sampling(struct forge_gpu_step *s, const struct forge_sample_option
     s->presence_penalty = o->presence_penalty;
     s->frequency_penalty = o->frequency_penalty;
     s->repeat_last_n = o->repeat_last_n;
-    s->n_biases = (uint32_t)o->n_biases;
+    s->n_biases = (uint32_t)o->n_biases + n_suppressed;
     for (size_t i = 0; i < o->n_biases; i++) {
         s->biases[i].id = o->biases[i].id;
         s->biases[i].bias = o->biases[i].bias;
+    }
+    for (uint32_t i = 0; i < n_suppressed; i++) {
+        s->biases[o->n_biases + i].id = (int32_t)suppressed[i];
+        s->biases[o->n_biases + i].bias = -__builtin_inff();
     }
     memcpy(s->random, random->s, sizeof s->random);
     s->guess = -1;
@@ -401,9 +480,10 @@ void gpu_set_sampling(struct forge_gpu_step *s, const struct forge_sample_option
     s->n_draws = 1;
 }
 
-/* ---- the block that drafts, alone ---- */
+/* ---- the MTP block alone ---- */
 
-/* A pass for each; between them the block's own row is kept as behind a draft, of which the token given takes the place. */
+/* Runs a pass for each token.  Between passes, the block's own row is kept as after a draft, but with the given token in place of the
+ * draft. */
 static enum forge_status draft(const struct forge_sequence *q, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
@@ -413,7 +493,7 @@ static enum forge_status draft(const struct forge_sequence *q, const int32_t *to
         TRY(upload_step(q, 1, i > 0 ? g->program->gpu->most_columns : q->slot, q->n_past + i, &tokens[i], 1, 1, 0, error));
         TRY(launch_pass(q, error));
         TRY(download_logits(g, 1, logits + (size_t)i * g->program->n_vocab, error));
-        TRY(launch_take(q, false, error));
+        TRY(launch_store_draft(q, false, error));
     }
     return FORGE_OK;
 }
@@ -421,7 +501,7 @@ static enum forge_status draft(const struct forge_sequence *q, const int32_t *to
 enum forge_status gpu_draft(struct forge_sequence *q, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error)
 {
     q->engine->gpu->run = NULL;
-    q->engine->gpu->last = NULL;                 /* the drafts' logits take their place */
+    q->engine->gpu->last = NULL;                 /* the drafts' logits overwrite the last step's */
     return gpu_with_launch(q->engine->gpu, draft(q, tokens, n, logits, error), error);
 }
 
@@ -435,22 +515,23 @@ enum forge_status gpu_wait(struct forge_sequence *q, struct forge_error *error)
 
 /* ---- drawing ahead ---- */
 
-/* How many tokens the next step may give, by what is left of the run: limit, and context or the states' patience; 0: none now.  The token
- * that is read next leaves run_base + (seen - run_first) + 1 in the context: a step beyond that may have to be taken back.  What one step
- * with drafts changes can be: states have slots. */
+/* The most tokens that the next step may give, from what is left of the run: its limit, and the context or the positions that states can
+ * be rewound; 0: do not start a step now.  The token that is read next leaves run_base + (seen - run_first) + 1 tokens in the context; a
+ * step beyond that may have to be rewound.  One step with drafts can always be rewound, because states have slots. */
 static uint32_t next_most(const struct forge_sequence *q)
 {
     const struct gpu *g = q->engine->gpu;
     const bool alone = g->run_drafts && g->run_steps == g->run_ended;
-    const uint64_t beyond = (uint64_t)g->run_base + (g->seen - g->run_first) + 1 + g->run_back, n_ctx = q->engine->n_ctx,
-                   end = beyond < n_ctx && !alone ? beyond : n_ctx, drawn = g->queued - g->run_first;
+    const uint64_t beyond = (uint64_t)g->run_base + (g->seen - g->run_first) + 1 + g->run_back, most_past = sequence_end(q),
+                   end = beyond < most_past && !alone ? beyond : most_past, drawn = g->queued - g->run_first;
     const uint64_t of_limit = g->run_limit > drawn ? g->run_limit - drawn : 0, of_end = end > g->run_past ? end - g->run_past : 0,
                    left = of_limit < of_end ? of_limit : of_end;
     const uint32_t most = g->program->gpu->n_pass > 0 ? g->ready + 1 : g->foreseen ? g->program->gpu->most_drafts + 1 : 1;
     return most <= left ? most : left > 0 && g->run_steps - g->run_ended < LEAST_AHEAD ? 1 : 0;
 }
 
-/* Drafts for the step behind the next one, which itself gives a token at least: no more than are left of the run. */
+/* Drafts for the step after the next one.  The next step gives at least one token, so there are never more drafts than tokens left in
+ * the run. */
 static uint32_t next_passes(const struct gpu *g)
 {
     const uint64_t drawn = g->queued - g->run_first, left = g->run_limit > drawn + 2 ? g->run_limit - drawn - 2 : 0;
@@ -458,7 +539,7 @@ static uint32_t next_passes(const struct gpu *g)
     return g->passes < left ? g->passes : (uint32_t)left;
 }
 
-/* How many drafts the block makes follows from how those of a step did: all of them right, and there is one more; none, and one less. */
+/* The number of drafts that the block makes adapts to the last step: one more if all were accepted, one less if none was. */
 static void adapt_passes(struct gpu *g, uint32_t drafts, uint32_t right)
 {
     if (drafts == 0) return;
@@ -473,14 +554,14 @@ static void step_queued(struct forge_sequence *q, uint32_t most)
     g->queued += most;
 }
 
-/* Keeps the stream filled with what takes AHEAD_SECONDS. */
+/* Keeps enough steps on the stream for AHEAD_SECONDS. */
 static enum forge_status queue_steps(struct forge_sequence *q, struct forge_error *error)
 {
     struct gpu *g = q->engine->gpu;
     const double step_seconds = g->run_ended > 0 ? (seconds_now() - g->run_start) / g->run_ended : 1;
     const double fill = AHEAD_SECONDS / step_seconds + 1;
     uint32_t ahead = fill < (double)MOST_AHEAD ? (uint32_t)fill : MOST_AHEAD;
-    if (ahead < LEAST_AHEAD || g->machines) ahead = LEAST_AHEAD;         /* processes that share a model all put the same */
+    if (ahead < LEAST_AHEAD || g->machines) ahead = LEAST_AHEAD;         /* all processes that share a model must queue the same steps */
     for (uint32_t most; g->run_steps - g->run_ended < ahead && (most = next_most(q)) > 0;) {
         const uint32_t passes = next_passes(g);
         TRY(gpu_run_step(q, !g->run_drafts ? STEP_DRAW : most > 1 ? STEP_DRAFTS : STEP_LOOK, passes, error));
@@ -496,7 +577,7 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
 {
     struct gpu *g = q->engine->gpu;
     TRY(device_current(&g->device, error));
-    g->seen = g->run_first = g->queued;          /* what is left of the run before is forgotten */
+    g->seen = g->run_first = g->queued;          /* forget the rest of the previous run */
     g->run_steps = g->run_ended = g->step_seen = 0;
     g->foreseen = false;
     g->ready = 0;
@@ -509,11 +590,11 @@ static enum forge_status draw_begin(struct forge_sequence *q, int32_t first, str
     } else {
         if (g->last != q || g->last_logits == 0 || g->last_past + g->last_tokens != q->n_past)
             return error_set(error, FORGE_FAILED, "there are no logits to draw from");
-        TRY(gpu_upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, g->decode_exchanges, error));
+        TRY(gpu_upload_step(q, g->last_past, NULL, g->last_tokens, g->last_logits, g->decode_collectives, error));
         const uint32_t passes = next_passes(g);
         if (g->run_drafts) TRY(launch_drafts(q, 0, false, error));
         else TRY(gpu_launch_decode(q, g->program->gpu->n_decode, g->program->gpu->n_decode + 1, error));
-        g->exchanged += g->draw_exchanges;
+        g->collective_base += g->draw_collectives;
         TRY(launch_passes(q, passes, error));
         g->ready = passes;
         step_queued(q, 1);
@@ -531,14 +612,14 @@ enum forge_status gpu_draw_begin(struct forge_sequence *q, const struct forge_sa
 {
     struct gpu *g = q->engine->gpu;
     g->run_drafts = q->engine->speculates && g->program->gpu->most_drafts > 0;
-    gpu_set_sampling(&g->sampling, options, random);
+    gpu_set_sampling(&g->sampling, g->program, options, random);
     g->sampling.most_drafts = g->run_drafts ? g->program->gpu->most_drafts : 0;
     g->run_limit = limit;
     g->run_back = last ? UINT32_MAX : state_back(q->engine->program);
     return gpu_with_launch(g, draw_begin(q, first, error), error);
 }
 
-/* The stream is asked now and then: after a fault no entry comes. */
+/* Polls the ring.  The stream is queried now and then, because after a fault no entry comes. */
 enum forge_status gpu_wait_draw(struct gpu *g, uint32_t number, uint32_t *token, struct forge_error *error)
 {
     const volatile uint64_t *entry = &g->ring[number % FORGE_GPU_RING];
@@ -561,7 +642,7 @@ enum forge_status gpu_wait_draw(struct gpu *g, uint32_t number, uint32_t *token,
     }
 }
 
-/* The token of this entry is the last of its step: what the step might have given beyond it is no longer on its way. */
+/* The token of this entry is the last one of its step, so further tokens that the step might have given are no longer expected. */
 static void step_ended(struct forge_engine *e, uint32_t entry)
 {
     struct gpu *g = e->gpu;
@@ -592,7 +673,7 @@ static enum forge_status draw_next(struct forge_sequence *q, int32_t *token, str
         return error_set(error, FORGE_BAD_WEIGHTS, NOT_FINITE_TEXT("logits"), g->run_base + (g->seen + 1 - g->run_first),
                          "seen by the draw on the GPU");
     const uint32_t drawn = g->run_drafts ? entry & FORGE_GPU_TOKEN : entry;
-    if (drawn >= n_vocab) return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, the vocabulary has %u", drawn, n_vocab);
+    if (drawn >= n_vocab) return error_set(error, FORGE_DEVICE_FAULT, "the GPU drew token %u, but the vocabulary has %u", drawn, n_vocab);
     g->seen++;
     q->slot = g->step_seen++;
     if (!g->run_drafts || entry & FORGE_GPU_ENDS_STEP) step_ended(q->engine, entry);
@@ -615,7 +696,7 @@ static enum forge_status time_copies(struct gpu *g, uint8_t *to, const uint8_t *
 {
     void *const start = g->staged[0], *const end = g->staged[1];
     const int repeat = 4;
-    for (int i = 0; i < 4; i++) {                /* the first one warms up */
+    for (int i = 0; i < 4; i++) {                /* the first copy warms up */
         double seconds;
         TRY(device_record(&g->device, start, error));
         for (int k = 0; k < repeat; k++) TRY(device_copy(&g->device, to, from, bytes, error));

@@ -1,4 +1,4 @@
-/* gpu_wait.c -- waiting for the GPU, and the name of the kernel after a fault. */
+/* gpu_wait.c -- waits for the GPU, and finds the name of the kernel after a fault. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -6,8 +6,8 @@
 #include "gpu_state.h"
 
 static const double SPIN_SECONDS = 20e-6, NAP_LEAST = 5e-6, NAP_MOST = 1e-3;
-static const double HANG_SECONDS = 120;          /* of one launch */
-static const double OTHERS_SECONDS = 1e-3;       /* between two questions to all GPUs that share a model */
+static const double HANG_SECONDS = 120;          /* for one launch */
+static const double OTHERS_SECONDS = 1e-3;       /* between two checks of all GPUs that share a model */
 
 /* ---- faults ---- */
 
@@ -19,7 +19,7 @@ const struct forge_gpu_launch *gpu_launch_numbered(const struct forge_gpu *p, ui
     const uint32_t behind = number - p->n_decode - 2;
     if (behind < p->n_prefill) return &p->prefill[behind];
     if (behind < p->n_prefill + p->n_columns) return &p->columns[behind - p->n_prefill];
-    const uint32_t more = behind - p->n_prefill - p->n_columns;      /* the draw of drafts, a pass, and what takes its draft */
+    const uint32_t more = behind - p->n_prefill - p->n_columns;      /* the draw with drafts, a pass, and the launch that takes its draft */
     if (more > 0) return more <= p->n_pass ? &p->pass[more - 1] : &p->take;
     return p->most_drafts > 0 ? &p->drafts : NULL;
 }
@@ -27,7 +27,7 @@ const struct forge_gpu_launch *gpu_launch_numbered(const struct forge_gpu *p, ui
 struct gpu *gpu_owner(struct gpu *g, uint32_t number)
 {
     const struct forge_gpu *p = g->program->gpu;
-    if (!p->in_row) return g;
+    if (!p->pipeline) return g;
     if (number == p->n_decode + 1) return gpu_with_logits(g);
     while (g->next && !gpu_launch_numbered(g->program->gpu, number)->name) g = g->next;
     return g;
@@ -40,7 +40,7 @@ static void append(char *to, size_t bytes, const char *text)
     to[bytes - 1] = 0;
 }
 
-/* No stdio: the handler of a signal calls it. */
+/* Uses no stdio, because a signal handler calls it. */
 void gpu_launch_name(const struct gpu *g, char *out, size_t bytes)
 {
     const struct forge_gpu_launch *l = g->mark ? gpu_launch_numbered(g->program->gpu, *g->mark) : NULL;
@@ -57,7 +57,7 @@ void gpu_launch_name(const struct gpu *g, char *out, size_t bytes)
     append(out, bytes, digits + at);
 }
 
-/* Behind `from` characters of a text: "gfx942 (GPU 1): ffn_down of layer 2". */
+/* Appends to the first `from` characters of a text: "gfx942 (GPU 1): ffn_down of layer 2". */
 static size_t append_launch(const struct gpu *r, char *text, size_t from, size_t bytes)
 {
     char name[128];
@@ -66,8 +66,8 @@ static size_t append_launch(const struct gpu *r, char *text, size_t from, size_t
     return n > 0 && from + (size_t)n < bytes ? from + (size_t)n : bytes - 1;
 }
 
-/* Nothing is tried again: the device's state is unknown.  Where GPUs share a model, a launch that hangs makes the others wait for it: of
- * all of them the last launch is told. */
+/* Nothing is retried, because the device's state is unknown.  With GPUs that share a model, a launch that hangs makes the others wait,
+ * so the message names the last launch of each GPU. */
 enum forge_status gpu_with_launch(const struct gpu *g, enum forge_status status, struct forge_error *error)
 {
     char launches[sizeof error->text] = "", text[sizeof error->text];
@@ -89,7 +89,7 @@ enum forge_status gpu_with_launch(const struct gpu *g, enum forge_status status,
 
 /* ---- waiting ---- */
 
-/* One that has failed never gives what the others wait for. */
+/* Checks all ranks: a rank that has failed never sends what the others wait for. */
 static enum forge_status ask_all(struct gpu *g, double now, struct forge_error *error)
 {
     struct gpu *first = g->first;
@@ -104,8 +104,8 @@ static enum forge_status ask_all(struct gpu *g, double now, struct forge_error *
     return gpu_turn_to(g, error);
 }
 
-/* Called again and again from `since` on: first spins, then sleeps for a part of the time waited so far, so that waiting costs neither a
- * core nor much of the answer's time. */
+/* Called repeatedly from the time `since` on.  First it spins, then it sleeps for a fraction of the time waited so far, so that waiting
+ * neither keeps a core busy nor delays the answer much. */
 enum forge_status gpu_wait_more(struct gpu *g, double since, struct forge_error *error)
 {
     const double now = seconds_now(), waited = now - since;

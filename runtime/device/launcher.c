@@ -1,6 +1,6 @@
-/* launcher.c -- what mpirun and srun say to the processes that they start.  A shell inside a Slurm job has many of these variables, too,
- * but no step, or one of a single task: only srun gives SLURM_STEP_ID and the step's number of tasks.  An mpirun of Open MPI or MPICH may
- * start its processes through srun, so its own words count first. */
+/* launcher.c -- the environment variables that mpirun and srun set for their processes.  A shell inside a Slurm job also has many of
+ * these variables, but it has no step, or a step with a single task: only srun sets SLURM_STEP_ID and the step's number of tasks.
+ * mpirun of Open MPI or MPICH may start its processes through srun, so its own variables are checked first. */
 #include "launcher.h"
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ static const struct words launchers[] = {
     { "Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", { "SLURM_LOCALID" } },
 };
 
-/* The whole text is a number. */
+/* True if the whole text is a number. */
 static bool number_of(const char *text, uint32_t *out)
 {
     enum { MOST_DIGITS = 9 };
@@ -33,7 +33,7 @@ enum forge_status launcher_find(struct forge_launcher *out, struct forge_error *
         if (!size || !rank || (strcmp(w->name, "Slurm") == 0 && !getenv("SLURM_STEP_ID"))) continue;
         if (!number_of(size, &out->n) || !number_of(rank, &out->rank) || out->n == 0 || out->rank >= out->n) {
             *out = (struct forge_launcher){ .n = 1 };
-            return error_set(error, FORGE_USAGE, "%s=%.40s and %s=%.40s: these are no number of processes and the number of one of them",
+            return error_set(error, FORGE_USAGE, "%s=%.40s and %s=%.40s are not a number of processes and the rank of one of them",
                              w->size, size, w->rank, rank);
         }
         out->name = w->name;

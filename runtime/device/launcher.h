@@ -1,4 +1,4 @@
-/* launcher.h -- was this process started as one of several by mpirun or srun?  Their variables in the environment say so. */
+/* launcher.h -- was this process started as one of several by mpirun or srun?  Their environment variables tell. */
 #ifndef FORGE_LAUNCHER_H
 #define FORGE_LAUNCHER_H
 
@@ -6,7 +6,7 @@
 
 #include "runtime/run/status.h"
 
-/* local: number among those on this machine, LAUNCHER_NOT_TOLD where the launcher does not say. */
+/* local: number among the processes on this machine; LAUNCHER_NOT_TOLD if the launcher does not say. */
 struct forge_launcher { const char *name; uint32_t n, rank, local; };
 enum { LAUNCHER_NOT_TOLD = -1 };
 

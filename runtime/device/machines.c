@@ -1,5 +1,6 @@
 /* machines.c -- NCCL or RCCL between processes that share a model. */
 #include "machines.h"
+#include "driver_library.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -9,13 +10,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/model/xxh3.h"
 #include "runtime/run/engine.h"
 
-/* Numbers of nccl.h. */
+/* Constants of nccl.h. */
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_UINT8 = 1, NCCL_FIRST_VERSION = 2700, NCCL_RANDOM_FROM = 21600,
        NCCL_RANDOM_BEFORE = 22200 };
-enum { FIRST_BYTES = 2048,                       /* of a message that go alone; what is longer goes in two parts */
-       CONNECT_BYTES = 65536 };                  /* to each other process, when they meet */
+enum { FIRST_BYTES = 2048,                       /* size of the first part of a message, sent alone; a longer message has a second part */
+       CONNECT_BYTES = 65536 };                  /* sent to every other process when they meet */
 static const double MEET_SECONDS = 120, SPIN_SECONDS = 50e-6, NAP_LEAST = 5e-6, NAP_MOST = 1e-3, ASK_SECONDS = 1e-3, CLOSE_SECONDS = 5;
 
 struct nccl_id { uint64_t magic; char bytes[120]; };
@@ -56,12 +58,8 @@ static const struct symbol symbols[] = {
 };
 #undef SYMBOL
 
-static const struct library { const char *name, *override; const char *const *files; const char *missing; } libraries[] = {
-    [FORGE_GPU_HIP] = { "RCCL", "FORGE_RCCL_LIBRARY",
-        (const char *const[]){ "librccl.so.1", "librccl.so", "/opt/rocm/lib/librccl.so.1", "/opt/rocm/lib/librccl.so", NULL },
-        "librccl.so.1 is not installed: it is in AMD's package rccl; one in another place is named by FORGE_RCCL_LIBRARY" },
-    [FORGE_GPU_CUDA] = { "NCCL", "FORGE_NCCL_LIBRARY", (const char *const[]){ "libnccl.so.2", "libnccl.so", NULL },
-        "libnccl.so.2 is not installed: it is in NVIDIA's package libnccl2; one in another place is named by FORGE_NCCL_LIBRARY" },
+static const struct library { const char *name; enum driver_library file; } libraries[] = {
+    [FORGE_GPU_HIP] = { "RCCL", DRIVER_RCCL }, [FORGE_GPU_CUDA] = { "NCCL", DRIVER_NCCL },
 };
 
 /* ---- messages ---- */
@@ -81,17 +79,11 @@ static enum forge_status fail(const struct machines *m, int code, const char *wh
 
 static enum forge_status find_library(struct machines *m, const struct library *l, struct forge_error *error)
 {
-    const char *wanted = getenv(l->override);
-    const char *const only[] = { wanted, NULL };
-    char broken[300] = "";
-    void *library = NULL;
-    for (const char *const *file = wanted && *wanted != 0 ? only : l->files; *file && !library; file++) {
-        library = dlopen(*file, RTLD_NOW | RTLD_LOCAL);
-        const char *reason = library ? NULL : dlerror();
-        if (reason && *broken == 0 && (*file == wanted || !strstr(reason, "No such file"))) snprintf(broken, sizeof broken, "%s", reason);
-    }
+    char broken[300], file[256];
+    void *library = driver_open(l->file, file, sizeof file, broken, sizeof broken);
     if (!library && *broken != 0) return error_set(error, FORGE_NO_DEVICE, "%s cannot be loaded: %s", l->name, broken);
-    if (!library) return error_set(error, FORGE_NO_DEVICE, "%u processes share the model: %s", m->n, l->missing);
+    if (!library) return error_set(error, FORGE_NO_DEVICE, "%u processes share the model: %s", m->n,
+                                   driver_missing(l->file));
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *address = dlsym(library, symbols[i].name);
         if (!address)
@@ -108,7 +100,7 @@ static enum forge_status find_library(struct machines *m, const struct library *
     return FORGE_OK;
 }
 
-/* NCCL_COMM_ID is the library's own variable: with it all processes have the same id, and that of rank 0 listens there. */
+/* NCCL_COMM_ID is the library's own variable: all processes get the same id from it, and rank 0 listens at that address. */
 static enum forge_status find_place(struct machines *m, struct forge_error *error)
 {
     const char *id = getenv("NCCL_COMM_ID"), *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
@@ -116,7 +108,7 @@ static enum forge_status find_place(struct machines *m, struct forge_error *erro
     else if (host && port && *host != 0) snprintf(m->place, sizeof m->place, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
     else
         return error_set(error, FORGE_USAGE, "%u processes share the model and have no place to meet: set NCCL_COMM_ID=HOST:PORT, an "
-                         "address of the first one's machine and a free port, or MASTER_ADDR and MASTER_PORT", m->n);
+                         "address of process 0's machine and a free port, or MASTER_ADDR and MASTER_PORT", m->n);
     const char *colon = strrchr(m->place, ':');
     char *end = NULL;
     const long number = colon && colon != m->place ? strtol(colon + 1, &end, 10) : 0;
@@ -129,7 +121,7 @@ static enum forge_status find_place(struct machines *m, struct forge_error *erro
 enum forge_status machines_open(struct machines **out, uint32_t api, const struct forge_launcher *launcher, struct forge_error *error)
 {
     struct machines *m = *out = calloc(1, sizeof *m);
-    if (!m) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (!m) return error_set(error, FORGE_NO_MEMORY, "out of memory for the list of processes");
     m->n = launcher->n;
     m->rank = launcher->rank;
     m->name = libraries[api].name;
@@ -148,18 +140,18 @@ uint64_t machines_bytes(const struct machines *m) { return m->bytes; }
 static enum forge_status pass_part(struct machines *m, const struct machines_part *p, struct forge_error *error)
 {
     void *const stream = m->device->stream;
-    if (p->from) CALL(m, "an exchange between processes", send(p->from, (size_t)p->bytes, NCCL_UINT8, (int)p->with, m->comm, stream));
-    if (p->to) CALL(m, "an exchange between processes", receive(p->to, (size_t)p->bytes, NCCL_UINT8, (int)p->with, m->comm, stream));
+    if (p->from) CALL(m, "a transfer between processes", send(p->from, (size_t)p->bytes, NCCL_UINT8, (int)p->with, m->comm, stream));
+    if (p->to) CALL(m, "a transfer between processes", receive(p->to, (size_t)p->bytes, NCCL_UINT8, (int)p->with, m->comm, stream));
     return FORGE_OK;
 }
 
-enum forge_status machines_exchange(struct machines *m, const struct machines_part *parts, uint32_t n, struct forge_error *error)
+enum forge_status machines_transfer(struct machines *m, const struct machines_part *parts, uint32_t n, struct forge_error *error)
 {
     enum forge_status status = FORGE_OK;
-    CALL(m, "an exchange between processes", group_start());
+    CALL(m, "a transfer between processes", group_start());
     for (uint32_t i = 0; i < n && status == FORGE_OK; i++) status = pass_part(m, &parts[i], error);
     const int code = m->call.group_end();
-    return status != FORGE_OK ? status : code == NCCL_SUCCESS ? FORGE_OK : fail(m, code, "an exchange between processes", error);
+    return status != FORGE_OK ? status : code == NCCL_SUCCESS ? FORGE_OK : fail(m, code, "a transfer between processes", error);
 }
 
 /* ---- waiting ---- */
@@ -180,7 +172,7 @@ enum forge_status machines_ask(struct machines *m, struct forge_error *error)
     return fail(m, code, "another process has gone", error);
 }
 
-/* Until the stream has passed the message; seconds 0: as long as it takes. */
+/* Waits until the stream has passed the message; seconds 0: no limit. */
 static enum forge_status wait_passed(struct machines *m, double seconds, struct forge_error *error)
 {
     const double since = seconds_now();
@@ -201,11 +193,11 @@ static enum forge_status wait_passed(struct machines *m, double seconds, struct 
 
 /* ---- meeting ---- */
 
-/* The library waits for all processes without a limit: in a thread that is left behind where they do not come. */
+/* The library waits for all processes without a time limit, so it runs in a thread that is abandoned if they do not come. */
 struct meeting { struct machines *m; enum forge_status status; struct forge_error error; _Atomic int done; };
 
-/* Each two of them connect when they first send: now, so that what this takes of memory is gone before that is asked for, and a network
- * that does not let it pass is found. */
+/* Two processes connect when they first send something to each other.  All do so now: so the memory that this takes is gone before other
+ * memory is allocated, and a network that blocks connections is detected. */
 static enum forge_status connect_all(struct machines *m, struct forge_error *error)
 {
     struct machines_part parts[FORGE_GPU_MAX_RANKS];
@@ -213,7 +205,24 @@ static enum forge_status connect_all(struct machines *m, struct forge_error *err
     for (uint32_t r = 0; r < m->n; r++)
         if (r != m->rank) parts[n++] = (struct machines_part){ r, m->on_device + (uint64_t)m->rank * CONNECT_BYTES,
                                                                m->on_device + (uint64_t)r * CONNECT_BYTES, CONNECT_BYTES };
-    return machines_exchange(m, parts, n, error);
+    return machines_transfer(m, parts, n, error);
+}
+
+/* A connection begins with a secret number.  The library draws it, except with NCCL_COMM_ID, because then no process could send it to
+ * the others.  So it is made here from something that the processes know and strangers do not: FORGE_MEET_KEY, or else the names that
+ * launchers give to a job.  0: none of these is set. */
+static uint64_t meeting_number(bool *by_key)
+{
+    static const char *const jobs[] = { "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID" };
+    char text[512] = "";
+    const char *key = getenv("FORGE_MEET_KEY");
+    *by_key = key && *key != 0;
+    if (*by_key) return forge_xxh3(key, strlen(key));
+    for (size_t i = 0, used = 0; i < sizeof jobs / sizeof *jobs && used < sizeof text; i++) {
+        const char *job = getenv(jobs[i]);
+        if (job) used += (size_t)snprintf(text + used, sizeof text - used, "%s=%s;", jobs[i], job);
+    }
+    return *text != 0 ? forge_xxh3(text, strlen(text)) : 0;
 }
 
 static enum forge_status meet_here(struct machines *m, struct forge_error *error)
@@ -222,9 +231,13 @@ static enum forge_status meet_here(struct machines *m, struct forge_error *error
     memset(&id, 0, sizeof id);
     TRY(device_current(m->device, error));
     CALL(m, "the meeting of the processes", unique_id(&id));
-    /* From 2.16 to 2.21 each process draws the number that its connections begin with, although NCCL_COMM_ID gives all the same id but for
-     * that (struct ncclBootstrapHandle, src/bootstrap.cc); before there is none, and later it is one number again. */
-    if (m->version >= NCCL_RANDOM_FROM && m->version < NCCL_RANDOM_BEFORE) id.magic = 1;
+    /* From 2.16 to 2.21 each process draws the number with which its connections begin, although NCCL_COMM_ID gives all processes the
+     * same id otherwise (struct ncclBootstrapHandle, src/bootstrap.cc).  Older versions have no such number, and in later ones it is a
+     * public constant. */
+    bool by_key;
+    const uint64_t number = meeting_number(&by_key);
+    if (m->version >= NCCL_RANDOM_FROM && m->version < NCCL_RANDOM_BEFORE) id.magic = number > 0 ? number : 1;
+    else if (m->version >= NCCL_RANDOM_BEFORE && by_key) id.magic = number;
     CALL(m, "the meeting of the processes", init(&m->comm, (int)m->n, id, (int)m->rank));
     return connect_all(m, error);
 }
@@ -249,7 +262,7 @@ static enum forge_status meet_all(struct machines *m, struct forge_error *error)
     struct meeting *w = calloc(1, sizeof *w);
     pthread_t thread;
     const double since = seconds_now(), limit = meet_seconds();
-    if (!w) return error_set(error, FORGE_NO_MEMORY, "out of memory");
+    if (!w) return error_set(error, FORGE_NO_MEMORY, "out of memory for the meeting of %u processes", m->n);
     w->m = m;
     if (pthread_create(&thread, NULL, meet, w) != 0) {
         free(w);
@@ -284,7 +297,7 @@ enum forge_status machines_meet(struct machines *m, struct forge_device *device,
 
 /* ---- closing ---- */
 
-/* What is still to be sent has left this process before the library closes its connections. */
+/* Waits until everything has left this process before the library closes its connections. */
 static bool is_through(struct machines *m)
 {
     return device_current(m->device, NULL) == FORGE_OK && device_record(m->device, m->passed, NULL) == FORGE_OK &&
@@ -294,7 +307,8 @@ static bool is_through(struct machines *m)
 void machines_close(struct machines *m, bool lost)
 {
     if (!m) return;
-    if (lost) return;                            /* abort and driver wait for the stream, where a kernel may wait for ever for values */
+    if (lost) return;                            /* both abort and the driver wait for the stream, where a kernel may wait for values for
+                                                  * ever */
     if (m->comm && is_through(m)) m->call.destroy(m->comm);
     else if (m->comm) m->call.abort(m->comm);
     if (m->device && m->device->library) {
@@ -336,7 +350,7 @@ static enum forge_status send_part(struct machines *m, uint64_t at, uint64_t byt
     return status != FORGE_OK ? status : code == NCCL_SUCCESS ? FORGE_OK : fail(m, code, "a message between processes", error);
 }
 
-/* Its length stands in front. */
+/* The message begins with its length. */
 enum forge_status machines_send(struct machines *m, uint64_t bytes, struct forge_error *error)
 {
     memcpy(m->message, &bytes, sizeof bytes);
@@ -361,7 +375,7 @@ enum forge_status machines_receive(struct machines *m, struct forge_error *error
     TRY(receive_part(m, 0, FIRST_BYTES, error));
     memcpy(&bytes, m->message, sizeof bytes);
     if (bytes < sizeof bytes || bytes > m->bytes)
-        return error_set(error, FORGE_DEVICE_FAULT, "a message of %llu bytes came, at most %llu are known", (unsigned long long)bytes,
+        return error_set(error, FORGE_DEVICE_FAULT, "a message of %llu bytes came; the maximum is %llu", (unsigned long long)bytes,
                          (unsigned long long)m->bytes);
     return bytes > FIRST_BYTES ? receive_part(m, FIRST_BYTES, bytes - FIRST_BYTES, error) : FORGE_OK;
 }
@@ -386,6 +400,8 @@ enum forge_status machines_gather(struct machines *m, uint64_t bytes, double sec
 
 enum forge_status machines_fetch(struct machines *m, uint32_t from, const uint8_t *device, uint64_t bytes, struct forge_error *error)
 {
+    if (bytes > m->bytes && m->rank != from)
+        return error_set(error, FORGE_DEVICE_FAULT, "a piece of %llu bytes is longer than the longest message", (unsigned long long)bytes);
     if (m->rank == from) {
         CALL(m, "a state on its way to another process", send(device, (size_t)bytes, NCCL_UINT8, 0, m->comm, m->device->stream));
         return FORGE_OK;

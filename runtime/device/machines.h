@@ -1,10 +1,10 @@
-/* machines.h -- processes that share a model, a GPU each, on one machine or several.  A launcher starts them (launcher.h); all that passes
+/* machines.h -- processes that share a model, with one GPU each, on one machine or several.  A launcher starts them (launcher.h).  All data
  * between them goes through NCCL or RCCL, opened by dlopen, on the stream of the device.
  *
- * The process of rank 0 leads.  There is one communicator, and it is used on one stream: of what the leading one sends and of what all of
- * them exchange, every process puts the same calls on its stream in the same order.  So no call waits for one that lies behind it
- * elsewhere.  A process that follows has nothing on its stream but a message that it waits for, until it has come: a driver that waits for
- * the whole device, to load or to free something, cannot be held up by it. */
+ * The process of rank 0 leads.  There is one communicator, which is used on one stream: every process puts the same calls on its stream
+ * in the same order, both for messages of the leader and for data that all processes pass on.  So no call waits for a call that comes
+ * later in another process.  While a following process waits for a message, its stream has nothing else to do: a driver call that waits
+ * for the whole device, to load or to free something, cannot be blocked by it. */
 #ifndef FORGE_MACHINES_H
 #define FORGE_MACHINES_H
 
@@ -17,7 +17,7 @@
 
 struct machines;
 
-/* Finds the library and the place to meet at.  FORGE_NO_DEVICE: no library; FORGE_USAGE: nobody has said where the processes meet. */
+/* Finds the library and the meeting place.  FORGE_NO_DEVICE: no library; FORGE_USAGE: the processes were not told where to meet. */
 enum forge_status machines_open(struct machines **out, uint32_t api, const struct forge_launcher *launcher, struct forge_error *error);
 /* "NCCL 2.27.5", and HOST:PORT. */
 const char *machines_library(const struct machines *m);
@@ -25,28 +25,29 @@ const char *machines_place(const struct machines *m);
 uint32_t machines_rank(const struct machines *m);
 uint32_t machines_count(const struct machines *m);
 
-/* All processes meet, each with a device that is selected and is used by m until machines_close.  message_bytes: of the longest message.
- * FORGE_DEVICE_FAULT: not all of them came within MEET_SECONDS, or the library says no. */
+/* All processes meet.  Each has selected its device, which m uses until machines_close.  message_bytes: the longest message.
+ * FORGE_DEVICE_FAULT: not all processes came within MEET_SECONDS, or the library refused. */
 enum forge_status machines_meet(struct machines *m, struct forge_device *device, uint64_t message_bytes, struct forge_error *error);
-/* lost: what is on the stream may never end: all is left to the end of the process, which the others see. */
+/* lost: the work on the stream may never end, so nothing is released; the others notice when the process ends. */
 void machines_close(struct machines *m, bool lost);                      /* NULL is allowed */
 
 uint64_t machines_bytes(const struct machines *m);                       /* of the longest message */
-/* The memory that messages are written to and read from, pinned: [message_bytes], free for the next message. */
+/* Gets the pinned memory that messages are written to and read from, [message_bytes], once it is free for the next message. */
 enum forge_status machines_message(struct machines *m, uint8_t **out, struct forge_error *error);
-/* The leading one's message to all others; what comes is in the memory of messages.  Waits as long as it takes. */
+/* Sends the leader's message to all others, which receive it in their message memory.  Waits without limit. */
 enum forge_status machines_send(struct machines *m, uint64_t bytes, struct forge_error *error);
 enum forge_status machines_receive(struct machines *m, struct forge_error *error);
-/* Each of the others sends as many bytes from the beginning of the memory of messages; the leading one has them at rank * bytes.  There it
- * waits, at most so many seconds, 0: as long as it takes. */
+/* Each follower sends `bytes` bytes from the beginning of its message memory; the leader gets them at rank * bytes and waits for them.
+ * seconds: the longest wait; 0: no limit. */
 enum forge_status machines_gather(struct machines *m, uint64_t bytes, double seconds, struct forge_error *error);
-/* One of the others sends bytes of its device, to the memory of messages of the leading one. */
+/* Process `from` sends bytes of its device to the message memory of the leader. */
 enum forge_status machines_fetch(struct machines *m, uint32_t from, const uint8_t *device, uint64_t bytes, struct forge_error *error);
 
-/* Bytes at `from`, on the device, go to another process, and as many come from it to `to`; NULL: none go, or come.  Does not wait. */
+/* Sends `bytes` bytes at `from`, on the device, to process `with`, and receives as many at `to`.  NULL: sends, or receives, nothing.
+ * Does not wait. */
 struct machines_part { uint32_t with; const uint8_t *from; uint8_t *to; uint64_t bytes; };
-enum forge_status machines_exchange(struct machines *m, const struct machines_part *parts, uint32_t n, struct forge_error *error);
-/* Has the library seen that others are gone?  FORGE_DEVICE_FAULT. */
+enum forge_status machines_transfer(struct machines *m, const struct machines_part *parts, uint32_t n, struct forge_error *error);
+/* Has the library noticed that other processes are gone?  Then FORGE_DEVICE_FAULT. */
 enum forge_status machines_ask(struct machines *m, struct forge_error *error);
 
 #endif

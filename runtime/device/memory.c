@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The number behind `key` in a file of lines, or with "" the one that the file begins with; UINT64_MAX: there is none, or "max". */
+/* The number after `key` in a file of lines, or with "" the number at the beginning of the file; UINT64_MAX: there is no number, or it
+ * is "max". */
 static uint64_t number_of(const char *root, const char *path, const char *key)
 {
     char name[512], line[256];

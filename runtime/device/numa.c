@@ -12,7 +12,7 @@
 
 enum { NODE_IDS = 1024 };
 
-/* "0-3,8,10-11" as bits; numbers from `limit` on are left out.  False: there is no such file, or nothing in it. */
+/* Reads "0-3,8,10-11" as bits; numbers from `limit` on are ignored.  False: there is no such file, or it is empty. */
 static bool read_list(unsigned long *bits, uint32_t limit, const char *path)
 {
     FILE *file = fopen(path, "re");
@@ -46,7 +46,7 @@ void numa_read(struct numa *out, const char *directory)
             unsigned long *const cpus = out->node[out->n].cpus, some = 0;
             if (!(online[id / NUMA_WORD] >> id % NUMA_WORD & 1)) continue;
             snprintf(path, sizeof path, "%s/node%u/cpulist", directory, id);
-            if (!read_list(cpus, FORGE_MAX_CPUS, path)) continue;        /* memory alone: no thread is near it */
+            if (!read_list(cpus, FORGE_MAX_CPUS, path)) continue;        /* memory without processors: no thread is near it */
             for (uint32_t i = 0; i < FORGE_MAX_CPUS / NUMA_WORD; i++) some |= cpus[i] &= allowed[i];
             if (some == 0) continue;
             out->node[out->n++].id = id;
@@ -77,7 +77,7 @@ enum forge_status numa_map(void **out, size_t bytes, const struct numa *numa, ui
     if (base == MAP_FAILED)
         return error_set(error, FORGE_NO_MEMORY, "out of memory: %.1f MiB for %s: %s", (double)bytes / 1048576, what, strerror(errno));
     madvise(base, bytes, MADV_HUGEPAGE);
-    /* The kernel reads one bit less than it is told of. */
+    /* The kernel reads one bit less than the given number. */
     if (syscall(SYS_mbind, base, bytes, node < numa->n ? MPOL_PREFERRED : MPOL_INTERLEAVE, mask, (unsigned long)NODE_IDS + 1, 0) != 0 &&
         !(errno == ENOSYS && numa->n == 1)) {
         const int reason = errno;

@@ -1,8 +1,9 @@
 /* threads.c -- a pool of threads and their barrier.  Dissemination barrier: in round r thread i signals thread i + 2^r and waits for thread
- * i - 2^r (modulo n), so after ceil(log2 n) rounds each has heard of all; two threads need one cache-line transfer, both ways at once.
- * (Hensgen, Finkel, Manber 1988; Mellor-Crummey and Scott 1991, doi:10.1145/103727.103729, algorithm 9.)
- * Each flag has one writer and one waiter. The waiter spins for microseconds and then sleeps on the flag: a thread
- * that waits for one the kernel has taken off its core must not burn time that one could use. */
+ * i - 2^r (modulo n), so after ceil(log2 n) rounds every thread has a signal from all others, directly or indirectly.  Two threads need one
+ * cache-line transfer, in both directions at once.  (Hensgen, Finkel, Manber 1988; Mellor-Crummey and Scott 1991,
+ * doi:10.1145/103727.103729, algorithm 9.)
+ * Each flag has one writer and one waiter.  The waiter spins for microseconds and then sleeps on the flag: if the kernel has taken the
+ * awaited thread off its core, the waiter must not burn time that this thread could use. */
 #include "threads.h"
 
 #include <errno.h>
@@ -23,9 +24,9 @@ enum {
     LINE = 128,                 /* two cache lines: x86 prefetches them in pairs */
     ROUNDS = 9,                 /* 2^9 = FORGE_MAX_THREADS */
     SPIN_MIN_NS = 10000, SPIN_START_NS = 20000, SPIN_MAX_NS = 100000,
-    IDLE_SPIN_NS = 100000,      /* between two steps the main thread samples a token: some tens of microseconds */
+    IDLE_SPIN_NS = 100000,      /* between two steps the main thread samples a token, which takes tens of microseconds */
     HOT_SPINS = 300,            /* polls without a pause instruction: less than a microsecond */
-    SPINS_PER_CLOCK = 32,       /* polls between two looks at the clock */
+    SPINS_PER_CLOCK = 32,       /* polls between two readings of the clock */
     MOVE_EVERY_NS = 5000000,    /* least time between two changes of a thread's affinity */
 };
 _Static_assert(1 << ROUNDS == FORGE_MAX_THREADS, "rounds of the barrier");
@@ -37,9 +38,9 @@ struct flag { _Alignas(LINE) _Atomic uint32_t word; };
 struct worker {
     struct flag flags[ROUNDS];                  /* written by thread i - 2^r */
     _Alignas(LINE) uint32_t epoch;              /* barriers passed, times two; private to the thread */
-    uint32_t spin_ns;                           /* private: how long spinning has paid lately */
+    uint32_t spin_ns;                           /* private: how long spinning has been worthwhile recently */
     uint64_t moved_ns;                          /* private: when it last changed its affinity */
-    _Alignas(LINE) _Atomic int32_t cpu;         /* where the thread last saw itself run */
+    _Alignas(LINE) _Atomic int32_t cpu;         /* the processor on which the thread last found itself */
     struct forge_pool *pool;
     uint32_t thread;
     pthread_t handle;
@@ -47,7 +48,7 @@ struct worker {
 
 struct forge_pool {
     uint32_t n_threads, n_rounds;
-    forge_job *job;                             /* NULL ends the workers; handed over by the barrier */
+    forge_job *job;                             /* NULL ends the workers; passed on by the barrier */
     void *context;
     struct worker *workers;                     /* [n_threads] */
     struct forge_turn *turns;                   /* [n_threads] */
@@ -89,9 +90,9 @@ static void flag_raise(struct flag *flag, uint32_t epoch)
     if (atomic_exchange_explicit(&flag->word, epoch, memory_order_acq_rel) & SLEEPING) futex_wake(&flag->word);
 }
 
-/* Beside a busy neighbour the kernel likes to put a thread that wakes on the core of the one that woke it. There the two
- * alternate, at several microseconds a barrier, and nothing separates them again. So the thread that notices forbids
- * itself the processors of all others, as they are now, and moves. */
+/* When another core is busy, the kernel tends to put a thread that wakes up on the core of the thread that woke it.  There the two
+ * alternate, at several microseconds per barrier, and nothing separates them again.  So the thread that notices this excludes the
+ * current processors of all other threads from its own affinity, and moves. */
 static void move_away(struct forge_pool *pool, struct worker *self)
 {
     const uint64_t now = now_ns();
@@ -112,7 +113,7 @@ static void flag_wait_long(struct worker *self, struct flag *flag, uint32_t epoc
     const uint64_t limit = idle ? IDLE_SPIN_NS : self->spin_ns;
     const int32_t cpu = sched_getcpu();
     atomic_store_explicit(&self->cpu, cpu, memory_order_relaxed);
-    /* The thread waited for sits on this very core: spinning would only keep it from running. */
+    /* The awaited thread is on this very core, so spinning would only keep it from running. */
     const bool same_cpu = cpu >= 0 && atomic_load_explicit(&from->cpu, memory_order_relaxed) == cpu;
     if (same_cpu) move_away(self->pool, self);
     while (!same_cpu && now_ns() - start < limit) {
@@ -132,7 +133,7 @@ static void flag_wait_long(struct worker *self, struct flag *flag, uint32_t epoc
     }
     atomic_store_explicit(&self->cpu, sched_getcpu(), memory_order_relaxed);
     if (idle || same_cpu) return;
-    /* A wait that ended soon after was worth spinning for; one much longer never is. */
+    /* If the wait ended soon, spinning longer would have been worthwhile; if it was much longer, spinning was useless. */
     if (now_ns() - start < SPIN_MAX_NS) self->spin_ns = self->spin_ns * 2 < SPIN_MAX_NS ? self->spin_ns * 2 : SPIN_MAX_NS;
     else                                self->spin_ns = self->spin_ns / 2 > SPIN_MIN_NS ? self->spin_ns / 2 : SPIN_MIN_NS;
 }
@@ -196,7 +197,7 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
 {
     *out = NULL;
     if (n_threads == 0 || n_threads > FORGE_MAX_THREADS)
-        return error_set(error, FORGE_USAGE, "%u threads; 1 to %d are possible", n_threads, FORGE_MAX_THREADS);
+        return error_set(error, FORGE_USAGE, "%u threads are requested; 1 to %d are possible", n_threads, FORGE_MAX_THREADS);
     struct forge_pool *pool = calloc(1, sizeof *pool);
     if (!pool) return error_set(error, FORGE_NO_MEMORY, "out of memory for the threads");
     pool->workers = aligned_alloc(LINE, n_threads * sizeof *pool->workers);
@@ -226,12 +227,12 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
         pool->allowed = NULL;
     }
 
-    /* Signals are the main thread's business; but a fault comes to the thread that makes it. */
+    /* The main thread handles signals, but a fault goes to the thread that causes it. */
     sigset_t all, before;
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    /* No worker looks at these before the first barrier, which comes after the last thread exists. */
+    /* No worker reads these before the first barrier, which comes after the last thread has been created. */
     pool->n_threads = n_threads;
     while (1u << pool->n_rounds < n_threads) pool->n_rounds++;
     uint32_t created = 1;
@@ -242,7 +243,7 @@ enum forge_status pool_open(struct forge_pool **out, uint32_t n_threads, struct 
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0) {
-        /* Those that exist sleep at a barrier that never fills, on memory that therefore stays. */
+        /* The threads that exist sleep at a barrier that never completes; its memory is therefore not freed. */
         for (uint32_t i = 1; i < created; i++) pthread_detach(pool->workers[i].handle);
         return error_set(error, FORGE_FAILED, "thread %u of %u cannot be started: %s", created, n_threads, strerror(code));
     }
@@ -262,7 +263,7 @@ void pool_close(struct forge_pool *pool)
     free(pool);
 }
 
-/* Reads the first number of a small file; false when there is none. */
+/* Reads the first number of a small file; false: it does not begin with a number. */
 static bool read_numbers(const char *path, const char *format, long *a, long *b)
 {
     FILE *file = fopen(path, "re");
@@ -283,7 +284,7 @@ uint32_t threads_default(uint32_t limit)
             char path[96];
             long first = (long)cpu, second = -1;
             snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list", cpu);
-            /* "3,67" or "6-7": a core counts once, at its first processor, unless that one is outside the mask */
+            /* "3,67" or "6-7": a core counts once, at its first processor, unless that processor is outside the mask */
             if (read_numbers(path, "%ld%*[,-]%ld", &first, &second) && first != (long)cpu && first >= 0 && first < FORGE_MAX_CPUS &&
                 CPU_ISSET_S((size_t)first, bytes, set))
                 continue;

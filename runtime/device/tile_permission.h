@@ -1,11 +1,12 @@
-/* tile_permission.h -- the tiles of AMX are memory that the kernel gives to a process which asks (Linux, Documentation/arch/x86/xstate.rst,
- * from 5.16 on); an instruction that touches them before is an illegal one.  No C library: libraries ask, too. */
+/* tile_permission.h -- the tiles of AMX need memory that the kernel gives only to a process which asks for it (Linux 5.16 or later,
+ * Documentation/arch/x86/xstate.rst); before that, an instruction that uses tiles is illegal.  Uses no C library, because libraries call
+ * it too. */
 #ifndef FORGE_TILE_PERMISSION_H
 #define FORGE_TILE_PERMISSION_H
 #include <stdbool.h>
 
-/* For the process, with all its threads; asking again changes nothing.  False: the kernel refuses, or is none that knows them.  Without an
- * operating system nobody has to be asked: what starts the machine enables them. */
+/* Asks for the process with all its threads; asking again changes nothing.  False: the kernel refuses or does not know tiles.  Without
+ * an operating system no permission is needed: the firmware or boot code enables tiles. */
 static inline bool tile_permission(void)
 {
 #if defined(__x86_64__) && defined(__linux__)

@@ -1,7 +1,8 @@
-/* arm.c -- what clang calls on 32-bit ARM, and on rv32, instead of emitting it, so that an object needs no compiler-rt or libgcc.  Hidden:
- * forgec makes them local. (Run-time ABI for the Arm Architecture, IHI 0043, sections 4.2 to 4.3.4.)  Arithmetic in float is not here: a
- * core without it is no target. Arithmetic in double is, for cores whose FPU has single precision only (Cortex-M4): as functions of the
- * bits, which is how the base calling convention passes a double, whatever that of the target is. */
+/* arm.c -- the functions that clang calls on 32-bit ARM and rv32 instead of emitting the code, so that an object needs neither
+ * compiler-rt nor libgcc.  They are hidden; forgec makes them local.  (Run-time ABI for the Arm Architecture, IHI 0043, sections 4.2 to
+ * 4.3.4.)  There is no arithmetic in float, because cores without it are not a target.  There is arithmetic in double, for cores with a
+ * single-precision FPU (Cortex-M4).  These functions take the bits of doubles, because the base calling convention passes doubles that
+ * way whatever the target's own convention is. */
 #include "instance.h"
 #include "freestanding.h"
 
@@ -25,7 +26,7 @@ MEMORY()
 MEMORY(4)
 MEMORY(8)
 
-/* ---- 64-bit integers, by words: a shift of the whole could be a call of the function itself ---- */
+/* ---- 64-bit integers, word by word: a shift of the whole could become a call of the function itself ---- */
 
 static uint64_t words(uint32_t high, uint32_t low)
 {
@@ -58,7 +59,7 @@ HELPER uint64_t __aeabi_lasr(uint64_t x, int by)
 
 struct divided { uint64_t quotient, remainder; };
 
-/* One bit a step, from the dividend's first.  Division by zero: 0 and the dividend. */
+/* One bit per step, from the dividend's highest bit.  Division by zero gives quotient 0 and the dividend as remainder. */
 static struct divided divide(uint64_t n, uint64_t d)
 {
     struct divided r = { 0, 0 };
@@ -93,7 +94,7 @@ HELPER uint64_t arm_divmod(uint64_t n, uint64_t d, uint64_t *remainder)
 }
 
 #ifdef __arm__
-/* The quotient goes back in r0:r1, the remainder in r2:r3, which C cannot say.  No stack beyond what is restored; low registers only
+/* Returns the quotient in r0:r1 and the remainder in r2:r3, which C cannot express.  Restores the stack; uses low registers only
  * (Thumb-1). */
 #define DIVISION(name, function) \
 HELPER __attribute__((naked)) void name(void); \
@@ -106,7 +107,7 @@ DIVISION(__aeabi_uldivmod, arm_udivmod)
 DIVISION(__aeabi_ldivmod, arm_divmod)
 #endif
 
-/* Cores without a division of words (ARMv7-A without its extension).  Quotient and remainder are one 64-bit value in r0:r1. */
+/* For cores without division of words (ARMv7-A without its extension).  Quotient and remainder are one 64-bit value in r0:r1. */
 static uint64_t divide_words(uint32_t n, uint32_t d)
 {
     uint32_t q = 0, r = 0;
@@ -135,21 +136,21 @@ HELPER uint64_t __aeabi_idivmod(uint32_t n, uint32_t d)
 HELPER uint32_t __aeabi_idiv(uint32_t n, uint32_t d);
 HELPER uint32_t __aeabi_idiv(uint32_t n, uint32_t d) { return (uint32_t)__aeabi_idivmod(n, d); }
 
-/* ---- double, rounded to the nearest, ties to even; subnormals as they should be ---- */
+/* ---- double, rounded to nearest, ties to even; subnormals are correct ---- */
 
 #define SIGN     0x8000000000000000u
 #define INFINITE 0x7ff0000000000000u
 #define NAN_BITS 0x7ff8000000000000u
 #define HIDDEN   0x0010000000000000u             /* the leading 1 of a normal number */
 
-/* x >> n, with a 1 at the end for any 1 that was lost. */
+/* x >> n; the lowest bit is set if any 1 was shifted out. */
 static uint64_t shift_sticky(uint64_t x, uint32_t n)
 {
     if (n == 0) return x;
     return n >= 64 ? x != 0 : x >> n | ((x << (64 - n)) != 0);
 }
 
-/* A mantissa of 1 + 52 + 10 bits, its leading 1 at bit 62 or below, and the exponent that goes with bit 62. */
+/* m: a mantissa of 1 + 52 + 10 bits with its leading 1 at bit 62 or below; exponent: the one for a leading 1 at bit 62. */
 static uint64_t pack(uint64_t sign, int32_t exponent, uint64_t m)
 {
     if (m == 0) return sign;
@@ -159,7 +160,7 @@ static uint64_t pack(uint64_t sign, int32_t exponent, uint64_t m)
     if (exponent >= 0x7ff) return sign | INFINITE;
     if (exponent <= 0) { m = shift_sticky(m, (uint32_t)(1 - exponent)); exponent = 0; } else exponent--;
     const uint64_t rest = m & 1023, whole = m >> 10;
-    /* a carry steps into the exponent, as it should */
+    /* a carry correctly increments the exponent */
     return sign + ((uint64_t)(uint32_t)exponent << 52) + whole + (rest > 512 || (rest == 512 && (whole & 1)));
 }
 
@@ -201,7 +202,7 @@ HELPER uint64_t __aeabi_dmul(uint64_t a, uint64_t b)
     if (x == 0 || y == 0) return sign;
     struct number p = unpack(x), q = unpack(y);
     const int up_p = __builtin_clzll(p.m), up_q = __builtin_clzll(q.m);
-    p.m <<= up_p;                                /* leading 1 at bit 63: the upper half of the product has it at bit 63 or 62 */
+    p.m <<= up_p;                                /* leading 1 at bit 63, so in the upper half of the product it is at bit 63 or 62 */
     q.m <<= up_q;
     const uint64_t p0 = (uint32_t)p.m, p1 = p.m >> 32, q0 = (uint32_t)q.m, q1 = q.m >> 32;
     const uint64_t low = p0 * q0, cross = (low >> 32) + (uint32_t)(p1 * q0) + p0 * q1;
@@ -228,7 +229,7 @@ HELPER uint32_t __aeabi_d2f(uint64_t d)
     const struct number n = unpack(x);
     int32_t exponent = n.exponent - 1023 + 127;
     if (exponent >= 255) return sign | 0x7f800000u;
-    uint64_t m = n.m << 10;                      /* leading 1 at bit 62; a subnormal double is far below a subnormal float */
+    uint64_t m = n.m << 10;                      /* leading 1 at bit 62; a subnormal double is far below any subnormal float */
     if (exponent <= 0) { m = shift_sticky(m, (uint32_t)(1 - exponent)); exponent = 0; } else exponent--;
     const uint64_t rest = m & ((1ull << 39) - 1), half = 1ull << 38;
     const uint32_t whole = (uint32_t)(m >> 39);
@@ -247,7 +248,7 @@ HELPER uint64_t __aeabi_ddiv(uint64_t a, uint64_t b)
     p.m <<= up_p;
     q.m <<= up_q;
     uint64_t quotient = p.m >= q.m, rest = p.m - (quotient ? q.m : 0);
-    for (int i = 0; i < 62; i++) {               /* the leading 1 of a quotient of 1 or more gets to bit 62 */
+    for (int i = 0; i < 62; i++) {               /* moves the leading 1 of a quotient >= 1 to bit 62 */
         const uint64_t carry = rest >> 63;
         rest <<= 1;
         quotient <<= 1;
@@ -256,7 +257,7 @@ HELPER uint64_t __aeabi_ddiv(uint64_t a, uint64_t b)
     return pack(sign, p.exponent - q.exponent - up_p + up_q + 1023, quotient | (rest != 0));
 }
 
-/* -1, 0, 1 as a is to b; 2: one of them is NaN. */
+/* -1, 0, 1 for a <, =, > b; 2 if one of them is NaN. */
 static int order(uint64_t a, uint64_t b)
 {
     if ((a & ~SIGN) > INFINITE || (b & ~SIGN) > INFINITE) return 2;
@@ -285,7 +286,7 @@ HELPER uint64_t __aeabi_ui2d(uint32_t x) { return __aeabi_ul2d(x); }
 HELPER uint64_t __aeabi_i2d(uint32_t x);
 HELPER uint64_t __aeabi_i2d(uint32_t x) { return __aeabi_l2d(x >> 31 ? (uint64_t)x | 0xffffffff00000000u : x); }
 
-/* Towards zero; what does not fit has no meaning. */
+/* Rounds towards zero; values that do not fit give an undefined result. */
 HELPER uint64_t __aeabi_d2lz(uint64_t d);
 HELPER uint64_t __aeabi_d2lz(uint64_t d)
 {
@@ -303,8 +304,8 @@ HELPER uint32_t __aeabi_d2uiz(uint64_t d) { return (uint32_t)__aeabi_d2lz(d); }
 #endif
 
 #ifdef RV32
-/* libgcc's names for what rv32 calls: divisions of 64-bit numbers, doubles to them and back, and, of cores without the D extension, all
- * of double.  A double is passed as the calling convention of the target has it. */
+/* libgcc's names, which rv32 calls: 64-bit divisions, conversions between them and doubles, and, for cores without the D extension, all
+ * arithmetic in double.  A double is passed by the calling convention of the target. */
 static uint64_t bits_of(double x)
 {
     uint64_t u;

@@ -1,14 +1,14 @@
-/* chat.c -- conversations of a model library: runtime/chat's templates and its reading of answers, in memory of the caller's. */
+/* chat.c -- conversations of a model library: the templates and answer parser of runtime/chat, in memory of the caller. */
 #include "instance.h"
 #include "runtime/chat/answer.h"
-#include "runtime/chat/request.h"
+#include "runtime/chat/chat_request.h"
 #include "runtime/chat/tokens.h"
 #include "runtime/text/tokenize.h"
 
 #define CHAT_OPEN   0x746168632e6d6166u          /* "fam.chat" */
 #define ANSWER_OPEN 0x72776e612e6d6166u          /* "fam.answ" */
 
-/* At the beginning of its memory; then the trees of the request, the text, its marks, and scratch for what makes tokens of it. */
+/* The head of its memory; then come the trees of the request, the text, its marks, and scratch memory for the tokenizer. */
 struct model_chat {
     uint64_t magic;
     const struct chat_family *family;
@@ -19,7 +19,7 @@ struct model_chat {
 };
 _Static_assert(sizeof(struct model_chat) <= LIBRARY_CHAT_HEAD_BYTES, "a conversation fits its part of the memory");
 
-enum { TOKEN_BYTES = 1024, PROMPT_TAIL = 512 };  /* PROMPT_TAIL: in which a prompt may have opened the reasoning */
+enum { TOKEN_BYTES = 1024, PROMPT_TAIL = 512 };  /* PROMPT_TAIL: the end of a prompt, in which reasoning may have been opened */
 
 struct model_answer {
     uint64_t magic;
@@ -45,7 +45,7 @@ static void explain(struct model_refusal *to, uint32_t line, uint32_t column, co
     to->text[out.n] = 0;
 }
 
-/* The text of a token that templates print; NULL: there is none. */
+/* The text of a token, as templates print it; NULL: there is no such token. */
 static const char *token_name(int32_t id, char *text, size_t size)
 {
     if (id < 0) return NULL;
@@ -54,8 +54,8 @@ static const char *token_name(int32_t id, char *text, size_t size)
     return text;
 }
 
-/* Text and marks in two parts of `size` bytes each behind what the room holds, the rest for the template.  MODEL_NO_ROOM: size or rest
- * are too small. */
+/* Puts text and marks in two parts of `size` bytes each after the used part of the room; the rest is for the template.  MODEL_NO_ROOM:
+ * the size or the rest is too small. */
 static int render_in(struct model_chat *c, const struct room *room, size_t size, const struct chat_request *request,
                      const struct model_chat_options *o)
 {
@@ -65,7 +65,7 @@ static int render_in(struct model_chat *c, const struct room *room, size_t size,
     c->text = (struct chat_text){ .bytes = room_take(&work, size), .input = room_take(&work, size), .size = size };
     if (work.full) return MODEL_NO_ROOM;
     const struct chat_input input = { .variables = request->variables, .more = request->more, .now = o->now, .steps = o->steps,
-                                      .bos = token_name(forge_vocab_bos(vocab()), bos, sizeof bos),
+                                      .family_variables = true, .bos = token_name(forge_vocab_bos(vocab()), bos, sizeof bos),
                                       .eos = token_name(forge_vocab_eos(vocab()), eos, sizeof eos) };
     if (!chat_render_within(o->depth ? o->depth : CHAT_DEPTH, library_chat, NULL, &input, &work, &c->text, &error)) {
         if (error.fault == CHAT_NO_ROOM || error.fault == CHAT_NO_SPACE) return MODEL_NO_ROOM;
@@ -80,7 +80,7 @@ static int render_in(struct model_chat *c, const struct room *room, size_t size,
     return MODEL_OK;
 }
 
-/* A text that is to become tokens is small beside their scratch, so it gets little at first. */
+/* The text is small compared with the scratch memory for its tokens, so it first gets a small part. */
 static int render(struct model_chat *c, const struct room *room, const struct chat_request *request, const struct model_chat_options *o)
 {
     const size_t left = room->size - room->used;
@@ -113,18 +113,22 @@ LIBRARY_PUBLIC int model_chat_open(struct model_chat **out, void *memory, size_t
     struct room room = room_of(memory, bytes);
     struct model_chat *c = room_take(&room, LIBRARY_CHAT_HEAD_BYTES);
     struct chat_request read;
-    struct request_error error;
+    struct chat_request_error error;
     if (!c) return MODEL_NO_ROOM;
     *c = (struct model_chat){ 0 };
-    if (!chat_request_read(&room, request, n, &read, &error)) {
+    if (!chat_request_read(&room, library_chat, request, n, &read, &error)) {
         if (room.full) return MODEL_NO_ROOM;
         explain(o->refusal, error.line, error.column, error.text);
         return MODEL_REFUSED;
     }
-    const int status = render(c, &room, &read, o);
-    if (status != MODEL_OK) return status;
+    int status = render(c, &room, &read, o);
+    struct model_chat_options later = *o;
+    later.refusal = NULL;                        /* the first refusal is about the messages as they came */
+    bool again = status == MODEL_REFUSED || (status == MODEL_OK && chat_loses_system(read.messages, c->text.bytes, c->text.n));
+    for (; again && chat_messages_relax(&room, read.messages); again = status == MODEL_REFUSED) status = render(c, &room, &read, &later);
+    if (status != MODEL_OK) return status == MODEL_REFUSED && room.full ? MODEL_NO_ROOM : status;
     c->tools = read.tools;
-    c->family = chat_family(chat_writes(library_chat, read.tools != NULL));
+    c->family = read.family;
     c->magic = CHAT_OPEN;
     *out = c;
     return MODEL_OK;
@@ -182,7 +186,7 @@ LIBRARY_PUBLIC int model_answer_open(struct model_answer **out, void *memory, si
 
 static bool is_answer(const struct model_answer *a) { return a && a->magic == ANSWER_OPEN && !a->ended; }
 
-/* Of tokens that end a turn beside those of the vocabulary. */
+/* Tokens that end a turn in addition to those of the vocabulary. */
 static bool ends_turn(const struct chat_family *f, const char *text, size_t n)
 {
     for (size_t i = 0; i < CHAT_ENDS && f->ends[i]; i++)

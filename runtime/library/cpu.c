@@ -1,6 +1,6 @@
-/* cpu.c -- the engine of a library for a CPU: steps as tiles, the states in the workspace.
- * A tile is one worker's share of one launch; what the workers of a launch write is read after all of them are done, so any number of
- * real threads, and any cut of a step into budgets, gives the same bits. */
+/* cpu.c -- the engine of a library for a CPU: steps are cut into tiles, and states lie in the workspace.
+ * A tile is one worker's share of one launch.  Results of a launch are read only after all of its workers are done.  So they have the
+ * same bits for any number of real threads and for any division of a step into budgets. */
 #include "instance.h"
 #include "runtime/device/tile_permission.h"
 #include "runtime/model/cost.h"
@@ -23,7 +23,7 @@ static bool reads_tiles(const struct forge_program *p)
     return false;
 }
 
-/* Nothing of the memory has to be zero: kernels read only what a step wrote. */
+/* No part of the memory has to be zero: kernels read only what a step wrote. */
 int library_engine_open(struct model *m, uint8_t *at, const struct model_options *options)
 {
     (void)options;
@@ -71,8 +71,8 @@ int library_state_copy(struct model *m, struct library_sequence *to, const struc
 
 static uint32_t workers(const struct model *m) { return m->program->max_threads; }
 
-/* Launches that have nothing to do for this number of workers. Those that only have nothing to do yet (launch_left_out) run: every decode
- * step is the same number of tiles. */
+/* True if the launch never has work for this number of workers.  Launches that only have no work yet (launch_left_out) run nevertheless,
+ * so that every decode step has the same number of tiles. */
 static bool left_out(const struct model *m, const struct forge_launch *l)
 {
     return l->unless_divides > 0 && l->unless_divides % workers(m) == 0;
@@ -83,7 +83,7 @@ static void skip_left_out(const struct model *m, struct begun_step *s)
     while (s->at < s->n_launches && left_out(m, &s->launches[s->at])) s->at++;
 }
 
-/* The next tokens that go through the launches together, from args.n_past on.  A part whose logits nobody reads only has to fill the KV
+/* Begins the next tokens that go through the launches together, from args.n_past on.  A part without logits only has to fill the KV
  * cache. */
 void library_step_begin(struct model *m)
 {
@@ -120,7 +120,7 @@ static void tiles_run(struct model *m, uint32_t n)
     m->step.tile += n;
 }
 
-/* After the last tile of a launch.  True: the step is done. */
+/* Called after the last tile of a launch.  True: the step is done. */
 static bool launch_end(struct model *m)
 {
     struct begun_step *s = &m->step;
@@ -154,7 +154,7 @@ int library_step_run(struct model *m, uint64_t n)
 
 enum { SLOTS_MOST = sizeof ((struct model *)0)->mass / sizeof(uint64_t) };
 
-/* A parallel_for around the caller's: each of its jobs leaves in its slot of m->mass what its tiles took. */
+/* Wraps the caller's parallel_for: each of its jobs adds the time of its tiles to its slot of m->mass. */
 struct timed {
     struct model *m;
     const struct model_profiling *profile;
@@ -185,21 +185,21 @@ static void timed_for(void *context, uint32_t n, model_job *run, void *job)
     t->parallel_for(t->parallel_context, t->n_slots, slot_run, t);
 }
 
-/* The begun step, launch by launch.  All of a launch's time goes into `wait` here, that of its jobs together into `work`. */
-static int laps_add(struct model *m, struct timed *t, struct model_profiling *profile)
+/* Runs the begun step launch by launch.  Here `wait` gets the whole time of a launch, and `work` the sum over its jobs. */
+static int timings_add(struct model *m, struct timed *t, struct model_profiling *profile)
 {
     const uint32_t n = workers(m);
     uint64_t at = clock_now(profile);
     int status;
     do {
-        struct model_lap *lap = &profile->laps[m->step.at];
+        struct model_timing *timing = &profile->timings[m->step.at];
         t->n_slots = 0;
         status = library_step_run(m, n);
         const uint64_t now = clock_now(profile);
-        for (uint32_t i = 0; i < t->n_slots; i++) lap->work += (int64_t)m->mass[i];
-        if (t->n_slots == 0) lap->work += (int64_t)(now - at);
-        lap->wait += (int64_t)(now - at);
-        lap->launches = 1;
+        for (uint32_t i = 0; i < t->n_slots; i++) timing->work += (int64_t)m->mass[i];
+        if (t->n_slots == 0) timing->work += (int64_t)(now - at);
+        timing->wait += (int64_t)(now - at);
+        timing->launches = 1;
         at = now;
     } while (status == MODEL_MORE);
     return status;
@@ -215,14 +215,14 @@ static int step_timed(struct model *m, const int32_t *tokens, uint32_t n, float 
         m->parallel_for = timed_for;
         m->parallel_context = &t;
     }
-    status = laps_add(m, &t, profile);
+    status = timings_add(m, &t, profile);
     m->parallel_for = t.parallel_for;
     m->parallel_context = t.parallel_context;
     m->sequence->n_past = n_past;
     return status;
 }
 
-int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_rows, float *logits, struct model_profiling *profile)
+int library_timings(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_rows, float *logits, struct model_profiling *profile)
 {
     (void)n_rows;
     const uint32_t asked = profile->n_threads > 0 ? profile->n_threads : workers(m);
@@ -237,9 +237,9 @@ int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_
     profile->step /= profile->n_steps;
     const uint32_t n_launches = step_launches(m->program, n).n;
     for (uint32_t i = 0; i < n_launches; i++) {
-        struct model_lap *lap = &profile->laps[i];
-        lap->work /= n_threads;
-        lap->wait -= lap->work;
+        struct model_timing *timing = &profile->timings[i];
+        timing->work /= n_threads;
+        timing->wait -= timing->work;
     }
     return MODEL_OK;
 }

@@ -1,5 +1,5 @@
-/* freestanding.h -- what the library part of the runtime takes from <string.h>, where there may be none.
- * memcpy, memmove and memset come from the program the object is linked into: compilers call them anyway. */
+/* freestanding.h -- the functions of <string.h> that the library part of the runtime uses; there may be no <string.h>.
+ * memcpy, memmove and memset come from the program into which the object is linked: compilers generate calls of them anyway. */
 #ifndef FORGE_FREESTANDING_H
 #define FORGE_FREESTANDING_H
 #include <stddef.h>
@@ -24,7 +24,7 @@ static inline const void *forge_memchr(const void *bytes, int byte, size_t n)
     return NULL;
 }
 
-/* Other names, so that no compiler takes the loops above for calls of themselves. */
+/* Other names, so that no compiler turns the loops above into calls of themselves. */
 #define memcmp forge_memcmp
 #define memchr forge_memchr
 #endif

@@ -1,10 +1,10 @@
-/* gpu.c -- the engine of a library for a GPU: that of programs (gpu_step.c, gpu_wait.c, gpu_memory.c, device.c) with its state in the
- * workspace. Every instance has a stream, weights and a context of its own on the device: a library has no variables through which two
- * could share them. */
+/* gpu.c -- the engine of a library for a GPU: the engine of programs (gpu_step.c, gpu_wait.c, gpu_memory.c, device.c) with its state in
+ * the workspace.  Every instance has its own stream, weights and context on the device: a library has no variables that two instances
+ * could share. */
 #include "runtime/device/gpu_state.h"
 #include "runtime/model/cost.h"
 #include "runtime/model/state.h"
-#include "runtime/run/laps.h"
+#include "runtime/run/timing.h"
 #include "instance.h"
 #include <string.h>
 #include <time.h>
@@ -12,15 +12,15 @@
 struct library_gpu {
     struct gpu            gpu;
     struct forge_engine   engine;
-    struct forge_sequence first;                 /* of the sequences; the others lie in theirs */
-    bool                warm;                    /* all kernels of a decode step have run once: only then they are captured, since drivers
-                                                  * load them late */
+    struct forge_sequence first;                 /* the first sequence; the others lie in the memory of their sequences */
+    bool                warm;                    /* all kernels of a decode step have run once; before that none are captured, because
+                                                  * drivers load kernels late */
 };
 _Static_assert(sizeof(struct library_gpu) <= LIBRARY_GPU_BYTES && LIBRARY_GPU_BYTES % LIBRARY_ALIGN == 0,
                "the engine fits its part of the workspace");
 _Static_assert(sizeof(struct forge_sequence) <= LIBRARY_GPU_SEQUENCE_BYTES, "a sequence fits its part of the workspace");
 
-/* The program names it; of its members a library needs none. */
+/* The program refers to it; a library does not use its members. */
 const struct forge_gpu_runtime forge_gpu_runtime = { .step = gpu_step, .wait = gpu_wait };
 
 double seconds_now(void)
@@ -43,7 +43,7 @@ static int status_of(enum forge_status status)
     }
 }
 
-/* Once work is on the device, a failure leaves it in an unknown state. */
+/* Once work is on the device, a failure leaves the device in an unknown state. */
 static int running(struct model *m, enum forge_status status)
 {
     if (status == FORGE_OK) return MODEL_OK;
@@ -61,10 +61,10 @@ static enum forge_status upload_weights(struct gpu *g, const uint8_t *weights)
 {
     const uint64_t bytes = g->program->weights_bytes;
     for (uint64_t at = 0, i = 0; at < bytes; i++) {
-        const uint64_t left = bytes - at, part = left < g->staging_bytes ? left : g->staging_bytes;
+        const uint64_t left = gpu_weights_run(g, at), part = left < g->staging_bytes ? left : g->staging_bytes;
         TRY(gpu_wait_event(g, g->staged[i % 2], NULL));
         memcpy(g->staging[i % 2], weights + at, (size_t)part);
-        TRY(device_upload(&g->device, g->weights + at, g->staging[i % 2], part, NULL));
+        TRY(device_upload(&g->device, gpu_weight_at(g, at), g->staging[i % 2], part, NULL));
         TRY(device_record(&g->device, g->staged[i % 2], NULL));
         at += part;
     }
@@ -74,16 +74,16 @@ static enum forge_status upload_weights(struct gpu *g, const uint8_t *weights)
 static enum forge_status engine_begin(struct gpu *g, uint32_t n_sequences, const struct model_options *o)
 {
     const struct forge_gpu *p = g->program->gpu;
-    if (p->n_ranks > 1) return FORGE_WRONG_GPU;                  /* an instance has one GPU, whoever opens the driver */
+    if (p->n_ranks > 1) return FORGE_WRONG_GPU;                  /* an instance has one GPU, also with a driver of the caller */
     if (o && o->device_symbol) TRY(device_functions(&g->device, p->api, o->device_symbol, o->device_context, NULL));
     else TRY(device_library(&g->device, p->api, NULL));
-    TRY(device_select(&g->device, p->arch, DEVICE_ANY, NULL));
+    TRY(device_select(&g->device, p->arch, DEVICE_ANY, p->code, NULL));
     TRY(gpu_check_memory(&g->device, g->program, g->program, NULL));
     TRY(gpu_load_code(&g->device, p, &g->module, g->functions, NULL));
     return gpu_take_memory(g, n_sequences, NULL);
 }
 
-/* Drivers wait for the device before they free memory: not while a launch hangs, so that memory stays where it is.  wait: for what may
+/* Drivers wait for the device before they free memory.  While a launch hangs, nothing is freed.  wait: first wait for work that may
  * still run. */
 static void give_back(struct model *m, bool wait)
 {
@@ -140,7 +140,7 @@ void library_engine_close(struct model *m)
 
 void library_step_begin(struct model *m) { (void)m; }
 
-/* The next tokens that go through the kernels together.  Work may still run after it when no logits were wanted. */
+/* Runs the next tokens that go through the kernels together.  If no logits were requested, work may still run afterwards. */
 static enum forge_status piece_run(struct model *m, uint32_t left, uint32_t *n, bool *waited)
 {
     const struct forge_program *p = m->program;
@@ -152,6 +152,7 @@ static enum forge_status piece_run(struct model *m, uint32_t left, uint32_t *n, 
     struct forge_sequence *q = on_device(m->sequence);
     library_written(m, s->args.n_past + *n);
     q->n_past = s->args.n_past;
+    q->far = s->args.far;
     g->engine.plain_launches = !g->warm;
     g->warm |= *n == 1;
     TRY(gpu_step(q, *n == 1, m->sequence->tokens + s->args.n_past, *n, n_rows, s->args.logits, NULL));
@@ -181,23 +182,24 @@ int library_step_run(struct model *m, uint64_t n_tiles)
 
 /* ---- steps with clocks ---- */
 
-struct library_laps { struct forge_laps laps; struct model_lap *to; uint32_t n_steps; };
+struct library_timings { struct forge_timings timings; struct model_timing *to; uint32_t n_steps; };
 
-static void took(struct forge_laps *laps, uint32_t i, double seconds)
+static void took(struct forge_timings *timings, uint32_t i, double seconds)
 {
-    const struct library_laps *l = (void *)laps;
-    struct model_lap *lap = &l->to[i];
-    lap->work += (int64_t)(1e9 * seconds * l->n_steps);
+    const struct library_timings *l = (void *)timings;
+    struct model_timing *timing = &l->to[i];
+    timing->work += (int64_t)(1e9 * seconds * l->n_steps);
 }
 
-/* Nothing is captured before the second step: one has warmed up before. */
-int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_rows, float *logits, struct model_profiling *profile)
+/* The first step only warms up; steps are captured from the second on. */
+int library_timings(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_rows, float *logits, struct model_profiling *profile)
 {
     const struct cost_launches all = cost_launches(m->program->gpu, n);
-    void *events[LAPS_CLOCKS_LEAST];
-    double seconds[LAPS_CLOCKS_LEAST];
-    struct library_laps l = { { .n = all.n, .n_rows = n_rows, .events = events,
-                                .seconds = seconds, .n_clocks = LAPS_CLOCKS_LEAST, .took = took }, profile->laps, profile->n_steps };
+    void *events[TIMING_CLOCKS_LEAST];
+    double seconds[TIMING_CLOCKS_LEAST];
+    struct library_timings l = { { .n = all.n, .n_rows = n_rows, .events = events,
+                                   .seconds = seconds, .n_clocks = TIMING_CLOCKS_LEAST, .took = took },
+                              profile->timings, profile->n_steps };
     int status = library_step_try(m, tokens, n, logits);
     const double start = seconds_now();
     for (uint32_t i = 0; i < profile->n_steps && status == MODEL_OK; i++) status = library_step_try(m, tokens, n, logits);
@@ -205,14 +207,14 @@ int library_laps(struct model *m, const int32_t *tokens, uint32_t n, uint32_t n_
     profile->step = (int64_t)(1e9 * (seconds_now() - start) / profile->n_steps);
     struct forge_sequence *q = on_device(m->sequence);
     q->n_past = m->sequence->n_past;
-    for (uint32_t i = 0; i < l.laps.n; i++) profile->laps[i].launches = n == 1 || cost_launch_runs(&all.list[i], n, n_rows);
-    return running(m, gpu_laps(q, m->sequence->tokens, n, profile->n_steps, &l.laps, NULL));
+    for (uint32_t i = 0; i < l.timings.n; i++) profile->timings[i].launches = n == 1 || cost_launch_runs(&all.list[i], n, n_rows);
+    return running(m, gpu_timings(q, m->sequence->tokens, n, profile->n_steps, &l.timings, NULL));
 }
 
 /* ---- states as bytes ---- */
 
-/* Runs lie one behind the other in the staging buffer as they do in the saved state: it is emptied or filled as a whole.
- * to: where they are read to, else NULL; from: where they are written from. */
+/* Runs lie without gaps in the staging buffer, as in the saved state, so the buffer is filled or emptied as a whole.  to: where the
+ * state is read to, else NULL; from: where it is written from. */
 static enum forge_status copy_runs(struct model *m, const struct state_runs *runs, uint8_t *to, const uint8_t *from)
 {
     struct library_gpu *library = m->device;

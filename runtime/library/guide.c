@@ -1,4 +1,4 @@
-/* guide.c -- texts in a form, in a model library: runtime/chat's grammars and masks in memory of the caller's. */
+/* guide.c -- constrained texts of a model library: the grammars and masks of runtime/chat, in memory of the caller. */
 #include "instance.h"
 #include "runtime/chat/mask.h"
 #include "runtime/chat/schema.h"
@@ -9,7 +9,7 @@
 struct model_lexicon { uint64_t magic; struct lexicon lexicon; };
 _Static_assert(sizeof(struct model_lexicon) <= LIBRARY_LEXICON_HEAD_BYTES, "a lexicon fits its part of the memory");
 
-/* Then [n_words] bits, and the mask's own. */
+/* Followed by [n_words] bits and the memory of the mask. */
 struct model_mask { uint64_t magic; struct mask mask; uint32_t *bits; };
 _Static_assert(sizeof(struct model_mask) <= LIBRARY_MASK_HEAD_BYTES, "a mask fits its part of the memory");
 
@@ -39,7 +39,7 @@ static bool is_lexicon(const struct model_lexicon *x) { return x && x->magic == 
 
 static const struct grammar *image_of(const struct model_grammar *g) { return (const void *)g; }
 
-/* Texts with a zero between two of them, and perhaps one behind the last. */
+/* Texts separated by zero bytes, perhaps with one after the last. */
 static const struct grammar *read_choices(struct room *room, const char *text, size_t n, struct grammar_error *error)
 {
     const size_t mark = room->used;
@@ -59,7 +59,7 @@ static const struct grammar *read_choices(struct room *room, const char *text, s
     }
     const struct grammar *g = grammar_of_choices(room, choices, count + 1, error);
     room->used = mark;
-    struct grammar *to = g ? room_take(room, g->bytes) : NULL;     /* over the list */
+    struct grammar *to = g ? room_take(room, g->bytes) : NULL;     /* overwrites the list */
     if (to) memmove(to, g, g->bytes);
     return to;
 }
@@ -73,7 +73,7 @@ LIBRARY_PUBLIC int model_grammar_open(const struct model_grammar **out, void *me
     struct room room = room_of(memory, bytes);
     struct grammar_error error = { 0 };
     const struct grammar *g = kind == MODEL_GRAMMAR_GBNF ? grammar_read(&room, text, n, vocab, &error)
-                            : kind == MODEL_GRAMMAR_SCHEMA ? grammar_of_schema(&room, text, n, &error)
+                            : kind == MODEL_GRAMMAR_SCHEMA ? grammar_of_schema(&room, text, n, NULL, &error)
                             : read_choices(&room, text, n, &error);
     if (!g && room.full) return MODEL_NO_ROOM;
     if (!g) {

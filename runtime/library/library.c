@@ -1,5 +1,5 @@
-/* library.c -- a model in the caller's workspace: what there is to check and to keep, whatever computes.  Steps are computed by cpu.c or
- * gpu.c. */
+/* library.c -- a model in the caller's workspace: checks and bookkeeping that do not depend on the engine.  cpu.c or gpu.c computes the
+ * steps. */
 #include "instance.h"
 #include "runtime/run/random.h"
 #include "runtime/run/finite.h"
@@ -30,7 +30,7 @@ static int options_take(struct model *m, const struct model_options *o)
     return MODEL_OK;
 }
 
-/* Programs that were compiled before there were sequences have a shorter struct. */
+/* Callers compiled before there were sequences pass a shorter struct. */
 static bool options_sized(const struct model_options *o)
 {
     return !o || o->size == sizeof *o || o->size == offsetof(struct model_options, n_sequences);
@@ -41,7 +41,7 @@ static uint32_t sequences_wanted(const struct model_options *o)
     return o && o->size == sizeof *o && o->n_sequences > 0 ? o->n_sequences : 1;
 }
 
-/* Struct, tokens, the engine's part. */
+/* The struct, the tokens, and the engine's part. */
 static uint64_t tokens_bytes(const struct forge_program *p) { return LIBRARY_UP(4 * (uint64_t)p->n_ctx); }
 static uint64_t rows_bytes(const struct forge_program *p) { return p->embedding ? LIBRARY_ROWS_BYTES(p->chunk, p->n_embd) : 0; }
 static uint64_t first_bytes(const struct forge_program *p)
@@ -58,7 +58,7 @@ struct library_sequence *library_sequence(struct model *m, uint32_t i)
     return i == 0 ? &m->first : (void *)(m->further + (size_t)((i - 1) * further_bytes(m->program)));
 }
 
-/* Empty ones, their memory as it is. */
+/* Sets up n empty sequences without touching their memory. */
 static void sequences_lay(struct model *m, uint32_t n)
 {
     uint8_t *const workspace = (uint8_t *)m;
@@ -111,6 +111,14 @@ LIBRARY_PUBLIC int model_open(struct model **out, void *workspace, size_t bytes,
     return status;
 }
 
+LIBRARY_PUBLIC const struct model_facts *model_facts(void) { return (const void *)library_facts; }
+
+LIBRARY_PUBLIC int model_open_checked(struct model **out, void *workspace, size_t bytes, const struct model_options *options,
+                                      uint32_t interface)
+{
+    return interface == model_facts()->interface ? model_open(out, workspace, bytes, options) : MODEL_BAD_ARGUMENT;
+}
+
 LIBRARY_PUBLIC void model_close(struct model *m)
 {
     if (!m || m->magic != LIBRARY_OPEN) return;
@@ -120,16 +128,27 @@ LIBRARY_PUBLIC void model_close(struct model *m)
 
 /* ---- steps ---- */
 
-void library_step_put(struct model *m, uint32_t n, uint32_t flags, float *logits)
+int library_step_put(struct model *m, uint32_t n, uint32_t flags, float *logits)
 {
-    const struct library_sequence *q = m->sequence;
-    m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .flags = flags, .busy = true };
+    struct library_sequence *q = m->sequence;
+    const uint32_t n_past = q->n_past, expected = q->expected;
+    const bool turns = library_turns(m, n), again = turns && n_past > 0;
+    const uint32_t far = q->far ^ turns;
+    if (again) {
+        const int status = library_context_empty(m);
+        if (status != MODEL_OK) return status;
+        q->expected = expected;
+        n += n_past;
+    }
+    q->far = far;
+    m->step = (struct begun_step){ .n_tokens = n, .logits = logits, .flags = flags, .again = again, .busy = true };
     m->step.args = (struct forge_args){ .weights = m->weights, .arena = m->arena, .parts = m->arena, .state = q->memory,
-                                        .logits = m->program->embedding ? m->rows : logits, .n_past = q->n_past };
+                                        .logits = m->program->embedding ? m->rows : logits, .n_past = q->n_past, .far = far };
     library_step_begin(m);
+    return MODEL_OK;
 }
 
-/* The text of a model of embeddings begins a context. */
+/* The text of an embedding model begins a new context. */
 static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, uint32_t flags, float *logits)
 {
     const int ready = instance_ready(m);
@@ -137,7 +156,7 @@ static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, uint32
     const struct forge_program *p = m->program;
     if (!tokens || n == 0 || flags > MODEL_AS_IT_IS || (p->embedding && !logits)) return MODEL_BAD_ARGUMENT;
     struct library_sequence *q = m->sequence;
-    if (n > p->n_ctx - (p->embedding ? 0 : q->n_past)) return MODEL_CONTEXT_FULL;      /* before they are read: n may be anything */
+    if (n > p->n_ctx - (p->embedding ? 0 : q->n_past)) return MODEL_CONTEXT_FULL;      /* before they are read: n may be any number */
     for (uint32_t i = 0; i < n; i++)
         if (tokens[i] < 0 || (uint32_t)tokens[i] >= p->n_vocab) return MODEL_BAD_ARGUMENT;
     if (p->embedding) {
@@ -145,12 +164,11 @@ static int step_begin(struct model *m, const int32_t *tokens, uint32_t n, uint32
         if (emptied != MODEL_OK) return emptied;
     }
     memcpy(q->tokens + q->n_past, tokens, n * sizeof *tokens);
-    library_step_put(m, n, flags, logits);
-    return MODEL_OK;
+    return library_step_put(m, n, flags, logits);
 }
 
-/* Logits that nobody can use: what led to them may be in the states, so the context goes with them, and nothing of it may come to later
- * tokens: a product that is masked away with what is behind the context could be NaN. */
+/* If logits are not finite, the context is emptied, because the states may hold the cause.  Nothing of it may reach later tokens: even a
+ * masked product with rows after the context could be NaN. */
 static int step_run(struct model *m, uint64_t n_tiles)
 {
     const struct begun_step *s = &m->step;
@@ -160,7 +178,7 @@ static int step_run(struct model *m, uint64_t n_tiles)
     if (status != MODEL_OK || !s->logits) return status;
     if (p->embedding) pool_end(s->logits, p->embedding->pooling, s->n_tokens, columns, s->flags != MODEL_AS_IT_IS);
     if (first_not_finite(s->logits, columns) == columns) return status;
-    m->sequence->n_past = m->sequence->n_written = 0;
+    m->sequence->n_past = m->sequence->n_written = m->sequence->far = m->sequence->expected = 0;
     const int cleared = library_state_clear(m, 0, m->program->state_bytes);
     return cleared != MODEL_OK ? cleared : MODEL_NOT_FINITE;
 }
@@ -213,10 +231,11 @@ LIBRARY_PUBLIC int model_cancel(struct model *m)
     if (ready != MODEL_BUSY) return ready;
     const struct library_sequence *q = m->sequence;
     const uint32_t before = q->n_past;
+    const bool again = m->step.again;
     m->step.busy = false;
     if (before > 0 && state_rewinds(m->program, q->n_written, before, before)) return MODEL_OK;
     const int status = library_context_empty(m);
-    return status == MODEL_OK && before > 0 ? MODEL_CANNOT_REWIND : status;
+    return status == MODEL_OK && (before > 0 || again) ? MODEL_CANNOT_REWIND : status;
 }
 
 /* ---- the context ---- */
@@ -235,7 +254,7 @@ int library_context_begin(struct model *m)
 
 int library_context_empty(struct model *m)
 {
-    m->sequence->n_past = m->sequence->n_written = 0;
+    m->sequence->n_past = m->sequence->n_written = m->sequence->far = m->sequence->expected = 0;
     return library_context_begin(m);
 }
 
@@ -248,6 +267,7 @@ LIBRARY_PUBLIC int model_reset(struct model *m, uint32_t n_past)
     if (!state_rewinds(m->program, q->n_written, q->n_past, n_past)) return MODEL_CANNOT_REWIND;
     if (n_past == 0) return q->n_past > 0 ? library_context_empty(m) : MODEL_OK;
     q->n_past = n_past;
+    q->expected = 0;
     return MODEL_OK;
 }
 
@@ -262,7 +282,7 @@ LIBRARY_PUBLIC int model_sequence_use(struct model *m, uint32_t sequence)
     return MODEL_OK;
 }
 
-/* Without tokens there is nothing to copy: then its memory is made ready for a first one. */
+/* Without tokens there is nothing to copy; then the memory of `to` is prepared for a first token. */
 static int states_copy(struct model *m, struct library_sequence *to, const struct library_sequence *from)
 {
     if (from->n_past > 0) return library_state_copy(m, to, from);
@@ -287,6 +307,8 @@ LIBRARY_PUBLIC int model_sequence_copy(struct model *m, uint32_t to, uint32_t fr
     memcpy(t->random, f->random, sizeof f->random);
     t->n_past = f->n_past;
     t->n_written = f->n_written;
+    t->far = f->far;
+    t->expected = 0;
     return MODEL_OK;
 }
 
@@ -301,7 +323,7 @@ LIBRARY_PUBLIC int model_verify(struct model *m, uint32_t *at, uint32_t n, const
     if (*at == p->n_tensors) return MODEL_OK;
     const uint64_t *hashes = hashes_of(p, m->weights);
     const char *differs = !hashes ? "hashes of the tensors" : NULL;
-    if (!hashes) *at = p->n_tensors;                /* nothing is left that could be compared */
+    if (!hashes) *at = p->n_tensors;                /* nothing is left to compare */
     for (; n > 0 && !differs && *at < p->n_tensors; n--, ++*at)
         if (!tensor_is_intact(&p->tensors[*at], m->weights, hashes[*at])) differs = p->tensors[*at].name;
     if (!differs) return *at < p->n_tensors ? MODEL_MORE : MODEL_OK;
@@ -316,7 +338,7 @@ LIBRARY_PUBLIC const char *model_strerror(int status)
     switch (status) {
     case MODEL_OK:            return "done";
     case MODEL_MORE:          return "tiles of the step, or tensors to verify, are left";
-    case MODEL_BAD_ARGUMENT:  return "an argument is not valid";
+    case MODEL_BAD_ARGUMENT:  return "an argument is not valid, or the program was compiled with the header of another build";
     case MODEL_BAD_WORKSPACE: return "the workspace is too small or not aligned";
     case MODEL_BAD_WEIGHTS:   return "the weights are missing, of another size, or damaged";
     case MODEL_CONTEXT_FULL:  return "the tokens do not fit into the context";
@@ -333,8 +355,8 @@ LIBRARY_PUBLIC const char *model_strerror(int status)
     case MODEL_WRONG_KIND:    return "the model generates text and gives no vectors, or the other way round";
     case MODEL_NO_SEQUENCE:   return "the instance has no sequence of that number";
     case MODEL_NO_TEMPLATE:   return "the model has no chat template";
-    case MODEL_REFUSED:       return "what was given is wrong, or the chat template or the grammar does not take it";
-    case MODEL_STUCK:         return "no token of the vocabulary goes on with what the grammar asks for";
+    case MODEL_REFUSED:       return "the input is wrong, or the chat template or the grammar does not accept it";
+    case MODEL_STUCK:         return "no token of the vocabulary can continue the text as the grammar requires";
     default:                  return "unknown status";
     }
 }

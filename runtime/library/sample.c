@@ -1,7 +1,8 @@
 /* sample.c -- from logits to the next token: penalties, top-k, top-p, min-p, temperature, draw, in the order of runtime/run/sample.c.
- * Nothing is sorted and no candidates are kept: what top-k, top-p and min-p leave is always the part of the vocabulary above some logit,
- * and that bound is found by radix selection, one byte of the logit at a time.  Probabilities are fixed-point, so sums do not depend on
- * their order and a draw is the same on every machine that has the same logits.  Needs no libm and no arithmetic in double. */
+ * Nothing is sorted and no list of candidates is stored: top-k, top-p and min-p always keep the tokens whose logits are above some
+ * bound, and radix selection finds that bound, one byte of the logit at a time.  Probabilities are fixed-point numbers, so sums do not
+ * depend on their order, and every machine with the same logits draws the same token.  Needs no libm and no arithmetic in double. */
+#include "runtime/model/vocab.h"             /* before the header that replaces <string.h> */
 #include "instance.h"
 #include "runtime/run/finite.h"
 #include "runtime/run/random.h"
@@ -18,7 +19,7 @@
 /* x * fraction / 2^32, rounded down. */
 static uint64_t scale_32(uint64_t x, uint32_t fraction) { return (x >> 32) * fraction + ((x & 0xffffffffu) * fraction >> 32); }
 
-/* A number below n, n < 2^63: the upper half of the product with 64 random bits. */
+/* A number below n, n < 2^63: the upper 64 bits of the product of n and 64 random bits. */
 static uint64_t random_below(uint64_t s[4], uint64_t n)
 {
     const uint64_t r = xoshiro_next(s);
@@ -29,9 +30,9 @@ static uint64_t random_below(uint64_t s[4], uint64_t n)
 
 /* ---- weights ---- */
 
-enum { ONE_BITS = 40 };                          /* weight of the likeliest token: 2^40, so that 2^22 of them fit */
+enum { ONE_BITS = 40 };                          /* weight of the most probable token: 2^40, so that 2^22 of them fit */
 
-/* 2^-x as a fixed-point number with ONE_BITS behind the point, x >= 0; 0 from 2^-40 on and for NaN.
+/* 2^-x as a fixed-point number with ONE_BITS fractional bits, x >= 0; 0 for x >= 40 and for NaN.
  * The relative error of the polynomial (degree 6, interpolated at Chebyshev nodes, coefficients rounded to float) is below 2.1e-7 on [0,
  * 1]. */
 static uint64_t exp2_minus(float x)
@@ -49,10 +50,10 @@ static uint64_t exp2_minus(float x)
     return (uint64_t)(uint32_t)(p * 0x1p30f) << (ONE_BITS - 30) >> n;
 }
 
-/* exp(logit - best) with scale log2(e), exp((logit - best) / t) with log2(e) / t. */
+/* scale log2(e): exp(logit - best); scale log2(e) / t: exp((logit - best) / t). */
 static uint64_t weight_of(float logit, float best, float scale) { return exp2_minus((best - logit) * scale); }
 
-/* Order of floats as order of integers; -0 is 0, NaN is as low as minus infinity. */
+/* Maps floats to integers of the same order; -0 counts as 0, NaN as minus infinity. */
 static uint32_t key_of(float x)
 {
     uint32_t u;
@@ -62,9 +63,9 @@ static uint32_t key_of(float x)
     return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
-/* ---- what is kept ---- */
+/* ---- the tokens that are kept ---- */
 
-/* Tokens whose key is above `key`, and the first `ties` of those that have it. */
+/* Keeps tokens whose key is above `key`, and the first `ties` tokens with exactly that key. */
 struct kept { uint32_t key, ties; };
 
 struct scan { struct kept kept; uint32_t ties; };
@@ -95,7 +96,7 @@ static uint64_t total_weight(const struct sampler *s, struct kept kept, float sc
     return total;
 }
 
-/* The mass of each value of the byte at `shift`, of kept tokens whose higher bytes are those of `prefix`. */
+/* The mass of each value of the byte at `shift`, over kept tokens whose higher bytes equal `prefix`. */
 static void histogram(const struct sampler *s, struct kept kept, uint32_t prefix, uint32_t shift, bool weighted)
 {
     struct scan scan = scan_begin(kept);
@@ -107,7 +108,8 @@ static void histogram(const struct sampler *s, struct kept kept, uint32_t prefix
     }
 }
 
-/* The best tokens of `kept` that together have the mass `need` > 0: their number or, weighted, their weight at temperature 1. */
+/* The best tokens of `kept` that together have the mass `need` > 0.  The mass is their number or, if weighted, their weight at
+ * temperature 1. */
 static struct kept keep_mass(const struct sampler *s, struct kept kept, uint64_t need, bool weighted)
 {
     uint32_t key = 0;
@@ -119,7 +121,7 @@ static struct kept keep_mass(const struct sampler *s, struct kept kept, uint64_t
         key = key << 8 | bin;
         if (shift == 0 && !weighted) return (struct kept){ key, (uint32_t)need };
     }
-    /* All ties weigh the same. */
+    /* All ties have the same weight. */
     uint64_t one = 1;
     for (uint32_t i = 0; i < s->n; i++)
         if (key_of(s->logits[i]) == key) { one = weight_of(s->logits[i], s->best, LOG2_E); break; }
@@ -128,7 +130,7 @@ static struct kept keep_mass(const struct sampler *s, struct kept kept, uint64_t
     return (struct kept){ key, key == kept.key && ties > kept.ties ? kept.ties : ties };
 }
 
-/* Largest distance from the best logit at which a token still has min_p of its probability: ln of it, by halving. */
+/* The largest distance from the best logit at which a token still has min_p of its probability: -ln(min_p), by bisection. */
 static float min_p_distance(float min_p)
 {
     const uint64_t least = (uint64_t)(uint32_t)(min_p * 0x1p30f) << (ONE_BITS - 30);
@@ -157,7 +159,7 @@ static struct kept keep(const struct sampler *s, const struct model_sampling *o)
 
 /* ---- drawing ---- */
 
-/* The likeliest, the lowest id on a tie. */
+/* The most probable token; the lowest id on a tie. */
 static uint32_t argmax(const float *x, uint32_t n)
 {
     uint32_t best = 0;
@@ -166,7 +168,7 @@ static uint32_t argmax(const float *x, uint32_t n)
     return best;
 }
 
-/* No NaN, no infinity but those that forbid tokens, and something that is not forbidden. */
+/* True if x has no NaN, no infinity except those that forbid tokens, and at least one token that is not forbidden. */
 static bool drawable(const float *x, uint32_t n)
 {
     uint32_t forbidden = 0;
@@ -176,6 +178,15 @@ static bool drawable(const float *x, uint32_t n)
         forbidden++;
     }
     return forbidden < n;
+}
+
+/* Forbids the tokens that the model never draws; false: every token may be drawn. */
+static bool suppress(const uint8_t *vocab, float *logits)
+{
+    uint32_t n;
+    const uint32_t *ids = vocab_image_suppressed(vocab, &n);
+    for (uint32_t i = 0; i < n; i++) logits[ids[i]] = -__builtin_inff();
+    return n > 0;
 }
 
 static int32_t draw(const struct sampler *s, struct kept kept, float scale, uint64_t state[4], uint32_t first)
@@ -191,7 +202,7 @@ static int32_t draw(const struct sampler *s, struct kept kept, float scale, uint
     return (int32_t)first;
 }
 
-/* Every token of the window once, however often it stands there. */
+/* Penalises every token of the window once, however often it occurs there. */
 static void penalise(const struct model *m, float *logits, const struct model_sampling *o)
 {
     if (!(o->repeat_penalty > 0) || (o->repeat_penalty >= 1 && o->repeat_penalty <= 1)) return;
@@ -203,7 +214,7 @@ static void penalise(const struct model *m, float *logits, const struct model_sa
         while (window[earlier] != window[i]) earlier++;
         if (earlier < i) continue;
         float *l = &logits[window[i]];
-        *l = *l <= 0 ? *l * o->repeat_penalty : *l / o->repeat_penalty;      /* dividing a negative logit would make it likelier */
+        *l = *l <= 0 ? *l * o->repeat_penalty : *l / o->repeat_penalty;      /* dividing a negative logit would raise its probability */
     }
 }
 
@@ -223,13 +234,14 @@ LIBRARY_PUBLIC int32_t model_sample(struct model *m, float *logits, const struct
     if (m->program->embedding) return MODEL_WRONG_KIND;
     const uint32_t n = m->program->n_vocab;
     if (!drawable(logits, n)) return MODEL_NOT_FINITE;
+    if (suppress(m->program->vocab, logits) && !drawable(logits, n)) return MODEL_NOT_FINITE;
     if (!sampling) return (int32_t)argmax(logits, n);
     if (sampling->seed != 0) xoshiro_seed(m->sequence->random, sampling->seed);
     penalise(m, logits, sampling);
     const uint32_t first = argmax(logits, n);
     const struct sampler s = { m->mass, logits, n, logits[first] };
     const float scale = LOG2_E / sampling->temperature;
-    /* Infinite: a model that leaves nothing to draw from, or a temperature of (nearly) 0. */
+    /* Infinite: the model has overflowed, or the temperature is (nearly) 0. */
     if (!between(s.best, -3e38f, 3e38f) || !between(scale, 0, 1e38f)) return (int32_t)first;
     return draw(&s, keep(&s, sampling), scale, m->sequence->random, first);
 }

@@ -1,4 +1,4 @@
-/* save.c -- a context as bytes: header, tokens, and of each state of the program what the positions in use have written. */
+/* save.c -- a context as bytes: header, tokens, and the used part of every state of the program. */
 #include "instance.h"
 #include "runtime/model/state.h"
 #include "runtime/model/xxh3.h"
@@ -6,14 +6,15 @@
 
 struct header {
     char     magic[8];
-    uint64_t checksum;                           /* XXH3 of everything behind it */
+    uint64_t checksum;                           /* XXH3 of everything after it */
     uint64_t build;                              /* build_identity() */
     uint64_t bytes;                              /* of the whole state */
     uint32_t n_past, n_written;
     uint64_t random[4];
+    uint32_t far, zero;
 };
 _Static_assert(sizeof(struct header) == LIBRARY_SAVE_HEADER_BYTES, "MODEL_STATE_BYTES counts on it");
-static const char magic[8] = { 'F', 'O', 'R', 'G', 'E', 'S', '0', '3' };
+static const char magic[8] = { 'F', 'O', 'R', 'G', 'E', 'S', '0', '4' };
 enum { CHECKED_FROM = offsetof(struct header, build) };
 
 static uint64_t hash_text(uint64_t hash, const char *s)
@@ -37,7 +38,7 @@ static uint64_t saved_bytes(const struct forge_program *p, uint32_t n_past)
     return sizeof(struct header) + 4 * (uint64_t)n_past + state_used_bytes(p, n_past);
 }
 
-/* States in the order of the table, each without the gaps between its runs. */
+/* Reads the states in the order of the table, each without the gaps between its runs. */
 static int states_read(struct model *m, uint8_t *to)
 {
     for (uint32_t i = 0; i < m->program->n_states; i++) {
@@ -68,7 +69,7 @@ LIBRARY_PUBLIC int model_save(struct model *m, void *out, size_t capacity, size_
     const struct forge_program *p = m->program;
     const struct library_sequence *q = m->sequence;
     struct header h = { .build = build_identity(p), .bytes = saved_bytes(p, q->n_past), .n_past = q->n_past,
-                        .n_written = q->n_written };
+                        .n_written = q->n_written, .far = q->far };
     if (capacity < h.bytes) return MODEL_NO_ROOM;
     memcpy(h.magic, magic, sizeof magic);
     memcpy(h.random, q->random, sizeof h.random);
@@ -88,6 +89,7 @@ static bool state_valid(const struct forge_program *p, const struct header *h, c
 {
     if (memcmp(h->magic, magic, sizeof magic) != 0 || h->build != build_identity(p) || h->n_past > p->n_ctx) return false;
     if (h->n_written < h->n_past || h->n_written > p->n_ctx || !state_rewinds(p, h->n_written, h->n_past, h->n_past)) return false;
+    if (p->far_from > 0 ? h->far > 1 || (!h->far && h->n_past > p->far_from) : h->far > 0) return false;
     if (h->bytes != saved_bytes(p, h->n_past) || h->bytes > bytes) return false;
     if (forge_xxh3(state + CHECKED_FROM, h->bytes - CHECKED_FROM) != h->checksum) return false;
     for (uint32_t i = 0; i < h->n_past; i++) {
@@ -118,5 +120,6 @@ LIBRARY_PUBLIC int model_restore(struct model *m, const void *state, size_t byte
     memcpy(q->random, h.random, sizeof h.random);
     q->n_past = h.n_past;
     q->n_written = h.n_written;
+    q->far = h.far;
     return MODEL_OK;
 }

@@ -1,4 +1,4 @@
-/* text.c -- the tokenizer of a model library: checks around runtime/text/tokenize.c.  No instance is needed. */
+/* text.c -- the tokenizer of a model library: checks around runtime/text/tokenize.c.  It needs no instance. */
 #include "instance.h"
 #include "runtime/text/tokenize.h"
 
@@ -6,7 +6,7 @@ _Static_assert((int)MODEL_SPECIAL == (int)FORGE_TOK_SPECIAL && (int)MODEL_ADD_BO
 
 static const uint8_t *vocab(void) { return library_program()->vocab; }
 
-/* The scratch an application reserves by MODEL_ENCODE_SCRATCH(n), if that many bytes can be addressed at all. */
+/* Is n small enough that MODEL_ENCODE_SCRATCH(n) bytes can be addressed at all? */
 static bool text_fits(size_t n)
 {
     return n <= FORGE_TOK_MAX_BYTES && n <= (SIZE_MAX - LIBRARY_ENCODE_SCRATCH_FIXED) / LIBRARY_ENCODE_SCRATCH_PER_BYTE;

@@ -1,12 +1,13 @@
-/* wasm.c -- what clang calls for WebAssembly instead of emitting it, so that an object needs no compiler-rt: the upper half of a product of
- * 64-bit integers, which divisions by constants take.  Hidden: forgec makes it local.  (compiler-rt, lib/builtins/multi3.c.) */
+/* wasm.c -- the function that clang calls for WebAssembly instead of emitting it, so that an object needs no compiler-rt: the upper half
+ * of a product of 64-bit integers, which divisions by constants use.  It is hidden; forgec makes it local.  (compiler-rt,
+ * lib/builtins/multi3.c.) */
 #include <stdint.h>
 
 #if defined(__wasm__)
 
 #define HELPER __attribute__((visibility("hidden"), used))
 
-/* *out = a * b of 128 bits, the lower halves first: the calling convention returns such a value through a pointer. */
+/* *out = a * b in 128 bits, low half first: the calling convention returns such a value through a pointer. */
 HELPER void __multi3(uint64_t out[2], uint64_t a, uint64_t a_high, uint64_t b, uint64_t b_high);
 HELPER void __multi3(uint64_t out[2], uint64_t a, uint64_t a_high, uint64_t b, uint64_t b_high)
 {

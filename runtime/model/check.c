@@ -1,4 +1,4 @@
-/* check.c -- --check: every program of this executable against this machine, a line for each thing that matters. */
+/* check.c -- --check: tests every program of this executable on this machine and prints a line for each finding that matters. */
 #include "check.h"
 
 #include <stdarg.h>
@@ -55,8 +55,8 @@ static enum forge_status check_cpu(const struct forge_program *p, struct forge_e
 static enum forge_status check_weights(const struct forge_program *p, const struct forge_weights_source *source, struct forge_error *error)
 {
     struct forge_pool *pool;
-    if (!weights_are_somewhere(source)) {                        /* no failure: --bench --random-weights runs without */
-        check_line(CHECK_WARN, "weights", "none in this executable and none beside it: text needs -m FILE");
+    if (!weights_are_somewhere(source)) {                        /* not a failure: --bench --random-weights runs without */
+        check_line(CHECK_WARN, "weights", "there are no weights in this executable or beside it: give them with -m FILE");
         return FORGE_OK;
     }
     if (p->n_tensors == 0) {
@@ -68,12 +68,13 @@ static enum forge_status check_weights(const struct forge_program *p, const stru
     pool_close(pool);
     uint32_t n_tensors = 0;
     for (uint32_t rank = 0; rank < program_ranks(p); rank++) n_tensors += program_of_rank(p, rank)->n_tensors;
-    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors are what forgec wrote, by their hashes: finite numbers", n_tensors);
+    if (status == FORGE_OK) check_line(CHECK_OK, "weights", "%u tensors have the hashes that forgec wrote: all numbers are finite",
+                                         n_tensors);
     else check_line(CHECK_FAIL, "weights", "%s", error->text);
     return status;
 }
 
-/* Everything about one program is told, but the first failure counts. */
+/* Reports everything about one program; the result is the first failure. */
 static enum forge_status check_program(const struct forge_program *p, const struct forge_weights_source *source,
                                        const struct forge_devices *devices, struct forge_error *error)
 {
@@ -98,9 +99,9 @@ enum forge_status check_run(const char *target, const char *weights_path, const 
         if (found == FORGE_OK && !runs) runs = p->target;
         status = runs ? FORGE_OK : found;
     }
-    if (!any) return error_set(error, FORGE_USAGE, "no target '%s' in this program (--info lists them)", target ? target
+    if (!any) return error_set(error, FORGE_USAGE, "this program has no target '%s' (--info lists its targets)", target ? target
                                                 : "");
-    if (runs) printf("%s is the one that runs\n", runs);
+    if (runs) printf("%s is the target that runs\n", runs);
     const enum forge_status written = flush_stdout(error);
     return status == FORGE_OK ? written : status;
 }

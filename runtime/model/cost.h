@@ -1,13 +1,13 @@
-/* cost.h -- what launches of a step need at least, from struct forge_cost: programs and libraries ask it, it needs no libc. */
+/* cost.h -- the least that the launches of a step have to do, from struct forge_cost.  Used by programs and libraries; needs no libc. */
 #ifndef FORGE_COST_H
 #define FORGE_COST_H
 #include <stdbool.h>
 
 #include "abi.h"
 
-/* The launches of a step of n tokens: of decode, where the draw stands behind them; of a few tokens; of prefill.  number: launches are
- * counted from 1 through decode, the draw, prefill, columns, the draw of drafts, a pass of the block that drafts and what takes its draft,
- * and the first of these has this one. */
+/* The launches of a step of n tokens: those of decode (the draw comes after them), of columns for a few tokens, or of prefill.  number:
+ * of the first of these launches.  Launches are numbered from 1 in this order: decode, the draw, prefill, columns, the draw with drafts,
+ * a pass of the MTP block, and the launch that takes its draft. */
 struct cost_launches { const struct forge_gpu_launch *list; uint32_t n, number; };
 static inline struct cost_launches cost_launches(const struct forge_gpu *p, uint32_t n)
 {
@@ -16,43 +16,44 @@ static inline struct cost_launches cost_launches(const struct forge_gpu *p, uint
     return (struct cost_launches){ p->prefill, p->n_prefill, p->n_decode + 2 };
 }
 
-/* The same of a CPU: of n tokens of a prompt; of any n. */
+/* The same for a CPU: for n tokens of a prompt, and for any n. */
 struct step_launches { const struct forge_launch *list; uint32_t n; };
-static inline struct step_launches prompt_launches(const struct forge_program *p, uint32_t n)
+/* of: tokens of the whole prompt; all its pieces use the same launches. */
+static inline struct step_launches prompt_launches(const struct forge_program *p, size_t of)
 {
-    return n <= p->few ? (struct step_launches){ p->columns, p->n_columns } : (struct step_launches){ p->prefill, p->n_prefill };
+    return of <= p->few ? (struct step_launches){ p->columns, p->n_columns } : (struct step_launches){ p->prefill, p->n_prefill };
 }
 static inline struct step_launches step_launches(const struct forge_program *p, uint32_t n)
 {
     return n == 1 ? (struct step_launches){ p->decode, p->n_decode } : prompt_launches(p, n);
 }
 
-/* Has the launch nothing to do in a step behind n_past tokens, for so many threads? */
+/* Is the launch skipped in a step after n_past tokens with this many threads? */
 static inline bool launch_left_out(const struct forge_launch *l, uint32_t n_past, uint32_t n_threads)
 {
     return (l->unless_divides > 0 && l->unless_divides % n_threads == 0) || n_past + 1 < l->from_positions;
 }
 
-/* Is the launch one of a step of n tokens, n_rows of them with logits? */
+/* Does the launch run in a step of n tokens of which n_rows get logits? */
 static inline bool cost_launch_runs(const struct forge_gpu_launch *l, uint32_t n, uint32_t n_rows)
 {
-    /* A part of a prompt whose logits nobody reads only has to leave its state. */
+    /* A part of a prompt without logits only has to update the state. */
     if (n_rows == 0 && l->tail) return false;
     const uint32_t tokens = l->tail ? n_rows : n;
     return l->tokens_most == 0 || (tokens >= l->tokens_least && tokens <= l->tokens_most);
 }
 
-/* Launch i of a step of n tokens, behind them the draw: of GPUs in a row that of the one that has it. */
+/* Launch i of a step of n tokens, followed by the draw.  Pipeline parallel: the launch of the stage that runs it. */
 static inline const struct forge_gpu_launch *cost_gpu_launch(const struct forge_gpu *first, uint32_t n, uint32_t i)
 {
     for (uint32_t rank = 0;; rank++) {
         const struct forge_gpu *g = rank == 0 ? first : first->ranks[rank]->gpu;
         const struct cost_launches all = cost_launches(g, n);
-        if (!first->in_row || rank + 1 == first->n_ranks || (i < all.n && all.list[i].name)) return i < all.n ? &all.list[i] : &g->sample;
+        if (!first->pipeline || rank + 1 == first->n_ranks || (i < all.n && all.list[i].name)) return i < all.n ? &all.list[i] : &g->sample;
     }
 }
 
-/* Launch i of a step of either kind of program; of a GPU's decode number n_decode is the draw. */
+/* Launch i of a step of either kind of program; in decode on a GPU, launch number n_decode is the draw. */
 struct cost_launch { const char *name; const struct forge_cost *cost; bool tail, runs; };
 static inline struct cost_launch cost_launch(const struct forge_program *p, uint32_t i, uint32_t n_tokens, uint32_t n_past,
                                              uint32_t n_rows, uint32_t n_threads)
@@ -66,19 +67,19 @@ static inline struct cost_launch cost_launch(const struct forge_program *p, uint
     return (struct cost_launch){ l->name, &l->cost, !decode && l->tail, !launch_left_out(l, n_past, n_threads) };
 }
 
-/* Tokens at positions first .. first + n - 1 of a step, those that a launch works on. */
+/* The tokens at positions first .. first + n - 1 of a step, on which a launch works. */
 struct cost_tokens { uint32_t first, n; };
 
-/* Those of a launch in a step of n_tokens behind n_past: of a tail launch the last n_rows. */
+/* The tokens of a launch in a step of n_tokens after n_past; a tail launch has only the last n_rows. */
 static inline struct cost_tokens cost_tokens(uint32_t n_past, uint32_t n_tokens, uint32_t n_rows, uint32_t tail)
 {
     return tail ? (struct cost_tokens){ n_past + n_tokens - n_rows, n_rows } : (struct cost_tokens){ n_past, n_tokens };
 }
 
-/* Does every token see the whole text?  It is one step then, from position 0. */
+/* Does every token attend to the whole text?  Then the text is one step from position 0. */
 static inline uint32_t cost_whole(const struct forge_program *p) { return p->embedding && p->embedding->whole; }
 
-/* Bytes of weights, and of the state those of the positions that some of the tokens attend, each once. */
+/* Bytes of weights, plus the state of all positions to which any of the tokens attends, each counted once. */
 static inline uint64_t cost_bytes(const struct forge_program *p, const struct forge_cost *c, struct cost_tokens t)
 {
     if (c->attention == 0 || t.n == 0) return c->weight_bytes + c->state_bytes;
@@ -87,11 +88,13 @@ static inline uint64_t cost_bytes(const struct forge_program *p, const struct fo
     return c->weight_bytes + c->state_bytes / most * (near < end ? near : end);
 }
 
-/* A token at position i attends i + 1 positions, or the window, or the text; what attention does not attend costs nothing. */
+/* The token at position i attends to i + 1 positions, or to the window, or to the whole text.  Positions that are not attended to cost
+ * nothing. */
 static inline uint64_t cost_operations(const struct forge_program *p, const struct forge_cost *c, struct cost_tokens t)
 {
     const uint64_t first = t.first, n = t.n, window = c->window > 0 ? c->window : UINT32_MAX;
-    const uint64_t all = first + n <= window ? n : first < window ? window - first : 0;      /* tokens of which the window hides nothing */
+    const uint64_t all = first + n <= window ? n : first < window ? window - first : 0;      /* tokens from which the window hides
+                                                                                              * nothing */
     const uint64_t pairs = cost_whole(p) ? n * (first + n) : all * first + all * (all + 1) / 2 + (n - all) * window;
     return c->operations * n + c->attention * pairs;
 }

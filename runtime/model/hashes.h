@@ -1,11 +1,11 @@
-/* hashes.h -- the hashes behind the tensors of a weight image (struct forge_hashes in abi.h), read.  Freestanding. */
+/* hashes.h -- reads the hashes after the tensors of a weight image (struct forge_hashes in abi.h).  Freestanding. */
 #ifndef FORGE_HASHES_H
 #define FORGE_HASHES_H
 #include <stdbool.h>
 #include "abi.h"
 #include "xxh3.h"
 
-/* [p->n_tensors] hashes, or NULL when they are damaged themselves.  image: of p, aligned to 64; p->n_tensors > 0. */
+/* Returns [p->n_tensors] hashes, or NULL if the hashes themselves are damaged.  image: of p, aligned to 64; p->n_tensors > 0. */
 static inline const uint64_t *hashes_of(const struct forge_program *p, const uint8_t *image)
 {
     const uint8_t *base = image + p->hashes_offset;

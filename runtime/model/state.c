@@ -1,4 +1,5 @@
-/* state.c -- what a sequence's memory holds, by the table of the program's states.  No libc: libraries have it, too. */
+/* state.c -- which bytes of a sequence's memory are in use, by the program's table of states.  Needs no libc, because libraries use it
+ * too. */
 #include "state.h"
 
 struct state_runs state_runs(const struct forge_state *s, uint32_t n_past)
@@ -23,7 +24,7 @@ uint64_t state_used_bytes(const struct forge_program *p, uint32_t n_past)
     return bytes;
 }
 
-/* A ring has the last `rows` of the positions written: before it has gone round, all of them. */
+/* A ring has the last `rows` of the positions written; before it has wrapped, it has all of them. */
 static bool rewinds(const struct forge_state *s, uint32_t n_written, uint32_t to)
 {
     return n_written - to <= s->back || (s->kind == FORGE_STATE_RING && n_written <= s->rows);

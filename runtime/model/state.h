@@ -1,6 +1,6 @@
-/* state.h -- questions to the states of a program: which bytes a number of positions needs, and whether tokens can be forgotten.
- * Everything that saves, copies, clears or rewinds a sequence asks here.  Where several GPUs share a model, each has a part of the states,
- * by the table of its own program; all of them together are the sequence's. */
+/* state.h -- questions about the states of a program: which bytes hold a number of positions, and whether tokens can be removed.
+ * Everything that saves, copies, clears or rewinds a sequence asks here.  When several GPUs share a model, each has a part of the
+ * states, described by the table of its own program; together they are the sequence's states. */
 #ifndef FORGE_STATE_H
 #define FORGE_STATE_H
 
@@ -9,14 +9,14 @@
 #include "abi.h"
 #include "xxh3.h"
 
-/* GPUs that share the model, and the program of each. */
+/* The number of GPUs that share the model, and the program of each. */
 static inline uint32_t program_ranks(const struct forge_program *p) { return p->gpu && p->gpu->n_ranks > 1 ? p->gpu->n_ranks : 1; }
 static inline const struct forge_program *program_of_rank(const struct forge_program *p, uint32_t rank)
 {
     return program_ranks(p) > 1 ? p->gpu->ranks[rank] : p;
 }
 
-/* Bytes of weights, of all of them together. */
+/* Bytes of the weights of all ranks together. */
 static inline uint64_t program_weights_bytes(const struct forge_program *p)
 {
     uint64_t bytes = 0;
@@ -24,38 +24,39 @@ static inline uint64_t program_weights_bytes(const struct forge_program *p)
     return bytes;
 }
 
-/* Bytes of weights that a token reads one after the other, and of states for every token before it: of GPUs in a row those of all; where
- * GPUs read side by side, those of the first. */
+/* Bytes of weights that a token reads, and bytes of state that it reads for every earlier token.  Pipeline parallel: the sum over all
+ * stages, which read one after the other.  Tensor parallel: only the first rank's, because GPUs read side by side. */
 static inline uint64_t program_read_bytes(const struct forge_program *p)
 {
     uint64_t bytes = p->read_bytes;
-    for (uint32_t rank = 1; rank < program_ranks(p) && p->gpu->in_row; rank++) bytes += program_of_rank(p, rank)->read_bytes;
+    for (uint32_t rank = 1; rank < program_ranks(p) && p->gpu->pipeline; rank++) bytes += program_of_rank(p, rank)->read_bytes;
     return bytes;
 }
 static inline uint64_t program_bytes_per_token(const struct forge_program *p)
 {
     uint64_t bytes = p->state_bytes_per_token;
-    for (uint32_t rank = 1; rank < program_ranks(p) && p->gpu->in_row; rank++) bytes += program_of_rank(p, rank)->state_bytes_per_token;
+    for (uint32_t rank = 1; rank < program_ranks(p) && p->gpu->pipeline; rank++) bytes += program_of_rank(p, rank)->state_bytes_per_token;
     return bytes;
 }
 
-/* What n_past positions have written of a state: n pieces of so many bytes, stride apart, the first at offset of the sequence's memory. */
+/* The bytes that n_past positions have written to a state: n pieces of `bytes` bytes, `stride` apart, the first at `offset` in the
+ * sequence's memory. */
 struct state_runs { uint64_t offset, n, stride, bytes; };
 struct state_runs state_runs(const struct forge_state *state, uint32_t n_past);
 
-/* The bytes of all these pieces of all states, of all ranks. */
+/* The sum of these pieces over all states and all ranks. */
 uint64_t state_used_bytes(const struct forge_program *program, uint32_t n_past);
 
-/* Can a sequence of n_past tokens go on as one of its first `to`?  n_written >= n_past: the most tokens it ever had since it was empty,
- * those taken back and those of steps that nobody waited for among them.  to = n_past: is what it has still whole?  Where the answer is no,
- * the caller begins at 0 and computes them again. */
+/* Can a sequence of n_past tokens continue from its first `to` tokens?  n_written >= n_past: the most tokens that it ever had since it
+ * was empty, including removed tokens and those of steps that nobody waited for.  to = n_past: is the state still complete?  If the
+ * answer is no, the caller starts at 0 and computes the tokens again. */
 bool state_rewinds(const struct forge_program *program, uint32_t n_written, uint32_t n_past, uint32_t to);
 
-/* Steps that may run beyond a position to which the sequence has to come back: UINT32_MAX, where the program has no limit. */
+/* How many steps may run beyond a position to which the sequence must be able to return.  UINT32_MAX: the program has no limit. */
 uint32_t state_back(const struct forge_program *program);
 
-/* The longest context, in whole 256 tokens, with which a program that needs so many bytes for n_ctx, per_token of them for each of these,
- * takes at most `room`; 0: none. */
+/* The longest context, a multiple of 256 tokens, with which the program takes at most `room` bytes; 0: even an empty context takes more.
+ * needed: its bytes with a context of n_ctx, of which per_token for each token. */
 static inline uint32_t state_fits(uint64_t needed, uint64_t per_token, uint32_t n_ctx, uint64_t room)
 {
     const uint64_t grows = per_token * n_ctx, fixed = needed > grows ? needed - grows : 0;
@@ -64,11 +65,11 @@ static inline uint32_t state_fits(uint64_t needed, uint64_t per_token, uint32_t 
     return n < n_ctx ? (uint32_t)n : n_ctx;
 }
 
-/* It is read before the first token has written it, so at position 0 its bytes have to be zero. */
+/* The state is read before the first token has written it, so its bytes must be zero at position 0. */
 bool state_begins_zero(const struct forge_state *state);
 
-/* What decides the meaning of these bytes: model, weights, target, options, context and compiler.  Kept bytes are for programs of which
- * this is the same. */
+/* A hash of everything that decides the meaning of the saved bytes: model, weights, target, options, context and compiler.  Saved bytes
+ * are valid only for programs with the same value. */
 static inline uint64_t state_identity(const struct forge_program *p)
 {
     const char *const texts[] = { p->model_hash, p->weights_hash, p->target, p->options, p->compiler };

@@ -1,4 +1,5 @@
-/* weights.c -- the weights: inside the executable, in a file beside it or named by -m, or noise; mapped, and compared with their hashes. */
+/* weights.c -- the weights: inside the executable, in a file beside it or named by -m, or noise.  Maps them and compares them with their
+ * hashes. */
 #include "weights.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static enum forge_status check_header(const struct forge_weights_header *h, uint
     if (memcmp(h->magic, FORGE_WEIGHTS_MAGIC, sizeof h->magic) != 0)
         return error_set(error, FORGE_BAD_WEIGHTS, "%s is not a forgec weight file (a GGUF file has to be compiled first: forgec build)",
                          path);
-    /* Not a hash: nothing that belongs on a terminal. */
+    /* If it is not a hash, do not print it to the terminal. */
     if (h->weights_hash[32] != 0 || strspn(h->weights_hash, "0123456789abcdef") != 32)
         return error_set(error, FORGE_BAD_WEIGHTS, "%s has a damaged header", path);
     if (strcmp(h->weights_hash, p->weights_hash) != 0)
@@ -54,12 +55,12 @@ static enum forge_status check_header(const struct forge_weights_header *h, uint
     return FORGE_OK;
 }
 
-/* Opens a weight file whose header is right. */
+/* Opens a weight file and checks its header. */
 static enum forge_status open_file(int *out, uint64_t *out_bytes, const char *path, const struct forge_program *p,
                                    struct forge_error *error)
 {
     enum forge_status status;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);     /* a FIFO without a writer is refused below, not waited for */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);     /* a FIFO without a writer is refused below instead of waited for */
     if (fd < 0) return error_set(error, FORGE_BAD_WEIGHTS, "cannot open weights %s: %s", path, strerror(errno));
     struct stat st;
     if (fstat(fd, &st) != 0) { status = error_set(error, FORGE_BAD_WEIGHTS, "cannot read %s: %s", path, strerror(errno)); goto close_fd; }
@@ -96,11 +97,11 @@ static enum forge_status map_file(struct forge_engine *e, const char *path, stru
     return FORGE_OK;
 }
 
-/* The file this program runs from. */
+/* The path of the file that this program runs from. */
 static bool own_path(char *path, size_t bytes)
 {
     ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
-    if (n < 0) {                                                 /* no /proc: the name it was started by */
+    if (n < 0) {                                                 /* no /proc: use the name that started it */
         const char *started = (const char *)getauxval(AT_EXECFN);
         n = started ? (ssize_t)strnlen(started, bytes) : 0;
         if (n > 0 && (size_t)n < bytes) memcpy(path, started, (size_t)n);
@@ -131,10 +132,10 @@ static enum forge_status external_path(char *path, size_t bytes, const struct fo
         return error_set(error, FORGE_BAD_WEIGHTS, "cannot open weights: %s", strerror(ENAMETOOLONG));
     }
     if (beside_path(path, bytes)) return FORGE_OK;
-    return error_set(error, FORGE_BAD_WEIGHTS, "no weights in this executable and none beside it: give them with -m FILE");
+    return error_set(error, FORGE_BAD_WEIGHTS, "there are no weights in this executable or beside it: give them with -m FILE");
 }
 
-/* Where an address of this executable lies in its file: the program headers tell. */
+/* The offset of an address of this executable in its file, from the program headers. */
 static bool own_file_offset(const void *address, uint64_t *out)
 {
     const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
@@ -155,9 +156,10 @@ static enum forge_status locate_inside(struct forge_weights_file *out, const str
 {
     char path[PATH_BYTES];
     if (!own_path(path, sizeof path) || !own_file_offset(forge_weights, &out->at))
-        return error_set(error, FORGE_BAD_WEIGHTS, "this executable does not find its own file, which has the weights");
+        return error_set(error, FORGE_BAD_WEIGHTS,
+            "this executable cannot find its own file, which holds the weights; give them with -m FILE");
     out->at += p->weights_offset;
-    out->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);      /* right even when the file was replaced since */
+    out->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);      /* correct even if the file has been replaced since */
     if (out->fd < 0) out->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (out->fd < 0) return error_set(error, FORGE_BAD_WEIGHTS, "cannot open weights %s: %s", path, strerror(errno));
     return FORGE_OK;
@@ -175,8 +177,8 @@ enum forge_status weights_locate(struct forge_weights_file *out, const struct fo
     return FORGE_OK;
 }
 
-/* Bytes 0x28 .. 0x37: in f16 0.03 to 0.5, in bf16, f32 and as an exponent byte small but far from denormal, so that every
- * format is finite and no multiplication is slowed by a subnormal operand. */
+/* Bytes 0x28 .. 0x37.  In f16 they are 0.03 to 0.5; in bf16, in f32 and as an exponent byte they are small but far from denormal.  So
+ * every format is finite, and no multiplication is slowed by a subnormal operand. */
 void weights_noise(uint8_t *out)
 {
     struct forge_random random;
@@ -217,21 +219,21 @@ static enum forge_status map_noise(struct forge_engine *e, struct forge_error *e
     return FORGE_OK;
 }
 
-/* ---- are they what forgec wrote? ---- */
+/* ---- are the weights as forgec wrote them? ---- */
 
 struct verification {
     const struct forge_program *program;
     const uint8_t  *image;
     const uint64_t *hashes;                      /* [program->n_tensors] */
-    _Atomic uint32_t next;                       /* tensor that no thread has taken */
-    _Atomic uint32_t damaged;                    /* the first one known to differ; n_tensors: none */
+    _Atomic uint32_t next;                       /* next tensor that no thread has taken */
+    _Atomic uint32_t damaged;                    /* the first tensor known to differ; n_tensors: none */
 };
 
 static void verify_part(void *context, uint32_t thread, uint32_t n_threads)
 {
     struct verification *v = context;
     (void)thread, (void)n_threads;
-    /* Tensors are taken in order, so all before the first damaged one are looked at whatever the number of threads. */
+    /* Tensors are taken in order, so all tensors before the first damaged one are checked whatever the number of threads. */
     for (uint32_t i; (i = v->next++) < v->damaged;) {
         if (tensor_is_intact(&v->program->tensors[i], v->image, v->hashes[i])) continue;
         uint32_t first = v->damaged;
@@ -239,12 +241,12 @@ static void verify_part(void *context, uint32_t thread, uint32_t n_threads)
     }
 }
 
-/* path and at: the file, and where in it the image begins. */
+/* path and at: the file, and the offset of the image in it. */
 static enum forge_status verify_image(const struct forge_program *p, const uint8_t *image, struct forge_pool *pool, const char *path,
                                       uint64_t at, struct forge_error *error)
 {
     typedef unsigned long long ull;
-    if (p->n_tensors == 0) return error_set(error, FORGE_BAD_WEIGHTS, "this program has no hashes to verify its weights by");
+    if (p->n_tensors == 0) return error_set(error, FORGE_BAD_WEIGHTS, "this program has no hashes, so its weights cannot be verified");
     struct verification v = { .program = p, .image = image, .hashes = hashes_of(p, image), .damaged = p->n_tensors };
     if (!v.hashes)
         return error_set(error, FORGE_BAD_WEIGHTS,
@@ -296,7 +298,7 @@ enum forge_status weights_verify(const struct forge_program *p, const struct for
     enum forge_status status = FORGE_OK;
     for (uint32_t rank = 0; rank < program_ranks(p) && status == FORGE_OK; rank++) {
         struct forge_program part = *program_of_rank(p, rank);
-        part.weights_hash = p->weights_hash;     /* of all images of the file */
+        part.weights_hash = p->weights_hash;     /* of all images in the file */
         struct forge_engine e = { .program = &part, .pool = pool };
         status = weights_open(&e, &files, error);
         weights_unmap(&e);

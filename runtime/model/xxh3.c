@@ -25,7 +25,7 @@ static uint32_t read_32(const uint8_t *p) { uint32_t x; __builtin_memcpy(&x, p, 
 static uint64_t read_64(const uint8_t *p) { uint64_t x; __builtin_memcpy(&x, p, 8); return x; }
 static uint64_t rotate_left(uint64_t x, int k) { return x << k | x >> (64 - k); }
 
-/* Both halves of the 128-bit product, one xor the other; by quarters, because 32-bit machines have no 128-bit integers. */
+/* The two halves of the 128-bit product, XORed.  Computed in quarters, because 32-bit machines have no 128-bit integers. */
 static uint64_t fold_product(uint64_t a, uint64_t b)
 {
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
@@ -40,7 +40,7 @@ static uint64_t avalanche(uint64_t h)
     return h ^ h >> 32;
 }
 
-static uint64_t avalanche_64(uint64_t h)                   /* XXH64's */
+static uint64_t avalanche_64(uint64_t h)                   /* as in XXH64 */
 {
     h = (h ^ h >> 33) * P64_2;
     h = (h ^ h >> 29) * P64_3;
@@ -89,8 +89,8 @@ static uint64_t hash_to_240(const uint8_t *p, uint64_t n)
     return avalanche(h + mix_16(p + n - 16, secret + 119));
 }
 
-/* Stripes of 64 bytes, each with a key 8 bytes further.  The specification adds each word to its neighbour's lane at once; added up apart
- * and crossed over at the end, the loop has no shuffles and compilers turn it into vector code. */
+/* Stripes of 64 bytes; the key advances by 8 bytes per stripe.  The specification adds each word to the neighbouring lane at once.  Here
+ * these words are summed separately and swapped at the end, so the loop has no shuffles and compilers vectorise it. */
 static void hash_stripes(uint64_t acc[8], const uint8_t *p, const uint8_t *key, uint64_t n)
 {
     uint64_t words[8] = { 0 }, products[8] = { 0 };
@@ -113,7 +113,7 @@ static uint64_t hash_long(const uint8_t *p, uint64_t n)
         for (int i = 0; i < 8; i++) acc[i] = (acc[i] ^ acc[i] >> 47 ^ read_64(secret + 128 + 8 * i)) * P32_1;
     }
     hash_stripes(acc, p + blocks * BLOCK, secret, (n - 1 - blocks * BLOCK) / 64);
-    hash_stripes(acc, p + n - 64, secret + 121, 1);        /* the last one may overlap */
+    hash_stripes(acc, p + n - 64, secret + 121, 1);        /* the last stripe may overlap */
     uint64_t h = n * P64_1;
     for (int i = 0; i < 4; i++) h += fold_product(acc[2 * i] ^ read_64(secret + 11 + 16 * i),
                                                   acc[2 * i + 1] ^ read_64(secret + 19 + 16 * i));

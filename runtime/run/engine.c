@@ -1,4 +1,4 @@
-/* engine.c -- one program on this machine: which one, its memory, its steps on CPU threads or through the GPU's runtime. */
+/* engine.c -- one program on this machine: which program, its memory, its steps on CPU threads or through the GPU's runtime. */
 #include "engine.h"
 
 #include <errno.h>
@@ -11,14 +11,17 @@
 
 #include "runtime/device/cpu_features.h"
 #include "runtime/device/memory.h"
+#include "runtime/device/progress.h"
 #include "finite.h"
+#include "sample.h"
 #include "runtime/device/gpu.h"
 #include "runtime/model/cost.h"
 #include "runtime/model/pool.h"
 #include "runtime/model/state.h"
 #include "runtime/model/weights.h"
+#include "runtime/model/xxh3.h"
 
-/* From here on huge pages save more in address translation than zeroing whole 2 MiB pages costs at the first token. */
+/* From this size on, huge pages save more in address translation than it costs to zero whole 2 MiB pages at the first token. */
 enum { HUGE_FROM_BYTES = 32 << 20 };
 
 double seconds_now(void)
@@ -28,7 +31,7 @@ double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Why a program cannot run here, or FORGE_OK. */
+/* FORGE_OK, or the reason why a program cannot run here. */
 static enum forge_status program_try(const struct forge_program *program, struct gpu **gpu, const struct forge_devices *devices,
                                      struct forge_error *error)
 {
@@ -57,14 +60,14 @@ enum forge_status program_choose(const struct forge_program **out, struct gpu **
         if (n > 0) used += (size_t)n;
         if (target && strcmp(target, program->target) != 0) continue;
         status = program_try(program, gpu, devices, error);
-        if (status == FORGE_USAGE) {             /* of the command line: no other program takes its place */
+        if (status == FORGE_USAGE) {             /* an error in the command line: no other program is tried */
             if (!refused) return status;
             status = refusal;
             *error = reason;
             continue;
         }
         if (status == FORGE_OK) {
-            /* A slower target in the place of a GPU is never silent. */
+            /* A slower target in place of a GPU is always reported. */
             *out = program;
             return !refused ? error_set(error, FORGE_OK, "%s", "")
                  : error_set(error, FORGE_OK, "%s runs instead of %s: %.400s", program->target, refused->target, reason.text);
@@ -104,16 +107,19 @@ static void stay(void *context, uint32_t thread, uint32_t n_threads)
     numa_stay(numa, numa_node_of(numa, thread, n_threads));
 }
 
-/* Which copy of the weights a thread reads. */
+/* Index of the copy of the weights that a thread reads. */
 static uint32_t copy_of(const struct places *places, uint32_t thread, uint32_t n_threads)
 {
     return places->n_copies > 1 ? numa_node_of(&places->numa, thread, n_threads) : 0;
 }
 
-/* Every copy is made by those that will read it. */
+struct copying { const struct forge_engine *engine; uint32_t part, n_parts; };
+
+/* Every copy is made by the threads that will read it: each copies one part of its share. */
 static void copy_weights(void *context, uint32_t thread, uint32_t n_threads)
 {
-    const struct forge_engine *e = context;
+    const struct copying *copying = context;
+    const struct forge_engine *e = copying->engine;
     const uint64_t bytes = e->program->weights_bytes;
     const uint32_t mine = copy_of(e->places, thread, n_threads);
     uint32_t before = 0, n = 0;
@@ -122,20 +128,30 @@ static void copy_weights(void *context, uint32_t thread, uint32_t n_threads)
         before += t < thread;
         n++;
     }
-    const uint64_t from = bytes * before / n, to = bytes * (before + 1) / n;
-    memcpy((uint8_t *)e->places->copies[mine] + from, e->weights + from, (size_t)(to - from));
+    const uint64_t from = bytes * before / n, share = bytes * (before + 1) / n - from;
+    const uint64_t begin = share * copying->part / copying->n_parts, end = share * (copying->part + 1) / copying->n_parts;
+    memcpy((uint8_t *)e->places->copies[mine] + from + begin, e->weights + from + begin, (size_t)(end - begin));
 }
 
-/* Makes the copies, for which there is memory, and reads the weights in them from then on. */
-static void read_copies(struct forge_engine *e)
+/* Fills the copies, whose memory is allocated, and reads the weights from them from then on. */
+static void read_copies(struct forge_engine *e, bool shows_progress)
 {
-    pool_run(e->pool, copy_weights, e);
+    enum { PART_BYTES = 64 << 20 };
+    const uint64_t bytes = e->program->weights_bytes;
+    struct progress progress = progress_of(bytes, shows_progress);
+    struct copying c = { e, 0, (uint32_t)(bytes / PART_BYTES) + 1 };
+    for (; c.part < c.n_parts; c.part++) {
+        pool_run(e->pool, copy_weights, &c);
+        progress_show(&progress, bytes / c.n_parts);
+    }
+    progress_end(&progress);
     weights_unmap(e);
     e->weights = e->places->copies[0];
 }
 
-static enum forge_status place_weights(struct forge_engine *e, enum forge_numa how, struct forge_error *error)
+static enum forge_status place_weights(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
+    const enum forge_numa how = source->numa;
     struct places *places = e->places;
     const struct numa *numa = &places->numa;
     const uint64_t bytes = e->program->weights_bytes, there = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -145,11 +161,12 @@ static enum forge_status place_weights(struct forge_engine *e, enum forge_numa h
                          n, n == 1 ? "y" : "ies", (double)bytes / 1048576, n == 1 ? "does" : "do", (double)there / 1048576);
     for (places->n_copies = 0; places->n_copies < n; places->n_copies++)
         TRY(numa_map(&places->copies[places->n_copies], (size_t)bytes, numa, n > 1 ? places->n_copies : numa->n, "the weights", error));
-    read_copies(e);
+    read_copies(e, source->progress);
     return FORGE_OK;
 }
 
-/* Only what is read from memory gains by large pages, and those of the file stay beside the copy as long as nobody else wants them. */
+/* Large pages help only weights that are read from memory, not from a cache.  The file's pages stay in memory beside the copy until
+ * others need that memory. */
 static bool copy_pays(const struct forge_program *p)
 {
     enum { FROM_BYTES = 64 << 20 };
@@ -157,8 +174,9 @@ static bool copy_pays(const struct forge_program *p)
     return p->weights_bytes >= FROM_BYTES && room >= beside && p->weights_bytes <= (room - beside) / 4 * 3 && memory_has_large_pages("");
 }
 
-static enum forge_status enlarge_pages(struct forge_engine *e, enum forge_pages pages, struct forge_error *error)
+static enum forge_status enlarge_pages(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
 {
+    const enum forge_pages pages = source->pages;
     uint8_t *copy;
     if (pages == PAGES_FILE || (pages == PAGES_AUTO && !copy_pays(e->program))) return FORGE_OK;
     const enum forge_status status = map_memory(&copy, e->program->weights_bytes, "copy of the weights (--pages file does without)", error);
@@ -169,7 +187,7 @@ static enum forge_status enlarge_pages(struct forge_engine *e, enum forge_pages 
         return error_set(error, FORGE_NO_MEMORY, "out of memory for a copy of the weights");
     }
     e->places->copies[e->places->n_copies++] = copy;
-    read_copies(e);
+    read_copies(e, source->progress);
     return FORGE_OK;
 }
 
@@ -195,17 +213,17 @@ static enum forge_status open_cpu(struct forge_engine *e, const struct forge_wei
 {
     const struct forge_program *p = e->program;
     if (n_threads == 0 || n_threads > p->max_threads)
-        return error_set(error, FORGE_USAGE, "%u threads asked for, the program was built for 1 to %u", n_threads, p->max_threads);
+        return error_set(error, FORGE_USAGE, "%u threads are requested; the program was built for 1 to %u", n_threads, p->max_threads);
     TRY(pool_open(&e->pool, n_threads, error));
     TRY(open_places(e, source->numa, error));
-    /* Pages that no step touches cost nothing, so every column may have activations of its own. */
+    /* Pages that no step touches cost nothing, so every column can have its own activations. */
     const uint32_t n_columns = e->n_sequences < FORGE_MAX_COLUMNS ? e->n_sequences : FORGE_MAX_COLUMNS;
     e->arena_bytes = n_columns * page_up(p->arena_bytes);
     TRY(map_memory(&e->arena, e->arena_bytes, "activations", error));
     TRY(map_memory(&e->state, e->n_sequences * e->state_stride, "state", error));
     TRY(weights_open(e, source, error));
-    if (source->numa != NUMA_NONE) return place_weights(e, source->numa, error);
-    return source->random ? FORGE_OK : enlarge_pages(e, source->pages, error);
+    if (source->numa != NUMA_NONE) return place_weights(e, source, error);
+    return source->random ? FORGE_OK : enlarge_pages(e, source, error);
 }
 
 static enum forge_status open_gpu(struct forge_engine *e, const struct forge_weights_source *source, struct forge_error *error)
@@ -215,7 +233,7 @@ static enum forge_status open_gpu(struct forge_engine *e, const struct forge_wei
     return runtime->load(e, source, error);
 }
 
-/* After a failure engine_close takes back what is there. */
+/* After a failure the caller frees everything with engine_close. */
 static enum forge_status open_parts(struct forge_engine *e, const struct forge_weights_source *source, uint32_t n_threads, uint32_t n_ctx,
                                     struct forge_error *error)
 {
@@ -226,7 +244,8 @@ static enum forge_status open_parts(struct forge_engine *e, const struct forge_w
     e->n_ctx = n_ctx > 0 ? n_ctx : program->n_ctx;
     e->chunk = program->chunk;
     if (e->n_ctx > program->n_ctx)
-        return error_set(error, FORGE_TOO_LONG, "context of %u tokens asked for, the program was built for %u", n_ctx, program->n_ctx);
+        return error_set(error, FORGE_TOO_LONG, "a context of %u tokens is requested; the program was built for %u (forgec build "
+                         "--ctx N makes it longer)", n_ctx, program->n_ctx);
     return program->gpu ? open_gpu(e, source, error) : open_cpu(e, source, n_threads, error);
 }
 
@@ -258,6 +277,16 @@ void engine_close(struct forge_engine *e)
 
 /* ---- sequences ---- */
 
+/* For programs with far_from, to compute a text again when it becomes longer than that: the tokens of the sequence, then the last token
+ * drawn; and the state from which its run of draws continues. */
+struct forge_again {
+    struct forge_sample_options options;
+    struct forge_random random;
+    uint64_t left;               /* tokens left of the run's limit */
+    bool     last, drawn;        /* drawn: the run has returned a token */
+    int32_t  tokens[];           /* [n_ctx + 1] */
+};
+
 /* rank: of the GPUs that share the model. */
 static enum forge_status clear_state(struct forge_sequence *q, uint32_t rank, uint64_t offset, uint64_t bytes, struct forge_error *error)
 {
@@ -270,7 +299,8 @@ static enum forge_status clear_state(struct forge_sequence *q, uint32_t rank, ui
 enum forge_status sequence_reset(struct forge_sequence *q, struct forge_error *error)
 {
     const struct forge_program *p = q->engine->program;
-    q->n_past = q->n_written = q->slot = 0;
+    q->n_past = q->n_written = q->slot = q->expected = 0;
+    q->far = false;
     for (uint32_t rank = 0; rank < program_ranks(p); rank++) {
         const struct forge_program *part = program_of_rank(p, rank);
         for (uint32_t i = 0; i < part->n_states; i++)
@@ -289,7 +319,10 @@ enum forge_status sequence_open(struct forge_sequence **out, struct forge_engine
     *q = (struct forge_sequence){ .engine = e };
     if (e->program->gpu) e->program->gpu->runtime->sequence_open(q, i);
     else q->state = e->state + i * e->state_stride;
-    const enum forge_status status = sequence_reset(q, error);
+    enum forge_status status = sequence_reset(q, error);
+    const size_t bytes = sizeof *q->again + (e->n_ctx + 1) * sizeof *q->again->tokens;
+    if (status == FORGE_OK && e->program->far_from > 0 && !(q->again = calloc(1, bytes)))
+        status = error_set(error, FORGE_NO_MEMORY, "out of memory for the tokens of a context of %u", e->n_ctx);
     if (status == FORGE_OK) *out = q;
     else sequence_close(q);
     return status;
@@ -299,6 +332,7 @@ void sequence_close(struct forge_sequence *q)
 {
     if (!q || !q->engine) return;
     if (q->engine->program->gpu) q->engine->program->gpu->runtime->sequence_close(q);
+    free(q->again);
     memset(q, 0, sizeof *q);
 }
 
@@ -307,14 +341,17 @@ bool sequence_rewind(struct forge_sequence *q, uint32_t to)
     if (!state_rewinds(q->engine->program, q->n_written, q->n_past, to)) return false;
     if (to == 0 && q->n_past > 0) return sequence_reset(q, NULL) == FORGE_OK;
     q->n_past = to;
+    q->expected = 0;
     return true;
 }
+
+void sequence_expect(struct forge_sequence *q, uint32_t n_tokens) { q->expected = n_tokens; }
 
 static enum forge_status check_whole(const struct forge_sequence *q, struct forge_error *error)
 {
     if (state_rewinds(q->engine->program, q->n_written, q->n_past, q->n_past)) return FORGE_OK;
-    return error_set(error, FORGE_FAILED, "draws went on for %u tokens behind the %u of the sequence, which the model's states cannot take"
-                     " back: it has to be reset", q->n_written - q->n_past, q->n_past);
+    return error_set(error, FORGE_FAILED, "%u tokens were drawn after the %u of the sequence, and the model's states cannot take them "
+                     "back: reset the sequence", q->n_written - q->n_past, q->n_past);
 }
 
 enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_sequence *from, struct forge_error *error)
@@ -332,6 +369,8 @@ enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_se
     to->n_past = from->n_past;
     to->n_written = from->n_written;
     to->slot = from->slot;
+    to->far = from->far;
+    if (to->again) memcpy(to->again->tokens, from->again->tokens, from->n_past * sizeof *to->again->tokens);
     return FORGE_OK;
 }
 
@@ -339,7 +378,7 @@ enum forge_status sequence_copy(struct forge_sequence *to, const struct forge_se
 
 enum { PIECE_BYTES = 1 << 20 };
 
-/* buffer: [PIECE_BYTES] for what lies on a GPU; on a CPU a piece is the state's own memory. */
+/* buffer: [PIECE_BYTES] for states on a GPU; on a CPU a piece is the state's own memory. */
 static enum forge_status move_piece(struct forge_sequence *q, uint32_t rank, bool in, uint64_t at, size_t n, uint8_t *buffer,
                                     sequence_piece *move, void *context, struct forge_error *error)
 {
@@ -365,7 +404,7 @@ static enum forge_status move_part(struct forge_sequence *q, uint32_t rank, uint
     return FORGE_OK;
 }
 
-/* Of several GPUs one part behind the other, each as large as its own program says. */
+/* Several GPUs: the parts of the ranks one after the other, each as large as its own program says. */
 static enum forge_status move_states(struct forge_sequence *q, uint32_t n_past, bool in, sequence_piece *move, void *context,
                                      struct forge_error *error)
 {
@@ -385,13 +424,14 @@ enum forge_status sequence_save(struct forge_sequence *q, sequence_piece *put, v
 }
 
 enum forge_status sequence_restore(struct forge_sequence *q, const int32_t *tokens, uint32_t n_past, uint32_t n_written, uint32_t slot,
-                                   sequence_piece *get, void *context, struct forge_error *error)
+                                   bool far, sequence_piece *get, void *context, struct forge_error *error)
 {
     const struct forge_program *p = q->engine->program;
     TRY(sequence_reset(q, error));
     if (n_past > q->engine->n_ctx || n_written < n_past || n_written > p->n_ctx || slot > (p->gpu ? p->gpu->most_drafts : 0) ||
-        !state_rewinds(p, n_written, n_past, n_past))
-        return error_set(error, FORGE_USAGE, "no sequence of %u tokens, %u written, in slot %u", n_past, n_written, slot);
+        !state_rewinds(p, n_written, n_past, n_past) || (p->far_from > 0 ? !far && n_past > p->far_from : far))
+        return error_set(error, FORGE_USAGE, "a sequence of %u tokens, with %u written, cannot be restored into slot %u", n_past, n_written,
+            slot);
     enum forge_status status = move_states(q, n_past, true, get, context, error);
     if (status == FORGE_OK && p->gpu) status = p->gpu->runtime->history_write(q, tokens, n_past, error);
     if (status != FORGE_OK) {
@@ -401,6 +441,8 @@ enum forge_status sequence_restore(struct forge_sequence *q, const int32_t *toke
     q->n_past = n_past;
     q->n_written = n_written;
     q->slot = slot;
+    q->far = far;
+    if (q->again) memcpy(q->again->tokens, tokens, n_past * sizeof *tokens);
     return FORGE_OK;
 }
 
@@ -410,13 +452,13 @@ struct launches {
     const struct forge_args *args;
     const struct forge_launch *launch;   /* [n] */
     uint32_t n;
-    const struct forge_launch *decode;   /* of a step of several sequences: what takes the place of launches that meet them one by one */
+    const struct forge_launch *decode;   /* step of several sequences: launches that replace those which process sequences one by one */
     struct forge_pool *pool;
     const struct forge_clocks *clocks;
     const struct forge_engine *engine;
 };
 
-/* Adds what has passed since *at, which becomes now. */
+/* Adds the time since *at to *sum and sets *at to now. */
 static void clock_add(uint64_t *sum, uint64_t *at)
 {
     struct timespec t;
@@ -426,7 +468,7 @@ static void clock_add(uint64_t *sum, uint64_t *at)
     *at = now;
 }
 
-/* With the weights that lie next to the thread. */
+/* The args with the copy of the weights that is nearest to the thread. */
 static struct forge_args args_of(const struct launches *l, uint32_t thread, uint32_t n_threads)
 {
     struct forge_args args = *l->args;
@@ -435,7 +477,21 @@ static struct forge_args args_of(const struct launches *l, uint32_t thread, uint
     return args;
 }
 
-/* A whole step is one job: threads are woken once per token, not once per launch. */
+/* The hash of the memory that launches write. */
+static uint64_t memory_hash(const struct forge_engine *e, const struct forge_args *args)
+{
+    const struct forge_program *p = e->program;
+    uint64_t hash = forge_xxh3(args->arena, p->arena_bytes);
+    for (uint32_t i = 0; i < p->n_states; i++) {
+        const struct state_runs r = state_runs(&p->states[i], args->n_past + args->n_tokens);
+        for (uint64_t k = 0; k < r.n; k++) hash = hash * 0x9e3779b97f4a7c15u + forge_xxh3(args->state + r.offset + k * r.stride, r.bytes);
+    }
+    if (args->n_logits > 0)
+        hash = hash * 0x9e3779b97f4a7c15u + forge_xxh3(args->logits, (uint64_t)args->n_logits * program_columns(p) * sizeof *args->logits);
+    return hash;
+}
+
+/* A whole step is one job, so threads are woken once per token and not once per launch. */
 static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
 {
     const struct launches *l = context;
@@ -444,6 +500,7 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
     uint64_t *wait = clocks ? clocks->wait + (size_t)thread * clocks->n_launches : NULL;
     const struct forge_args args = args_of(l, thread, n_threads);
     uint32_t before = 0;
+    const struct forge_trace *trace = l->engine->trace;
     if (clocks) clock_add(NULL, &at);
     for (uint32_t i = 0, ran = 0; i < l->n; i++) {
         const uint32_t joins = l->launch[i].joins_divides;
@@ -454,6 +511,7 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
         }
         l->launch[i].kernel(&args, &l->launch[i], thread, n_threads);
         if (clocks) clock_add(&work[i], &at);
+        if (trace) trace->take(trace->context, &l->launch[i], args.n_past, memory_hash(l->engine, &args));
         before = i;
     }
     if (!clocks || l->n == 0) return;
@@ -461,7 +519,8 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
     clock_add(&wait[before], &at);
 }
 
-/* The same of a step of several sequences.  No thread goes on to what it read itself: rows are shared out otherwise than in decode. */
+/* The same for a step of several sequences.  Here joins_divides does not save a barrier, because rows are divided among threads
+ * differently from decode. */
 static void run_several_launches(void *context, uint32_t thread, uint32_t n_threads)
 {
     const struct launches *l = context;
@@ -479,8 +538,8 @@ static void run_several_launches(void *context, uint32_t thread, uint32_t n_thre
     }
 }
 
-/* logits: [n_logits][program_columns] of the last tokens of the sequence.  Every step passes here: what is drawn, scored or written from
- * NaN looks like any other result. */
+/* logits: [n_logits][program_columns] of the last tokens of the sequence.  Every step is checked here, because a token or score that was
+ * computed from NaN looks like any other result. */
 static enum forge_status check_logits(const struct forge_sequence *q, const float *logits, uint32_t n_logits, struct forge_error *error)
 {
     const struct forge_program *p = q->engine->program;
@@ -504,7 +563,7 @@ static void append(struct forge_sequence *q, uint32_t n)
     if (q->n_written < q->n_past) q->n_written = q->n_past;
 }
 
-/* A part of a prompt whose logits nobody reads only has to leave its state. */
+/* A part of a prompt without logits only has to update the state. */
 static void many_launches(struct launches *list, struct step_launches step, uint32_t n_logits)
 {
     list->launch = step.list;
@@ -513,22 +572,23 @@ static void many_launches(struct launches *list, struct step_launches step, uint
         if (list->launch[i].tail) list->n = i;
 }
 
-static enum forge_status run_step(struct forge_sequence *q, bool decode, const int32_t *tokens, uint32_t n, uint32_t n_logits,
-                                  float *logits, struct forge_error *error)
+/* of: tokens of the prompt to which these tokens belong; 0: one token for the decode launches. */
+static enum forge_status run_step(struct forge_sequence *q, size_t of, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                                  struct forge_error *error)
 {
     const struct forge_engine *e = q->engine;
     const struct forge_program *p = e->program;
     if (p->gpu) {
-        TRY(p->gpu->runtime->step(q, decode, tokens, n, n_logits, logits, error));
+        TRY(p->gpu->runtime->step(q, of == 0, tokens, n, n_logits, logits, error));
         append(q, n);
         return check_logits(q, logits, n_logits, error);
     }
     struct forge_args args = {
         .weights = e->weights, .arena = e->arena, .parts = e->arena, .state = q->state, .tokens = tokens, .logits = logits,
-        .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits, .turns = pool_turns(e->pool),
+        .n_tokens = n, .n_past = q->n_past, .n_logits = n_logits, .turns = pool_turns(e->pool), .far = q->far,
     };
     struct launches list = { &args, p->decode, p->n_decode, NULL, e->pool, e->clocks, e };
-    if (!decode) many_launches(&list, prompt_launches(p, n), n_logits);
+    if (of) many_launches(&list, prompt_launches(p, of), n_logits);
     pool_run(e->pool, run_launches, &list);
     append(q, n);
     return check_logits(q, logits, n_logits, error);
@@ -542,17 +602,58 @@ static enum forge_status check_room(const struct forge_sequence *q, size_t n, st
     return error_set(error, FORGE_TOO_LONG, "%zu tokens do not fit: the context holds %u, %u of them used", n, n_ctx, q->n_past);
 }
 
-enum forge_status forge_prefill(struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
-                                struct forge_error *error)
+/* Records tokens that are in the context from now on, or that were drawn after it. */
+static void note(struct forge_sequence *q, const int32_t *tokens, size_t n)
+{
+    if (q->again) memcpy(q->again->tokens + q->n_past, tokens, n * sizeof *tokens);
+}
+
+static enum forge_status read_tokens(struct forge_sequence *q, const int32_t *tokens, uint32_t n, struct forge_error *error)
+{
+    const struct forge_engine *e = q->engine;
+    const uint32_t chunk = e->chunk > 0 ? e->chunk : 1;
+    for (uint32_t at = 0, part; at < n; at += part) {
+        part = n - at < chunk ? n - at : chunk;
+        if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
+        TRY(run_step(q, e->chunk > 0 ? n : 0, tokens + at, part, 0, NULL, error));
+    }
+    return FORGE_OK;
+}
+
+/* Before a step of n tokens: if the step makes the text need another rotation (far) than was used so far, the text is computed again.
+ * After a failure the sequence is empty. */
+static enum forge_status settle(struct forge_sequence *q, size_t n, struct forge_error *error)
+{
+    const uint32_t far_from = q->engine->program->far_from, n_past = q->n_past, expected = q->expected;
+    const bool far = far_from > 0 && (q->n_past + n > far_from || expected > far_from);
+    if (far == q->far) return FORGE_OK;
+    if (n_past > 0) TRY(sequence_reset(q, error));
+    q->far = far;
+    const enum forge_status status = n_past > 0 ? read_tokens(q, q->again->tokens, n_past, error) : FORGE_OK;
+    if (status != FORGE_OK) sequence_reset(q, NULL);
+    else q->expected = expected;
+    return status;
+}
+
+static enum forge_status prefill(struct forge_sequence *q, size_t of, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                                 struct forge_error *error)
 {
     TRY(check_room(q, n, error));
-    if (q->engine->chunk > 0) return run_step(q, false, tokens, n, n_logits, logits, error);
+    TRY(settle(q, n, error));
+    note(q, tokens, n);
+    if (q->engine->chunk > 0) return run_step(q, of, tokens, n, n_logits, logits, error);
     for (uint32_t i = 0; i < n; i++) {
         const bool wanted = n - i <= n_logits;
         float *to = wanted ? logits + (size_t)(n_logits - (n - i)) * program_columns(q->engine->program) : logits;
-        TRY(run_step(q, true, tokens + i, 1, wanted, to, error));
+        TRY(run_step(q, 0, tokens + i, 1, wanted, to, error));
     }
     return FORGE_OK;
+}
+
+enum forge_status forge_prefill(struct forge_sequence *q, const int32_t *tokens, uint32_t n, uint32_t n_logits, float *logits,
+                                struct forge_error *error)
+{
+    return prefill(q, n, tokens, n, n_logits, logits, error);
 }
 
 uint32_t engine_piece(const struct forge_engine *e)
@@ -561,20 +662,36 @@ uint32_t engine_piece(const struct forge_engine *e)
     return most > 0 ? most : 1;
 }
 
-enum forge_status forge_step(struct forge_sequence *q, const int32_t *tokens, size_t n, uint32_t n_logits, float *logits,
+enum forge_status forge_read(struct forge_sequence *q, const int32_t *tokens, size_t n, size_t of, uint32_t n_logits, float *logits,
                              struct forge_error *error)
 {
     const struct forge_engine *e = q->engine;
     TRY(check_room(q, n, error));
-    if (n == 1) return run_step(q, true, tokens, 1, n_logits, logits, error);
-    const size_t chunk = e->chunk > 0 ? e->chunk : 1;
-    for (size_t at = 0; at < n;) {
-        if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
-        const size_t left = n - at, part = left < chunk ? left : chunk;
-        TRY(forge_prefill(q, tokens + at, (uint32_t)part, part == left ? n_logits : 0, logits, error));
-        at += part;
+    const uint32_t expected = q->expected;
+    const size_t end = q->n_past + n > of ? q->n_past + n : of;
+    if (expected < end) sequence_expect(q, (uint32_t)end);
+    enum forge_status status = settle(q, n, error);
+    if (status == FORGE_OK && n == 1 && (of == 1 || e->program->gpu)) {
+        note(q, tokens, n);
+        sequence_expect(q, expected);
+        return run_step(q, 0, tokens, 1, n_logits, logits, error);
     }
+    const size_t chunk = e->chunk > 0 ? e->chunk : 1;
+    for (size_t at = 0, part; at < n && status == FORGE_OK; at += part) {
+        const size_t left = n - at;
+        part = left < chunk ? left : chunk;
+        if (e->stop && *e->stop) status = error_set(error, FORGE_INTERRUPTED, "interrupted");
+        else status = prefill(q, of, tokens + at, (uint32_t)part, part == left ? n_logits : 0, logits, error);
+    }
+    sequence_expect(q, expected);
+    if (status != FORGE_OK) return status;
     return e->program->gpu && n_logits == 0 ? e->program->gpu->runtime->wait(q, error) : FORGE_OK;
+}
+
+enum forge_status forge_step(struct forge_sequence *q, const int32_t *tokens, size_t n, uint32_t n_logits, float *logits,
+                             struct forge_error *error)
+{
+    return forge_read(q, tokens, n, n, n_logits, logits, error);
 }
 
 enum forge_status forge_embed(struct forge_sequence *q, const int32_t *tokens, uint32_t n, bool normalize, float *rows, float *vector,
@@ -584,13 +701,14 @@ enum forge_status forge_embed(struct forge_sequence *q, const int32_t *tokens, u
     const uint32_t pooling = e->program->embedding->pooling, n_embd = e->program->n_embd, piece = engine_piece(e);
     TRY(sequence_reset(q, error));
     TRY(check_room(q, n, error));
+    sequence_expect(q, n);
     for (uint32_t at = 0; at < n; at += piece) {
         if (e->stop && *e->stop) return error_set(error, FORGE_INTERRUPTED, "interrupted");
         const uint32_t part = n - at < piece ? n - at : piece, n_rows = pool_rows(pooling, at, part, n);
         if (n == 1) TRY(forge_step(q, tokens, 1, n_rows, rows, error));
         else TRY(forge_prefill(q, tokens + at, part, n_rows, rows, error));
         pool_add(vector, pooling, rows, n_rows, at, n_embd);
-        if (pooling == FORGE_POOL_CLS) break;                  /* what follows changes nothing */
+        if (pooling == FORGE_POOL_CLS) break;                  /* later rows change nothing */
     }
     pool_end(vector, pooling, n, n_embd, normalize);
     return FORGE_OK;
@@ -598,19 +716,25 @@ enum forge_status forge_embed(struct forge_sequence *q, const int32_t *tokens, u
 
 /* ---- several sequences in a step ---- */
 
+/* Checks the columns and prepares their sequences for the step. */
 static enum forge_status check_columns(const struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
 {
-    if (n > FORGE_MAX_COLUMNS) return error_set(error, FORGE_USAGE, "a step of %u sequences, at most %u go together", n, FORGE_MAX_COLUMNS);
+    if (n > FORGE_MAX_COLUMNS) return error_set(error, FORGE_USAGE, "a step has %u sequences; the maximum is %u", n, FORGE_MAX_COLUMNS);
     for (uint32_t i = 0; i < n; i++) {
-        if (c[i].sequence->engine != e) return error_set(error, FORGE_USAGE, "column %u of a step is a sequence of another engine", i);
+        if (c[i].sequence->engine != e) return error_set(error, FORGE_USAGE, "column %u of a step belongs to another engine", i);
         for (uint32_t k = 0; k < i; k++)
-            if (c[k].sequence == c[i].sequence) return error_set(error, FORGE_USAGE, "columns %u and %u of a step are one sequence", k, i);
+            if (c[k].sequence == c[i].sequence)
+                return error_set(error, FORGE_USAGE, "columns %u and %u of a step are the same sequence", k, i);
         TRY(check_room(c[i].sequence, 1, error));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        TRY(settle(c[i].sequence, 1, error));
+        note(c[i].sequence, &c[i].token, 1);
     }
     return FORGE_OK;
 }
 
-/* On a CPU: the weights are read once for the tokens of all.  Those whose logits are wanted are the last rows, as in a prompt. */
+/* On a CPU: reads the weights once for the tokens of all sequences.  The tokens with logits are the last rows, as in a prompt. */
 static void run_columns(struct forge_engine *e, const struct forge_column *columns, uint32_t n)
 {
     const struct forge_program *p = e->program;
@@ -624,6 +748,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
         args[row] = (struct forge_args){
             .weights = e->weights, .arena = e->arena, .parts = e->arena + row * page_up(p->arena_bytes), .state = c->sequence->state,
             .tokens = &tokens[row], .logits = c->logits, .n_tokens = 1, .n_past = c->sequence->n_past, .n_logits = i >= n, .row = row,
+            .far = c->sequence->far,
         };
         row++;
         n_logits += i >= n;
@@ -635,7 +760,7 @@ static void run_columns(struct forge_engine *e, const struct forge_column *colum
     pool_run(e->pool, run_several_launches, &list);
 }
 
-/* More than one in a step of the device. */
+/* Runs several sequences in one step of the device. */
 static enum forge_status run_together(struct forge_engine *e, const struct forge_column *c, uint32_t n, struct forge_error *error)
 {
     if (e->program->gpu) TRY(e->program->gpu->runtime->several(e, c, n, error));
@@ -645,7 +770,7 @@ static enum forge_status run_together(struct forge_engine *e, const struct forge
     return FORGE_OK;
 }
 
-/* Sequences of a step of the program. */
+/* The most sequences in a step of the program. */
 static uint32_t most_together(const struct forge_engine *e)
 {
     const struct forge_program *p = e->program;
@@ -664,7 +789,7 @@ enum forge_status engine_step(struct forge_engine *e, const struct forge_column 
         struct forge_error *first = status == FORGE_OK ? error : NULL;
         part = n - at < most ? n - at : most;
         const enum forge_status s = part > 1 ? run_together(e, c, part, first)
-                                             : run_step(c->sequence, true, &c->token, 1, c->logits ? 1 : 0, c->logits, first);
+                                             : run_step(c->sequence, 0, &c->token, 1, c->logits ? 1 : 0, c->logits, first);
         if (status == FORGE_OK || s == FORGE_DEVICE_FAULT) status = s;
     }
     return status;
@@ -690,6 +815,17 @@ enum forge_status engine_draw_begin(struct forge_sequence *q, const struct forge
                                     int32_t first, uint64_t limit, bool last, struct forge_error *error)
 {
     TRY(check_whole(q, error));
+    if (first >= 0) {
+        TRY(settle(q, 1, error));
+        note(q, &first, 1);
+    }
+    if (q->again) {
+        q->again->options = *options;
+        q->again->random = *random;
+        q->again->left = limit;
+        q->again->last = last;
+        q->again->drawn = false;
+    }
     return q->engine->program->gpu->runtime->draw_begin(q, options, random, first, limit, last, error);
 }
 
@@ -700,7 +836,30 @@ enum forge_status engine_draft(struct forge_sequence *q, const int32_t *tokens, 
     return q->engine->program->gpu->runtime->draft(q, tokens, n, logits, error);
 }
 
+/* Called when the step of the last drawn token makes the text longer than far_from: the run of draws ends there, and a new one continues
+ * it. */
+static enum forge_status draw_on(struct forge_sequence *q, struct forge_error *error)
+{
+    struct forge_again *r = q->again;
+    const struct forge_sample_options options = r->options;
+    const struct forge_random random = r->random;
+    return engine_draw_begin(q, &options, &random, r->tokens[q->n_past], r->left, r->last, error);
+}
+
 enum forge_status engine_draw_next(struct forge_sequence *q, int32_t *token, struct forge_error *error)
 {
-    return q->engine->program->gpu->runtime->draw_next(q, token, error);
+    struct forge_again *r = q->again;
+    if (r && r->drawn && q->n_past == sequence_end(q) && q->n_past < q->engine->n_ctx) TRY(draw_on(q, error));
+    TRY(q->engine->program->gpu->runtime->draw_next(q, token, error));
+    if (!r) return FORGE_OK;
+    note(q, token, 1);
+    r->drawn = true;
+    r->left -= r->left < UINT64_MAX;
+    if (r->options.temp > 0) random_next(&r->random);
+    return FORGE_OK;
+}
+
+const char *engine_longer(const struct forge_engine *e)
+{
+    return e->n_ctx < e->program->n_ctx ? "-c N makes it longer" : "forgec build --ctx N makes it longer";
 }

@@ -1,4 +1,4 @@
-/* entropy.h -- a number that nobody can tell beforehand, from the system; where it has none yet, from the clock. */
+/* entropy.h -- an unpredictable number from the system, or from the clock if the system has none yet. */
 #ifndef FORGE_ENTROPY_H
 #define FORGE_ENTROPY_H
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* guide.c -- see guide.h: the memory of grammars and masks, and what their statuses mean to a user. */
+/* guide.c -- see guide.h: memory for grammars and masks, and their statuses as messages for users. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ enum forge_status guide_lexicon(struct lexicon **out, const struct forge_program
     struct room r = room_of(x + 1, bytes);
     if (!lexicon_make(x, p->vocab, p->n_vocab, &r)) {
         free(x);
-        return error_set(error, FORGE_FAILED, "a vocabulary of %u tokens is too large for grammars", p->n_vocab);
+        return error_set(error, FORGE_FAILED, "the vocabulary of %u tokens is too large for grammars", p->n_vocab);
     }
     *out = x;
     return FORGE_OK;
@@ -41,7 +41,7 @@ static size_t room_bytes(const struct guide_source *s)
 static const struct grammar *read_choices(struct room *r, const struct guide_source *s, struct grammar_error *e)
 {
     struct grammar_choice *c = malloc((s->n + 1) * sizeof *c);
-    if (!c) { *e = (struct grammar_error){ 0, 0, "out of memory" }; return NULL; }
+    if (!c) { *e = (struct grammar_error){ 0, 0, "out of memory for the choices" }; return NULL; }
     for (size_t i = 0; i < s->n; i++) c[i] = (struct grammar_choice){ s->choices[i], strlen(s->choices[i]) };
     const struct grammar *g = grammar_of_choices(r, c, s->n, e);
     free(c);
@@ -56,10 +56,10 @@ static enum forge_status read_source(struct forge_guide *g, const struct guide_s
     if (!(g->grammar = malloc(bytes))) return error_set(error, FORGE_NO_MEMORY, "out of memory for %s", name);
     struct room r = room_of(g->grammar, bytes);
     *grammar = s->kind == GUIDE_GRAMMAR ? grammar_read(&r, s->text, s->n, x->vocab, &e)
-             : s->kind == GUIDE_SCHEMA ? grammar_of_schema(&r, s->text, s->n, &e) : read_choices(&r, s, &e);
+             : s->kind == GUIDE_SCHEMA ? grammar_of_schema(&r, s->text, s->n, s->warnings, &e) : read_choices(&r, s, &e);
     if (!*grammar && e.line > 0) return error_set(error, FORGE_USAGE, "%s: line %u, column %u: %s", name, e.line, e.column, e.text);
     if (!*grammar) return error_set(error, FORGE_USAGE, "%s: %s", name, e.text);
-    void *small = realloc(g->grammar, (*grammar)->bytes);    /* it lies at the front */
+    void *small = realloc(g->grammar, (*grammar)->bytes);    /* the grammar lies at the front */
     if (small) *grammar = g->grammar = small;
     return FORGE_OK;
 }
@@ -68,12 +68,12 @@ static enum forge_status failed(enum mask_status status, struct forge_error *err
 {
     switch (status) {
     case MASK_STUCK:
-        return error_set(error, FORGE_FAILED, "no token of the vocabulary goes on with what the grammar asks for here");
+        return error_set(error, FORGE_FAILED, "no token of the vocabulary can continue the text as the grammar requires here");
     case MASK_REFUSED:
-        return error_set(error, FORGE_FAILED, "the biases of tokens leave none that the grammar allows");
+        return error_set(error, FORGE_FAILED, "the logit biases exclude every token that the grammar allows");
     case MASK_TOO_MUCH:
-        return error_set(error, FORGE_FAILED, "the text can be read by the grammar in too many ways, or is nested too deep, to go on; "
-                         "alternatives that begin differently make fewer");
+        return error_set(error, FORGE_FAILED, "the grammar can read the text in too many ways, or nests too deep; "
+                         "let alternatives begin differently");
     case MASK_OK: break;
     }
     return FORGE_OK;
@@ -92,6 +92,8 @@ enum forge_status guide_open(struct forge_guide **out, const struct guide_source
     if (source->kind == GUIDE_IMAGE) grammar = (const void *)source->text;
     else if (status == FORGE_OK) status = read_source(g, source, lexicon, name, &grammar, error);
     if (status == FORGE_OK) status = failed(mask_open(&g->mask, grammar, lexicon, g->memory, bytes), error);
+    if (status == FORGE_OK && mask_fill(&g->mask, g->bits) == MASK_TOO_MUCH)     /* a grammar that is too wide from the beginning */
+        status = error_set(error, FORGE_USAGE, "%s: a text can begin in too many ways; let alternatives begin differently", name);
     if (status == FORGE_OK) return FORGE_OK;
     guide_close(g);
     *out = NULL;

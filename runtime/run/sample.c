@@ -1,4 +1,4 @@
-/* sample.c -- drawing a token from logits on the host. */
+/* sample.c -- draws a token from logits on the host. */
 #include "sample.h"
 #include "random.h"
 
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The candidates that survive top-k, top-p and min-p are always a prefix of the vocabulary sorted by logit, so a sampler
- * needs only that prefix: a heap of k, or the part above the min-p bound, or a heap that is popped until top-p is full. */
+/* The candidates left by top-k, top-p and min-p are always a prefix of the vocabulary sorted by logit.  So a sampler needs only that
+ * prefix: a heap of k candidates, or the part above the min-p bound, or a heap from which candidates are popped until top-p is reached. */
 struct candidate { float logit; int32_t id; };
 
 struct forge_sampler {
@@ -29,7 +29,7 @@ double random_unit(struct forge_random *random) { return (double)(random_next(ra
 
 int32_t argmax(const float *x, size_t n)
 {
-    /* Eight maxima at once vectorise; the index is looked up afterwards. */
+    /* Eight maxima at once vectorise; the index is found afterwards. */
     float best[8];
     for (int j = 0; j < 8; j++) best[j] = -INFINITY;
     size_t i = 0;
@@ -101,14 +101,14 @@ static void penalise(struct forge_sampler *s, float *logits)
         const int32_t id = s->recent[i];
         if (s->stamps[id] == s->draws) continue;
         s->stamps[id] = s->draws;
-        /* Dividing a negative logit would make the token likelier. */
+        /* Dividing a negative logit would raise the token's probability. */
         if (logits[id] <= 0) logits[id] *= o->repeat_penalty;
         else logits[id] /= o->repeat_penalty;
         logits[id] -= (float)s->counts[id] * o->frequency_penalty + o->presence_penalty;
     }
 }
 
-/* Before: higher logit first, then lower id. */
+/* Sort order: higher logit first, then lower id. */
 static bool before(struct candidate a, struct candidate b)
 {
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
@@ -131,7 +131,7 @@ static void heapify(struct candidate *heap, size_t n, bool worst)
     for (size_t i = n / 2; i-- > 0;) sift(heap, n, i, worst);
 }
 
-/* Best first. */
+/* Sorts the best first. */
 static void sort_candidates(struct candidate *c, size_t n)
 {
     heapify(c, n, true);
@@ -150,7 +150,7 @@ static size_t select_top_k(struct candidate *c, const float *logits, size_t n, s
     heapify(c, k, true);
     float bound = c[0].logit;
     for (size_t i = k; i < n; i++) {
-        if (!(logits[i] > bound)) continue;                  /* a later id loses a tie */
+        if (!(logits[i] > bound)) continue;                  /* on a tie the later id loses */
         c[0] = (struct candidate){ logits[i], (int32_t)i };
         sift(c, k, 0, true);
         bound = c[0].logit;
@@ -159,7 +159,7 @@ static size_t select_top_k(struct candidate *c, const float *logits, size_t n, s
     return k;
 }
 
-/* Length of the sorted prefix that holds top_p of total. */
+/* Length of the sorted prefix whose weight is at least top_p of the total. */
 static size_t cut_top_p(const struct candidate *c, size_t n, double total, float best, float top_p)
 {
     double sum = 0;
@@ -170,7 +170,7 @@ static size_t cut_top_p(const struct candidate *c, size_t n, double total, float
     return n;
 }
 
-/* All tokens whose logit is at least bound; total: the sum of exp(logit - best) over the whole vocabulary. */
+/* Selects all tokens with logit >= bound; total: the sum of exp(logit - best) over the whole vocabulary. */
 static size_t select_above(struct candidate *c, const float *logits, size_t n, float bound, float best, double *total)
 {
     size_t kept = 0;
@@ -183,7 +183,7 @@ static size_t select_above(struct candidate *c, const float *logits, size_t n, f
     return kept;
 }
 
-/* Leaves the best at the end of the array; fills out[] with the popped prefix by swapping, as heapsort does. */
+/* Pops the best candidates until their weight reaches top_p.  Popped candidates move to the end of the array, as in heapsort. */
 static size_t pop_top_p(struct candidate *c, size_t n, double total, float best, float top_p)
 {
     heapify(c, n, false);
@@ -198,7 +198,7 @@ static size_t pop_top_p(struct candidate *c, size_t n, double total, float best,
         if (sum >= (double)top_p * total) break;
     }
     const size_t kept = n - left;
-    for (size_t i = 0; i < kept && i < n - 1 - i; i++) {     /* bring them to the front, best first */
+    for (size_t i = 0; i < kept && i < n - 1 - i; i++) {     /* move them to the front, best first */
         const struct candidate t = c[i];
         c[i] = c[n - 1 - i];
         c[n - 1 - i] = t;
@@ -212,7 +212,7 @@ static int32_t draw(struct forge_sampler *s, const struct candidate *c, size_t n
     double total = 0;
     for (size_t i = 0; i < n; i++) total += s->weights[i] = exp(((double)c[i].logit - (double)best) * inverse);
     double at = random_unit(&s->random) * total;
-    size_t last = 0;                                         /* rounding may leave something: then the last one that can be drawn */
+    size_t last = 0;                                         /* rounding may leave a remainder: then the last token that can be drawn */
     for (size_t i = 0; i < n; i++) {
         if ((at -= s->weights[i]) < 0) return c[i].id;
         if (s->weights[i] > 0) last = i;
@@ -225,10 +225,11 @@ int32_t sampler_draw(struct forge_sampler *s, float *logits)
     const struct forge_sample_options *o = &s->options;
     const size_t n = s->n_vocab;
     for (size_t i = 0; i < o->n_biases; i++) logits[s->biases[i].id] += s->biases[i].bias;
+    for (uint32_t i = 0; i < o->n_suppressed; i++) logits[o->suppressed[i]] = -INFINITY;
     penalise(s, logits);
     const int32_t first = argmax(logits, n);
     const float best = logits[first];
-    /* A model that has gone to infinity leaves nothing to draw from. */
+    /* If the logits are infinite there is nothing to draw from. */
     if (o->temp <= 0 || !isfinite(best)) return first;
     for (size_t i = 0; i < n; i++) logits[i] = logits[i] >= -INFINITY ? logits[i] : -INFINITY;
 

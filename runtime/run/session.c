@@ -1,4 +1,4 @@
-/* session.c -- a run of text: prompt in, tokens out, words on the way. */
+/* session.c -- runs a text: takes the prompt, draws tokens and prints them. */
 #include "guide.h"
 #include "session.h"
 
@@ -10,7 +10,7 @@
 #include "runtime/model/state.h"
 #include "runtime/text/tokenize.h"
 
-/* What the options say of the text; s->guide stays NULL when they say nothing. */
+/* Opens the guide that the options ask for; s->guide stays NULL if they ask for none. */
 static enum forge_status open_guide(struct forge_session *s, struct forge_error *error)
 {
     const struct forge_options *o = s->options;
@@ -81,7 +81,7 @@ enum forge_status session_prompt(struct forge_session *s, const int32_t *tokens,
     return FORGE_OK;
 }
 
-/* Prints a token; *stopped when the text now ends with a stop text: what the token has beyond it is not printed. */
+/* Prints a token.  *stopped: the text now ends with a stop text; the part of the token after it is not printed. */
 static enum forge_status print_token(struct forge_session *s, int32_t id, bool *stopped, struct forge_error *error)
 {
     *stopped = false;
@@ -103,17 +103,17 @@ static enum forge_status print_token(struct forge_session *s, int32_t id, bool *
             }
     }
     if (!s->options->print_tokens && end > tail) TRY(stream_write(&s->out, s->piece + tail, end - tail, error));
-    /* All that the next token could complete: one byte less than the longest stop text. */
+    /* Keeps the text that the next token could complete: one byte less than the longest stop text. */
     s->n_tail = s->longest_stop > 0 ? s->longest_stop - 1 : 0;
     if (s->n_tail > end) s->n_tail = end;
     memmove(s->piece, s->piece + end - s->n_tail, s->n_tail);
     return FORGE_OK;
 }
 
-/* Is the text drawn on the device, many tokens ahead?  Of one that is guided, what may come depends on the token before. */
+/* Is the text drawn on the device, many tokens ahead?  Not with a guide, because each mask depends on the token before. */
 static bool draws_ahead(const struct forge_session *s) { return engine_draws(s->engine) && !s->guide; }
 
-/* The first token behind a prompt is drawn here, from its logits. */
+/* Draws the first token after a prompt here, from its logits. */
 static enum forge_status draw_here(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
 {
     const uint32_t *bits;
@@ -124,7 +124,7 @@ static enum forge_status draw_here(struct forge_session *s, int32_t *id, bool *e
     return FORGE_OK;
 }
 
-/* On the device, behind the step of the token before, while which the mask is made. */
+/* Draws on the device, after the step of the token before; the mask is made while that step runs. */
 static enum forge_status draw_there(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
 {
     struct forge_column c = { .sequence = s->sequence, .token = s->pending, .options = &s->options->sample,
@@ -137,14 +137,14 @@ static enum forge_status draw_there(struct forge_session *s, int32_t *id, bool *
     return FORGE_OK;
 }
 
-/* A guided token takes one random number with temp > 0, as any other, also where only one may come.  *ended: none comes. */
+/* A guided token takes one random number if temp > 0, like any other, even if only one token is allowed.  *ended: no token follows. */
 static enum forge_status draw_guided(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
 {
     TRY(s->pending >= 0 ? draw_there(s, id, ended, error) : draw_here(s, id, ended, error));
     return *ended ? FORGE_OK : guide_accept(s->guide, *id, error);
 }
 
-/* The next token from the logits of the last step, or from the GPU, which drew it already. */
+/* The next token, from the logits of the last step, or from the GPU if it has drawn it already. */
 static enum forge_status draw_token(struct forge_session *s, int32_t *id, bool *ended, struct forge_error *error)
 {
     *ended = false;
@@ -179,10 +179,10 @@ enum forge_status session_generate(struct forge_session *s, int64_t n_predict, b
         int32_t id;
         bool whole;
         TRY(draw_token(s, &id, &whole, error));
-        s->pending = -1;                                         /* the one before it is in the context, on a GPU from now on */
+        s->pending = -1;                                         /* the token before it is in the context, on a GPU from now on */
         if (whole) { *ending = ENDED_TEXT; break; }
         if (s->heard) s->heard[s->n_heard++] = id;
-        if (there) {                                             /* steps run while tokens are printed: all time counts */
+        if (there) {                                             /* steps run while tokens are printed, so all time counts */
             const double now = seconds_now();
             if (i > 0) {
                 s->decode_seconds += now - start;
@@ -216,7 +216,7 @@ void session_report(const struct forge_session *s)
     if (s->decode_seconds > 0 && s->n_decoded > 0) {
         const double rate = (double)s->n_decoded / s->decode_seconds;
         fprintf(stderr, ", %.1f tok/s", rate);
-        /* Several tokens share a reading of the weights. */
+        /* Several tokens share one reading of the weights. */
         if (s->engine->n_drafted == 0) fprintf(stderr, ", %.2f GB/s of weights", rate * (double)program_read_bytes(s->program) * 1e-9);
     }
     if (s->engine->speculates)

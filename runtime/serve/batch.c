@@ -13,24 +13,26 @@
 #include "runtime/text/text.h"
 #include "runtime/text/tokenize.h"
 
-/* Seconds that a piece of a prompt may take while other texts wait for their next token, and while none does. */
+/* The longest time in seconds for a piece of a prompt: while other texts wait for their next token, and while none waits. */
 #define PIECE_SHARED 0.05
 #define PIECE_ALONE 0.25
 
-/* A sequence and what it has read.  The first n_slots of them make texts; the others, where a layer's state cannot go back, hold states of
- * prompts' ends for texts that go on from there. */
+/* A sequence and the tokens that it has.  The first n_slots slots make texts.  Further slots exist if a layer's state cannot be rewound:
+ * they hold states at the ends of prompts, for texts that continue from there. */
 struct slot {
     struct forge_sequence *sequence;
     int32_t *ids;                            /* [n_ctx]: its n_past tokens */
     struct task *task;                       /* NULL: idle */
     struct forge_sampler *sampler;
-    uint32_t n_read;                         /* of the prompt */
-    uint32_t n_past;                         /* of the sequence, as others may know it: under the lock */
-    int32_t  pending;                        /* drawn, not in the sequence yet; -1: the prompt is being read */
+    uint32_t n_read;                         /* tokens read of the prompt */
+    uint32_t n_solid;                        /* first tokens that were read as a prompt, so that another prompt may begin with them */
+    uint32_t n_ids;                          /* idle slot: number of ids that it had read or made when its last text ended */
+    uint32_t n_past;                         /* n_past of the sequence, for other threads: under the lock */
+    int32_t  pending;                        /* drawn, but not yet in the sequence; -1: the prompt is being read */
     bool     drawing;                        /* its tokens are drawn on the device */
-    char    *tail;                           /* text held back: it may become a stop text or a whole UTF-8 sequence */
+    char    *tail;                           /* text held back, because it may become a stop text or a whole UTF-8 sequence */
     size_t   n_tail, tail_room;
-    char     recent[128];                    /* [n_recent] the end of the text, while a guide waits for task->guide_after */
+    char     recent[128];                    /* [n_recent] the end of the text, while waiting for task->guide_after */
     size_t   n_recent;
     bool     guided;                         /* by task->guide, from now on */
     uint64_t used;                           /* clock of its last use */
@@ -44,21 +46,21 @@ struct batch {
     struct slot *slots;                      /* [n_entries] */
     uint32_t n_entries, turn;
     float   *logits;                         /* [n_slots][n_vocab] */
-    float   *raw;                            /* [n_vocab] of the token whose log probabilities are told of: what a draw changes */
-    float   *rows;                           /* of a model of embeddings */
-    double   token_seconds;                  /* of a prompt, lately; 0: not known */
+    float   *raw;                            /* [n_vocab] copy of the logits for log probabilities, because a draw changes the logits */
+    float   *rows;                           /* for an embedding model */
+    double   token_seconds;                  /* seconds per prompt token, measured recently; 0: unknown */
     uint64_t clock;
-    bool     ahead;                          /* the next step of all texts runs already */
+    bool     ahead;                          /* the next step of all texts is already running */
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t  work;
-    struct task *first, **last;              /* that wait */
+    struct task *first, **last;              /* queue of waiting tasks */
     uint32_t n_waiting;
     bool     stopping;
     struct batch_numbers numbers;
 };
 
-/* ---- what tasks get ---- */
+/* ---- results of tasks ---- */
 
 static bool room_for(void **bytes, size_t *room, size_t n)
 {
@@ -74,7 +76,7 @@ static bool room_for(void **bytes, size_t *room, size_t n)
 static void wake(const struct batch *b)
 {
     const uint64_t one = 1;
-    if (write(b->options.wake_fd, &one, sizeof one) < 0) return;         /* full: it is awake */
+    if (write(b->options.wake_fd, &one, sizeof one) < 0) return;         /* full: the reader is awake */
 }
 
 static bool add_text(struct task *t, const char *text, size_t n)
@@ -88,7 +90,7 @@ static bool add_text(struct task *t, const char *text, size_t n)
     return true;
 }
 
-/* Bytes of a UTF-8 sequence that begins at the end of the text and is not whole. */
+/* The length of an incomplete UTF-8 sequence at the end of the text. */
 static size_t unfinished(const char *text, size_t n)
 {
     for (size_t i = 1; i <= 3 && i <= n; i++) {
@@ -99,7 +101,7 @@ static size_t unfinished(const char *text, size_t n)
     return 0;
 }
 
-/* Where a stop text begins; n_tail: nowhere. */
+/* Where a stop text begins; n_tail if no stop text occurs. */
 static size_t find_stop(const struct slot *s, size_t *which)
 {
     const struct task *t = s->task;
@@ -110,7 +112,7 @@ static size_t find_stop(const struct slot *s, size_t *which)
     return first;
 }
 
-/* Bytes at the end of the tail with which a stop text may begin. */
+/* The length of the longest end of the tail with which a stop text may begin. */
 static size_t may_stop(const struct slot *s)
 {
     const struct task *t = s->task;
@@ -121,7 +123,7 @@ static size_t may_stop(const struct slot *s)
     return most;
 }
 
-/* Has the text come behind which the guide begins? */
+/* Sets s->guided once the text has appeared after which the guide begins. */
 static void await_guide(struct slot *s, const char *text, size_t n)
 {
     const char *after = s->task->guide_after;
@@ -133,7 +135,7 @@ static void await_guide(struct slot *s, const char *text, size_t n)
     }
 }
 
-/* The text of a token goes to the task as far as it is certain.  Under the lock. */
+/* Passes the text of a token to the task, as far as it is certain.  Under the lock. */
 static bool give_text(struct slot *s, int32_t id, const uint8_t *vocab)
 {
     struct task *t = s->task;
@@ -159,7 +161,7 @@ static bool give_text(struct slot *s, int32_t id, const uint8_t *vocab)
     return true;
 }
 
-/* log of what softmax gives the token, and the n_top likeliest.  logits: before biases and penalties. */
+/* Log probabilities of the token and of the n_top most probable ones: the log of the softmax.  logits: before biases and penalties. */
 static void logprobs_of(struct task_token *to, uint32_t n_top, int32_t id, const float *logits, uint32_t n_vocab)
 {
     double sum = 0;
@@ -199,16 +201,24 @@ static uint32_t common(const struct slot *s, const struct task *t)
     return i;
 }
 
-/* Prompt tokens that the task need not read if it goes on from s: all but one at most, since a step is needed for the logits. */
+/* The same request must give the same text whether or not its prompt has been read before.  So on a CPU a prompt reuses only tokens that
+ * were read as a prompt, whose bits do not depend on the pieces; it does not reuse tokens of an answer from decode.  A prompt of few
+ * tokens is read by other launches than a longer one (forge_program.few), so neither can begin with the other. */
+static bool may_begin(const struct batch *b, uint32_t n_prompt) { return b->program->gpu || n_prompt > b->program->few; }
+
+/* Number of prompt tokens that the task need not read if it continues from s: at most all but one, because a step is needed for the
+ * logits. */
 static uint32_t usable(const struct batch *b, const struct slot *s, const struct task *t)
 {
     if (!t->keeps_prefix) return 0;
     uint32_t n = common(s, t);
+    if (!may_begin(b, t->n_prompt)) return 0;
+    if (!b->program->gpu && n > s->n_solid) n = s->n_solid;
     if (n == t->n_prompt) n--;
     return n > 0 && state_rewinds(b->program, s->sequence->n_written, s->sequence->n_past, n) ? n : 0;
 }
 
-/* The idle slot that goes on from the most, else the one longest unused; NULL: none is idle. */
+/* The idle slot with the most usable tokens, else the slot that has been unused longest; NULL: no slot is idle. */
 static struct slot *idle_slot(const struct batch *b, const struct task *t)
 {
     struct slot *best = NULL;
@@ -217,7 +227,7 @@ static struct slot *idle_slot(const struct batch *b, const struct task *t)
         struct slot *s = &b->slots[i];
         if (s->task) continue;
         const uint32_t n = usable(b, s, t);
-        /* A slot that would lose more of what it has read than the text takes over is for others. */
+        /* Do not use a slot that would lose more of its tokens than the text can reuse. */
         const bool worth = 2 * n >= s->sequence->n_past;
         if (worth && n > most) { most = n; best = s; }
         else if (most == 0 && (!best || s->used < best->used)) best = s;
@@ -225,7 +235,7 @@ static struct slot *idle_slot(const struct batch *b, const struct task *t)
     return best;
 }
 
-/* What another sequence has read alike is copied where that is more than the slot has itself. */
+/* If another sequence has more usable tokens than the slot itself, they are copied. */
 static enum forge_status take_prefix(struct batch *b, struct slot *s, struct forge_error *error)
 {
     struct task *t = s->task;
@@ -238,17 +248,19 @@ static enum forge_status take_prefix(struct batch *b, struct slot *s, struct for
     if (from != s) {
         TRY(sequence_copy(s->sequence, from->sequence, error));
         memcpy(s->ids, from->ids, most * sizeof *s->ids);
+        s->n_solid = from->n_solid;
     }
     if (most == 0 || !sequence_rewind(s->sequence, most)) {
         TRY(sequence_reset(s->sequence, error));
         most = 0;
     }
-    s->n_read = t->n_cached = most;
+    s->n_solid = most;
+    s->n_read = most;
     for (uint32_t i = 0; i < most; i++) sampler_accept(s->sampler, t->prompt[i]);
     return FORGE_OK;
 }
 
-/* Of models whose states cannot go back, the end of a prompt is kept: the next turn of a conversation begins with it. */
+/* If states cannot be rewound, keeps the state at the end of a prompt: the next turn of a conversation begins with it. */
 static enum forge_status keep_prompt(struct batch *b, const struct slot *s, struct forge_error *error)
 {
     struct slot *to = NULL;
@@ -257,6 +269,7 @@ static enum forge_status keep_prompt(struct batch *b, const struct slot *s, stru
     if (!to) return FORGE_OK;
     TRY(sequence_copy(to->sequence, s->sequence, error));
     memcpy(to->ids, s->ids, s->sequence->n_past * sizeof *s->ids);
+    to->n_solid = s->n_solid;
     to->used = ++b->clock;
     return FORGE_OK;
 }
@@ -265,7 +278,7 @@ static enum forge_status keep_prompt(struct batch *b, const struct slot *s, stru
 static void finish(struct batch *b, struct slot *s, enum task_end end)
 {
     struct task *t = s->task;
-    s->n_past = s->sequence->n_past;
+    s->n_past = s->n_ids = s->sequence->n_past;
     if (end != TASK_STOPPED && s->n_tail > 0 && !add_text(t, s->tail, s->n_tail)) {
         error_set(&t->error, FORGE_NO_MEMORY, "out of memory for the text of a request");
         end = TASK_FAILED;
@@ -296,7 +309,13 @@ static void fail(struct batch *b, struct slot *s, enum forge_status status, cons
 
 /* ---- steps ---- */
 
-/* A token has come: does the text go on?  token: what is told of it, or NULL. */
+static bool is_end(const struct task *t, int32_t id)
+{
+    for (uint32_t i = 0; i < t->n_ends; i++) if (t->ends[i] == id) return true;
+    return false;
+}
+
+/* Handles a new token: does the text continue?  token: log probabilities to report, or NULL. */
 static void accept(struct batch *b, struct slot *s, int32_t id, const struct task_token *token)
 {
     struct task *t = s->task;
@@ -309,7 +328,8 @@ static void accept(struct batch *b, struct slot *s, int32_t id, const struct tas
     s->pending = id;
     bool ok = !token || give_token(t, token);
     t->changed = true;
-    if (!t->ignore_eos && vocab_is_end(b->program->vocab, id)) finish(b, s, TASK_ENDED);
+    const bool ends = (!t->ignore_eos && vocab_is_end(b->program->vocab, id)) || is_end(t, id);
+    if (ends && t->n_drawn > t->least) finish(b, s, TASK_ENDED);
     else {
         ok &= give_text(s, id, b->program->vocab);
         if (!ok) {
@@ -322,7 +342,7 @@ static void accept(struct batch *b, struct slot *s, int32_t id, const struct tas
     batch_unlock(b);
 }
 
-/* What a guide says before a token. */
+/* The guide's result before a token. */
 struct guiding { enum forge_status status; bool ended; struct forge_error error; };
 
 /* False: the task has ended. */
@@ -337,7 +357,7 @@ static bool goes_on(struct batch *b, struct slot *s, const struct guiding *g)
     return g->status == FORGE_OK && !g->ended;
 }
 
-/* Only what the guide allows stays in the logits.  False: the task has ended. */
+/* Removes from the logits what the guide does not allow.  False: the task has ended. */
 static bool guide(struct batch *b, struct slot *s, float *logits)
 {
     struct guiding g = { FORGE_OK, false, { "" } };
@@ -352,11 +372,11 @@ static int32_t draw_one(struct slot *s, float *logits)
 {
     struct forge_error ignored;
     const int32_t id = sampler_draw(s->sampler, logits);
-    if (s->guided) guide_accept(s->task->guide, id, &ignored);       /* it is one that the mask allowed */
+    if (s->guided) guide_accept(s->task->guide, id, &ignored);       /* the mask allowed this token */
     return id;
 }
 
-/* From logits of the last step, which the draw changes. */
+/* Draws from the logits of the last step, which the draw changes. */
 static void draw(struct batch *b, struct slot *s, float *logits)
 {
     const struct task *t = s->task;
@@ -379,29 +399,45 @@ static uint32_t piece_of(const struct batch *b, uint32_t left, bool shared)
     return left < n ? left : n;
 }
 
-/* The next piece of a prompt: of each slot that reads one in its turn.  True: there was one. */
+static uint32_t left_of(const struct slot *s) { return s->task->n_prompt - s->n_read; }
+
+/* The prompt to read from next, or NULL: that of the text which came first; in every fourth piece that with the least left, so that a short
+ * prompt does not wait for long ones.  In turns, all prompts that come together would end together.  shared: others wait for the end of
+ * the piece. */
+static struct slot *next_prompt(struct batch *b, bool *shared)
+{
+    struct slot *first = NULL, *least = NULL;
+    *shared = false;
+    for (uint32_t i = 0; i < b->options.n_slots; i++) {
+        struct slot *s = &b->slots[i];
+        if (!s->task) continue;
+        if (s->pending >= 0) { *shared = true; continue; }
+        if (!first || s->used < first->used) first = s;
+        if (!least || left_of(s) < left_of(least)) least = s;
+    }
+    if (least != first) *shared = true;
+    return b->turn++ % 4 == 3 ? least : first;
+}
+
+/* Reads the next piece of a prompt.  True: there was a piece. */
 static bool read_piece(struct batch *b)
 {
-    struct slot *s = NULL;
-    bool shared = false;
+    bool shared;
     struct forge_error error = { "" };
-    for (uint32_t i = 0; i < b->options.n_slots; i++) {
-        struct slot *one = &b->slots[(b->turn + i) % b->options.n_slots];
-        if (one->task && one->pending >= 0) shared = true;
-        if (one->task && one->pending < 0 && !s) s = one;
-    }
+    struct slot *s = next_prompt(b, &shared);
     if (!s) return false;
-    b->turn = (uint32_t)(s - b->slots) + 1;
     struct task *t = s->task;
     const double start = seconds_now();
-    const uint32_t n = piece_of(b, t->n_prompt - s->n_read, shared);
+    const uint32_t n = piece_of(b, left_of(s), shared);
     const bool last = s->n_read + n == t->n_prompt;
     float *logits = b->logits + (size_t)(s - b->slots) * b->program->n_vocab;
-    enum forge_status status = forge_step(s->sequence, t->prompt + s->n_read, n, last && t->most > 0 ? 1 : 0, logits, &error);
+    const uint32_t n_logits = last && t->most > 0;
+    enum forge_status status = forge_read(s->sequence, t->prompt + s->n_read, n, t->n_prompt, n_logits, logits, &error);
     if (status != FORGE_OK) { fail(b, s, status, &error); return true; }
     memcpy(s->ids + s->n_read, t->prompt + s->n_read, n * sizeof *s->ids);
     for (uint32_t i = 0; i < n; i++) sampler_accept(s->sampler, t->prompt[s->n_read + i]);
     s->n_read += n;
+    if (may_begin(b, t->n_prompt)) s->n_solid = s->n_read;
     const double seconds = seconds_now() - start;
     b->token_seconds = b->token_seconds > 0 ? 0.7 * b->token_seconds + 0.3 * seconds / n : seconds / n;
     batch_lock(b);
@@ -419,13 +455,43 @@ static bool read_piece(struct batch *b)
     return true;
 }
 
+/* While there is nothing else to do, reads an answer again as it will occur in the prompt of the next turn.  False: there is no such
+ * answer. */
+static bool settle(struct batch *b)
+{
+    struct forge_error error = { "" };
+    for (uint32_t i = 0; i < b->options.n_slots && !b->program->gpu && !b->program->embedding; i++) {
+        struct slot *s = &b->slots[i];
+        if (s->n_solid == s->n_ids || !may_begin(b, s->n_ids)) continue;
+        if (s->n_solid == 0 ? sequence_reset(s->sequence, &error) != FORGE_OK : !sequence_rewind(s->sequence, s->n_solid)) {
+            s->n_ids = s->n_solid;                               /* the state cannot go back that far; keep_prompt has kept the end of
+                                                                  * the prompt */
+            continue;
+        }
+        const uint32_t n = piece_of(b, s->n_ids - s->n_solid, true);
+        if (forge_read(s->sequence, s->ids + s->n_solid, n, s->n_ids, 0, NULL, &error) == FORGE_OK) s->n_solid += n;
+        else {
+            sequence_reset(s->sequence, &error);
+            s->n_solid = s->n_ids = 0;
+        }
+        batch_lock(b);
+        s->n_past = s->sequence->n_past;
+        batch_unlock(b);
+        return true;
+    }
+    return false;
+}
+
 static void note_pending(struct slot *s) { s->ids[s->sequence->n_past] = s->pending; }
 
-/* Drawn on the host, also of a GPU: what the draw there does not tell, is not told, or has no room for (struct forge_gpu_step). */
-enum { MOST_BIASES = sizeof ((struct forge_gpu_step *)0)->biases / sizeof ((struct forge_gpu_step *)0)->biases[0] };
-static bool needs_logits(const struct task *t) { return t->logprobs || t->sample.n_biases > MOST_BIASES; }
+/* True if the token must be drawn on the host even with a GPU, because a draw on the device lacks the results or the room (struct
+ * forge_gpu_step). */
+static bool needs_logits(const struct task *t)
+{
+    return t->logprobs || t->sample.n_biases + t->sample.n_suppressed > FORGE_GPU_MAX_BIASES;
+}
 
-/* One text alone is drawn on the device, where steps run ahead. */
+/* A single text is drawn on the device, where steps run ahead. */
 static bool draws_alone(const struct batch *b, const struct slot *s, uint32_t n_active)
 {
     return n_active == 1 && engine_draws(b->engine) && !needs_logits(s->task) && !s->guided;
@@ -447,7 +513,7 @@ static void step_alone(struct batch *b, struct slot *s)
     accept(b, s, id, NULL);
 }
 
-/* On the device; masks are made while the step runs. */
+/* Draws on the device; masks are made while the step runs. */
 static enum forge_status draw_there(struct batch *b, struct slot **active, struct forge_column *c, uint32_t n, bool more,
                                     struct guiding *g, struct forge_error *error)
 {
@@ -467,7 +533,7 @@ static void take_drawn(struct batch *b, struct slot *s, int32_t id, struct guidi
     if (goes_on(b, s, g)) accept(b, s, id, NULL);
 }
 
-/* A token for every text whose prompt is read.  more: as engine_step_draw has it. */
+/* Computes a token for every text with a completely read prompt.  more: as in engine_step_draw. */
 static void step_all(struct batch *b, struct slot **active, uint32_t n, bool more)
 {
     struct forge_error error = { "" };
@@ -520,7 +586,7 @@ static void decode(struct batch *b)
 
 /* ---- the thread ---- */
 
-/* Under the lock; a slot's task is begun outside of it, by the thread alone. */
+/* Under the lock.  The thread begins a slot's task outside of the lock. */
 static struct task *next_task(struct batch *b)
 {
     struct task *t = b->first;
@@ -543,6 +609,7 @@ static void begin(struct batch *b, struct slot *s, struct task *t)
     if (status == FORGE_OK) status = take_prefix(b, s, &error);
     if (status != FORGE_OK) { fail(b, s, status, &error); return; }
     batch_lock(b);
+    t->n_cached = s->n_read;
     b->numbers.n_cached += t->n_cached;
     batch_unlock(b);
 }
@@ -563,7 +630,7 @@ static void embed(struct batch *b, struct slot *s)
     batch_unlock(b);
 }
 
-/* Tasks that wait get the slots that are idle. */
+/* Gives idle slots to waiting tasks. */
 static void admit(struct batch *b)
 {
     for (;;) {
@@ -609,9 +676,10 @@ static void *thread_main(void *batch)
     for (;;) {
         drop_cancelled(b);
         admit(b);
-        const bool read = !b->ahead && read_piece(b);          /* a prompt would make the step that runs be in vain */
+        const bool read = !b->ahead && read_piece(b);          /* a prompt would waste the step that is running */
         decode(b);
         if (read || is_busy(b)) continue;
+        if (settle(b)) continue;
         batch_lock(b);
         const bool stopping = b->stopping;
         if (!b->first && !stopping) pthread_cond_wait(&b->work, &b->mutex);
@@ -620,7 +688,7 @@ static void *thread_main(void *batch)
     }
 }
 
-/* ---- from outside ---- */
+/* ---- called by other threads ---- */
 
 static bool goes_back(const struct forge_program *p) { return state_back(p) == UINT32_MAX || p->embedding; }
 

@@ -4,7 +4,7 @@
 
 #include "guided.h"
 
-static void put_head(struct out *o, const struct exchange *x, bool chunk)
+static void put_head(struct out *o, const struct request *x, bool chunk)
 {
     out_printf(o, "{\"id\":\"chatcmpl-%s\",\"object\":\"chat.completion%s\",\"created\":%lld,\"model\":", x->id, chunk ? ".chunk" : "",
                (long long)x->created);
@@ -12,17 +12,20 @@ static void put_head(struct out *o, const struct exchange *x, bool chunk)
     out_text(o, ",\"choices\":[");
 }
 
-/* A chunk with this delta, which is emptied; reason NULL: it goes on. */
-static void chunk(struct exchange *x, uint32_t choice, struct out *delta, const char *reason)
+/* Sends a chunk with this delta and empties the delta; reason NULL: the text continues.  begins: the choice has no text yet. */
+static void chunk(struct request *x, uint32_t choice, struct out *delta, const char *reason, bool begins)
 {
     struct out o = { 0 };
     put_head(&o, x, true);
     out_printf(&o, "{\"index\":%u,\"delta\":{", choice);
     out_bytes(&o, delta->bytes, delta->n);
     out_text(&o, "},\"logprobs\":");
-    put_logprobs(&o, x, choice);
-    if (reason) out_printf(&o, ",\"finish_reason\":\"%s\"}]}", reason);
-    else out_text(&o, ",\"finish_reason\":null}]}");
+    if (begins) out_text(&o, "null");
+    else put_logprobs(&o, x, choice);
+    if (reason) out_printf(&o, ",\"finish_reason\":\"%s\"}]", reason);
+    else out_text(&o, ",\"finish_reason\":null}]");
+    if (begins && choice == 0) put_warnings(&o, x);
+    out_text(&o, "}");
     stream_event(x, NULL, &o);
     out_free(&o);
     delta->n = 0;
@@ -34,70 +37,92 @@ static void begin_stream(struct chat_choice *c)
     if (c->open >= 0) return;
     c->open = 0;
     out_text(&delta, "\"role\":\"assistant\",\"content\":\"\"");
-    chunk(c->exchange, c->index, &delta, NULL);
+    chunk(c->request, c->index, &delta, NULL, true);
     out_free(&delta);
 }
 
-static void on_event(struct chat_choice *c, const struct answer_event *e)
+/* Writes a call as OpenAI's former `function_call`, of which a message has one. */
+static void put_former_call(struct chat_choice *c, const struct answer_event *e, struct out *delta)
 {
-    struct exchange *x = c->exchange;
-    struct out delta = { 0 };
-    switch (e->kind) {
-    case ANSWER_CONTENT:
-    case ANSWER_REASONING:
-        if (!x->stream) { out_bytes(e->kind == ANSWER_CONTENT ? &c->content : &c->reasoning, e->text, e->n); break; }
-        out_text(&delta, e->kind == ANSWER_CONTENT ? "\"content\":" : "\"reasoning_content\":");
-        out_string(&delta, e->text, e->n);
-        break;
-    case ANSWER_CALL: {
-        chat_call_id(c, e);
-        struct out *to = x->stream ? &delta : &c->calls;
-        if (x->stream) out_printf(to, "\"tool_calls\":[{\"index\":%u,\"id\":", e->call);
+    const bool stream = c->request->stream;
+    if (e->call > 0) return;
+    if (e->kind == ANSWER_CALL) {
+        out_text(stream ? delta : &c->calls, stream ? "\"function_call\":{\"name\":" : "{\"name\":");
+        out_string(stream ? delta : &c->calls, e->text, e->n);
+        if (stream) out_text(delta, ",\"arguments\":\"\"}");
+        c->n_calls++;
+    } else if (e->kind == ANSWER_ARGUMENTS && stream) {
+        out_text(delta, "\"function_call\":{\"arguments\":");
+        out_string(delta, e->text, e->n);
+        out_text(delta, "}");
+    } else if (e->kind == ANSWER_ARGUMENTS) out_bytes(&c->arguments, e->text, e->n);
+    else if (!stream) {
+        out_text(&c->calls, ",\"arguments\":");
+        out_string(&c->calls, c->arguments.bytes, c->arguments.n);
+        out_text(&c->calls, "}");
+    }
+}
+
+static void put_call(struct chat_choice *c, const struct answer_event *e, struct out *delta)
+{
+    const bool stream = c->request->stream;
+    struct out *to = stream ? delta : &c->calls;
+    if (e->kind == ANSWER_CALL) {
+        chat_call_id(c, e, "call_");
+        if (stream) out_printf(to, "\"tool_calls\":[{\"index\":%u,\"id\":", e->call);
         else out_printf(to, "%s{\"id\":", c->n_calls ? "," : "");
         out_string(to, c->id, strlen(c->id));
         out_text(to, ",\"type\":\"function\",\"function\":{\"name\":");
         out_string(to, e->text, e->n);
-        if (x->stream) out_text(to, ",\"arguments\":\"\"}}]");
+        if (stream) out_text(to, ",\"arguments\":\"\"}}]");
         c->n_calls++;
-        break;
-    }
-    case ANSWER_ARGUMENTS:
-        if (!x->stream) { out_bytes(&c->arguments, e->text, e->n); break; }
-        out_printf(&delta, "\"tool_calls\":[{\"index\":%u,\"function\":{\"arguments\":", e->call);
-        out_string(&delta, e->text, e->n);
-        out_text(&delta, "}}]");
-        break;
-    case ANSWER_CALL_END:
-        if (x->stream) break;
-        out_text(&c->calls, ",\"arguments\":");
-        out_string(&c->calls, c->arguments.bytes, c->arguments.n);
-        out_text(&c->calls, "}}");
+    } else if (e->kind == ANSWER_ARGUMENTS && stream) {
+        out_printf(to, "\"tool_calls\":[{\"index\":%u,\"function\":{\"arguments\":", e->call);
+        out_string(to, e->text, e->n);
+        out_text(to, "}}]");
+    } else if (e->kind == ANSWER_ARGUMENTS) out_bytes(&c->arguments, e->text, e->n);
+    else if (!stream) {
+        out_text(to, ",\"arguments\":");
+        out_string(to, c->arguments.bytes, c->arguments.n);
+        out_text(to, "}}");
         c->arguments.n = 0;
-        break;
     }
+}
+
+static void on_event(struct chat_choice *c, const struct answer_event *e)
+{
+    struct request *x = c->request;
+    struct out delta = { 0 };
+    if (e->kind != ANSWER_CONTENT && e->kind != ANSWER_REASONING) {
+        if (chat_of(x)->former) put_former_call(c, e, &delta);
+        else put_call(c, e, &delta);
+    } else if (x->stream) {
+        out_text(&delta, e->kind == ANSWER_CONTENT ? "\"content\":" : "\"reasoning_content\":");
+        out_string(&delta, e->text, e->n);
+    } else out_bytes(e->kind == ANSWER_CONTENT ? &c->content : &c->reasoning, e->text, e->n);
     if (delta.n > 0) {
         begin_stream(c);
-        chunk(x, c->index, &delta, NULL);
+        chunk(x, c->index, &delta, NULL, false);
     }
     out_free(&delta);
 }
 
-static const char *reason_of(const struct exchange *x, uint32_t choice)
+static const char *reason_of(const struct request *x, uint32_t choice)
 {
-    const char *reason = finish_reason(x->tasks[choice]);
-    return chat_of(x)->choices[choice].n_calls > 0 && strcmp(reason, "stop") == 0 ? "tool_calls" : reason;
+    const char *reason = finish_reason(x->tasks[choice]), *call = chat_of(x)->former ? "function_call" : "tool_calls";
+    return chat_of(x)->choices[choice].n_calls > 0 && strcmp(reason, "stop") == 0 ? call : reason;
 }
 
-static void on_choice_ends(struct exchange *x, uint32_t choice)
+static void on_choice_ends(struct request *x, uint32_t choice)
 {
     struct out none = { 0 };
     chat_finish(x, choice);
     if (!x->stream) return;
     begin_stream(&chat_of(x)->choices[choice]);
-    chunk(x, choice, &none, reason_of(x, choice));
+    chunk(x, choice, &none, reason_of(x, choice), false);
 }
 
-static void put_message(struct out *o, struct exchange *x, uint32_t choice)
+static void put_message(struct out *o, struct request *x, uint32_t choice)
 {
     const struct chat_choice *c = &chat_of(x)->choices[choice];
     out_printf(o, "{\"index\":%u,\"message\":{\"role\":\"assistant\",\"content\":", choice);
@@ -108,16 +133,17 @@ static void put_message(struct out *o, struct exchange *x, uint32_t choice)
         out_string(o, c->reasoning.bytes, c->reasoning.n);
     }
     if (c->n_calls > 0) {
-        out_text(o, ",\"tool_calls\":[");
+        const bool former = chat_of(x)->former;
+        out_text(o, former ? ",\"function_call\":" : ",\"tool_calls\":[");
         out_bytes(o, c->calls.bytes, c->calls.n);
-        out_text(o, "]");
+        if (!former) out_text(o, "]");
     }
     out_text(o, ",\"refusal\":null},\"logprobs\":");
     put_logprobs(o, x, choice);
     out_printf(o, ",\"finish_reason\":\"%s\"}", reason_of(x, choice));
 }
 
-static void on_ends(struct exchange *x)
+static void on_ends(struct request *x)
 {
     struct out o = { 0 };
     put_head(&o, x, x->stream);
@@ -128,39 +154,31 @@ static void on_ends(struct exchange *x)
     put_end(x, &o);
 }
 
-static const struct reply_kind kind = { chat_text, on_choice_ends, on_ends, false };
+static const struct reply_kind kind = { chat_text, on_choice_ends, on_ends, OPENAI_FORM, ROUTE_CHATS };
 
-/* The tools of the request; list NULL: there are none, or they may not be called. */
-static bool tools_of(struct exchange *x, struct chat_tools *tools)
+/* The tools of the request, or OpenAI's former `functions` and `function_call`. */
+static bool tools_of(struct request *x, struct chat_tools *tools)
 {
-    struct json *list = json_own(json_member(x->json, "tools"));
-    const struct json *choice = json_member(x->json, "tool_choice");
-    *tools = (struct chat_tools){ .parallel = true };
-    if (!body_bool(x, x->json, "parallel_tool_calls", &tools->parallel)) return false;
-    tools->forced = json_is(choice, "required") || (choice && choice->kind == JSON_OBJECT);
-    if (choice && choice->kind == JSON_OBJECT) {
-        tools->forced_name = json_member(json_member(choice, "function"), "name");
-        if (!tools->forced_name || tools->forced_name->kind != JSON_STRING)
-            return exchange_refuse(x, 400, "'tool_choice' as an object must have a function with a name");
-    }
-    if (choice && choice->kind != JSON_NULL && !tools->forced && !json_is(choice, "auto") && !json_is(choice, "none"))
-        return exchange_refuse(x, 400, "'tool_choice' must be auto, none, required or a function");
-    if (!list || list->kind == JSON_NULL || (list->kind == JSON_ARRAY && list->n == 0))
-        return !tools->forced || exchange_refuse(x, 400, "'tool_choice' asks for a call, and there are no 'tools'");
-    if (list->kind != JSON_ARRAY) return exchange_refuse(x, 400, "'tools' must be a list of functions");
-    for (const struct json *t = list->first; t; t = t->next) {
-        const struct json *function = json_member(t, "function");
-        if (!json_is(json_member(t, "type"), "function") || !function || !json_member(function, "name") ||
-            json_member(function, "name")->kind != JSON_STRING)
-            return exchange_refuse(x, 400, "a member of 'tools' is no function with a name");
-    }
-    if (!json_is(choice, "none")) tools->list = list;
-    return true;
+    const struct json *list = body_member(x->json, "tools"), *former = body_member(x->json, "functions");
+    const bool is_former = !list && former;
+    const struct json *choice = json_member(x->json, is_former ? "function_call" : "tool_choice");
+    if (!chat_choose(x, tools, choice, json_member(is_former ? choice : json_member(choice, "function"), "name"))) return false;
+    if (!is_former) return chat_list_tools(x, tools, list, CHAT_API);
+    tools->former = true;
+    tools->parallel = false;
+    return chat_list_tools(x, tools, former, MESSAGES_API);
 }
 
-void chats_post(struct server *s, struct evhttp_request *r)
+static struct json *effort_of(struct request *x)
 {
-    struct exchange *x = exchange_open(s, r, &kind);
+    const struct json *effort = body_member(x->json, "reasoning_effort");
+    return chat_effort(x, effort ? effort : json_member(json_member(x->json, "reasoning"), "effort"),
+                       json_member(x->json, "enable_thinking"));
+}
+
+void chats_post(struct server *s, struct http_request *r)
+{
+    struct request *x = request_open(s, r, &kind);
     if (!x) return;
     struct json *messages = json_own(json_member(x->json, "messages"));
     const struct json *options = json_member(x->json, "stream_options");
@@ -169,24 +187,24 @@ void chats_post(struct server *s, struct evhttp_request *r)
     x->chat = true;
     if (!body_bool(x, x->json, "stream", &x->stream) || !body_integer(x, "n", 1, MOST_CHOICES, &choices)) return;
     if (options && options->kind == JSON_OBJECT && !body_bool(x, options, "include_usage", &x->usage)) return;
-    if (!tools_of(x, &tools) || !chat_messages(x, messages)) return;
-    if (chat_begin(x, messages, &tools, NULL, (uint32_t)choices, on_event) && guided_tasks(x, NULL)) exchange_submit(x);
+    if (!tools_of(x, &tools) || !chat_begin(x, messages, &tools, effort_of(x), (uint32_t)choices, on_event)) return;
+    if (guided_tasks(x, NULL)) request_submit(x);
 }
 
-static const struct reply_kind at_once = { NULL, NULL, NULL, false };
+static const struct reply_kind at_once = { NULL, NULL, NULL, OPENAI_FORM, ROUTE_CHATS };
 
-void template_post(struct server *s, struct evhttp_request *r)
+void template_post(struct server *s, struct http_request *r)
 {
-    struct exchange *x = exchange_open(s, r, &at_once);
+    struct request *x = request_open(s, r, &at_once);
     if (!x) return;
     struct json *messages = json_own(json_member(x->json, "messages"));
     struct chat_tools tools;
     x->chat = true;
-    if (!tools_of(x, &tools) || !chat_messages(x, messages) || !chat_begin(x, messages, &tools, NULL, 1, on_event)) return;
+    if (!tools_of(x, &tools) || !chat_begin(x, messages, &tools, effort_of(x), 0, on_event)) return;
     struct out o = { 0 };
     out_text(&o, "{\"prompt\":");
     out_string(&o, chat_of(x)->text, chat_of(x)->n_text);
     out_text(&o, "}");
-    exchange_reply(x, 200, &o);
-    exchange_close(x);
+    request_reply(x, 200, &o);
+    request_close(x);
 }

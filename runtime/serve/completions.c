@@ -1,18 +1,18 @@
-/* completions.c -- POST /v1/completions: a text goes on. */
+/* completions.c -- POST /v1/completions: continues a text. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/text/tokenize.h"
 #include "guided.h"
 
-static void put_head(struct out *o, const struct exchange *x)
+static void put_head(struct out *o, const struct request *x)
 {
     out_printf(o, "{\"id\":\"cmpl-%s\",\"object\":\"text_completion\",\"created\":%lld,\"model\":", x->id, (long long)x->created);
     put_model(o, x->server);
     out_text(o, ",\"choices\":[");
 }
 
-static void put_choice(struct out *o, struct exchange *x, uint32_t choice, const char *text, size_t n, bool ended)
+static void put_choice(struct out *o, struct request *x, uint32_t choice, const char *text, size_t n, bool ended)
 {
     out_printf(o, "{\"index\":%u,\"text\":", choice);
     out_string(o, text, n);
@@ -22,7 +22,7 @@ static void put_choice(struct out *o, struct exchange *x, uint32_t choice, const
     else out_text(o, ",\"finish_reason\":null}");
 }
 
-static void chunk(struct exchange *x, uint32_t choice, const char *text, size_t n, bool ended)
+static void chunk(struct request *x, uint32_t choice, const char *text, size_t n, bool ended)
 {
     struct out o = { 0 };
     put_head(&o, x);
@@ -32,46 +32,83 @@ static void chunk(struct exchange *x, uint32_t choice, const char *text, size_t 
     out_free(&o);
 }
 
-static void on_text(struct exchange *x, uint32_t choice, const char *text, size_t n)
+/* In a stream texts[choice] has the prompt, if it is to be repeated, until the first piece is sent. */
+static void on_text(struct request *x, uint32_t choice, const char *text, size_t n)
 {
-    if (x->stream) chunk(x, choice, text, n, false);
-    else out_bytes(&x->texts[choice], text, n);
+    struct out *all = &x->texts[choice].text;
+    out_bytes(all, text, n);
+    if (!x->stream) return;
+    chunk(x, choice, all->bytes, all->n, false);
+    all->n = 0;
 }
 
-static void on_choice_ends(struct exchange *x, uint32_t choice)
+static void on_choice_ends(struct request *x, uint32_t choice)
 {
-    if (x->stream) chunk(x, choice, "", 0, true);
+    if (x->stream) chunk(x, choice, x->texts[choice].text.bytes, x->texts[choice].text.n, true);
 }
 
-static void on_ends(struct exchange *x)
+static void on_ends(struct request *x)
 {
     struct out o = { 0 };
     put_head(&o, x);
     for (uint32_t i = 0; i < x->n_tasks && !x->stream; i++) {
         if (i) out_text(&o, ",");
-        put_choice(&o, x, i, x->texts[i].bytes ? x->texts[i].bytes : "", x->texts[i].n, true);
+        put_choice(&o, x, i, x->texts[i].text.bytes, x->texts[i].text.n, true);
     }
     put_end(x, &o);
 }
 
-static const struct reply_kind kind = { on_text, on_choice_ends, on_ends, false };
+static const struct reply_kind kind = { on_text, on_choice_ends, on_ends, OPENAI_FORM, ROUTE_COMPLETIONS };
 
-void completions_post(struct server *s, struct evhttp_request *r)
+/* Puts the prompt before each of its texts. */
+static void echo(struct request *x, const struct json *prompt, uint32_t first)
 {
-    struct exchange *x = exchange_open(s, r, &kind);
+    const uint8_t *vocab = x->server->program->vocab;
+    for (uint32_t i = first; i < x->n_tasks; i++) {
+        const struct task *t = x->tasks[i];
+        if (prompt->kind == JSON_STRING) out_bytes(&x->texts[i].text, prompt->text, prompt->n);
+        else for (uint32_t k = 0; k < t->n_prompt && vocab; k++) {
+            char bytes[512];
+            const size_t n = forge_token_text(vocab, t->prompt[k], false, bytes, sizeof bytes);
+            out_bytes(&x->texts[i].text, bytes, n < sizeof bytes ? n : sizeof bytes);
+        }
+        x->texts[i].offset = x->texts[i].text.n;
+    }
+}
+
+/* Adds the tasks of one prompt; false: refused and closed. */
+static bool add_prompt(struct request *x, const struct json *prompt, uint32_t choices, bool echoes)
+{
+    const uint32_t first = x->n_tasks;
+    size_t n;
+    if (prompt->kind != JSON_STRING && prompt->kind != JSON_ARRAY)
+        return request_refuse(x, 400, "'prompt' must be a string, a list of token ids, or a list of strings or such lists");
+    if (first + choices > MOST_TEXTS) return request_refuse(x, 400, "'prompt' and 'n' ask for more than %d texts", MOST_TEXTS);
+    int32_t *ids = body_tokens(x, "prompt", prompt, FORGE_TOK_ADD | FORGE_TOK_SPECIAL, &n);
+    if (!ids || !request_choices(x, ids, n, choices)) return false;
+    if (echoes) echo(x, prompt, first);
+    return true;
+}
+
+void completions_post(struct server *s, struct http_request *r)
+{
+    struct request *x = request_open(s, r, &kind);
     if (!x) return;
-    if (s->program->embedding) { exchange_refuse(x, 400, "this model makes vectors of texts: POST /v1/embeddings"); return; }
-    const struct json *prompt = json_member(x->json, "prompt"), *options = json_member(x->json, "stream_options");
+    if (s->program->embedding) { request_refuse(x, 400, "this is an embedding model: POST /v1/embeddings"); return; }
+    const struct json *prompt = body_member(x->json, "prompt"), *options = json_member(x->json, "stream_options"),
+                      *logprobs = body_member(x->json, "logprobs");
     int64_t choices = 1;
-    if (prompt && prompt->kind == JSON_ARRAY && prompt->n == 1 && prompt->first->kind != JSON_NUMBER) prompt = prompt->first;
-    if (!prompt || (prompt->kind != JSON_STRING && prompt->kind != JSON_ARRAY)) {
-        exchange_refuse(x, 400, "'prompt' must be a string or a list of token ids");
+    bool echoes = false;
+    if (!prompt) { request_refuse(x, 400, "'prompt' must be a string, a list of token ids, or a list of strings or such lists"); return; }
+    if (!body_bool(x, x->json, "stream", &x->stream) || !body_integer(x, "n", 1, MOST_CHOICES, &choices) ||
+        !body_bool(x, x->json, "echo", &echoes)) return;
+    if (options && options->kind == JSON_OBJECT && !body_bool(x, options, "include_usage", &x->usage)) return;
+    if (echoes && logprobs && logprobs->kind != JSON_FALSE) {
+        request_refuse(x, 400, "'echo' with 'logprobs' is not supported: the logprobs of a prompt are not computed");
         return;
     }
-    if (!body_bool(x, x->json, "stream", &x->stream) || !body_integer(x, "n", 1, MOST_CHOICES, &choices)) return;
-    if (options && options->kind == JSON_OBJECT && !body_bool(x, options, "include_usage", &x->usage)) return;
-    size_t n;
-    int32_t *ids = body_tokens(x, "prompt", prompt, FORGE_TOK_ADD | FORGE_TOK_SPECIAL, &n);
-    if (!ids) return;
-    if (exchange_choices(x, ids, n, (uint32_t)choices) && guided_tasks(x, NULL)) exchange_submit(x);
+    const bool several = prompt->kind == JSON_ARRAY && prompt->n > 0 && prompt->first->kind != JSON_NUMBER;
+    for (const struct json *p = several ? prompt->first : prompt; p; p = several ? p->next : NULL)
+        if (!add_prompt(x, p, (uint32_t)choices, echoes)) return;
+    if (guided_tasks(x, NULL)) request_submit(x);
 }

@@ -1,4 +1,4 @@
-/* guided.c -- what requests say of the form of their answers: grammars, JSON schemas, calls that must be. */
+/* guided.c -- constraints that requests put on their answers: grammars, JSON schemas, required tool calls. */
 #include "guided.h"
 
 #include <stdio.h>
@@ -9,37 +9,51 @@
 #include "runtime/chat/schema.h"
 #include "runtime/text/tokenize.h"
 
-enum { MOST_GRAMMAR = 4 << 20 };         /* bytes of GBNF that tools become at most */
+enum { MOST_GRAMMAR = 4 << 20, MOST_WARNINGS = 8192 };       /* bytes of GBNF for the tools; of warnings */
 
-/* The schema of the request as the text of a guide; *name: what it is called in messages. */
-static bool schema_of(struct exchange *x, const struct json *format, struct guide_source *source, const char **name)
+/* Lines of text become warnings of the answer. */
+static void pass_on(struct request *x, const struct text_out *lines)
+{
+    for (size_t at = 0, end; at < lines->n; at = end + 1) {
+        for (end = at; end < lines->n && lines->bytes[end] != '\n'; ) end++;
+        request_warn(x, "%.*s", (int)(end - at), lines->bytes + at);
+    }
+}
+
+static bool is_true(const struct json *v) { return v && v->kind == JSON_TRUE; }
+
+/* The schema of the request as source of a guide; *name: its name in messages; *strict: what cannot be enforced is refused. */
+static bool schema_of(struct request *x, const struct json *format, struct guide_source *source, const char **name, bool *strict)
 {
     const struct json *schema = body_member(x->json, "json_schema"),
                       *type = json_member(format, "type");
     *name = format ? "response_format" : "json_schema";
+    *strict = is_true(json_member(format, "strict")) || is_true(json_member(json_member(format, "json_schema"), "strict"));
     if (format && json_is(type, "json_schema")) {
         schema = json_member(json_member(format, "json_schema"), "schema");
         if (!schema) schema = body_member(format, "schema");
-        if (!schema) return exchange_refuse(x, 400, "'response_format' of type json_schema has no json_schema.schema");
+        if (!schema) return request_refuse(x, 400, "'response_format' of type json_schema has no json_schema.schema");
     } else if (format && json_is(type, "json_object")) {
         schema = body_member(format, "schema");
         if (!schema) out_text(&x->guide_text, "{\"type\":\"object\"}");
     } else if (format && !json_is(type, "text")) {
-        return exchange_refuse(x, 400, "'response_format' must be of type text, json_object or json_schema");
+        return request_refuse(x, 400, "'response_format' must be of type text, json_object or json_schema");
     }
     if (schema) out_json(&x->guide_text, schema);
     *source = (struct guide_source){ .kind = GUIDE_SCHEMA, .text = x->guide_text.bytes, .n = x->guide_text.n };
     return true;
 }
 
-/* ---- calls that must be ---- */
+/* ---- required calls ---- */
 
 struct rules {
+    const struct request *request;
     const uint8_t *vocab;
     struct room *work;
-    struct text_out *out;
+    struct text_out *out, *warnings;
     struct grammar_error error;
-    uint32_t n;
+    const struct json *at;               /* the function whose schema is wrong */
+    uint32_t n, steps;
     bool failed;
 };
 
@@ -55,22 +69,57 @@ static int32_t control(void *context, const char *text, size_t n, size_t *used)
 
 static void put(struct text_out *to, const char *text) { text_out_put(to, text, strlen(text)); }
 
-static void add_rule(void *context, const char *name, const struct json *schema, const struct json *root)
+/* Does the tool ask that everything in its schema be enforced?  In the request tools have the form of its API. */
+static bool is_strict(const struct request *x, const struct json *function)
 {
-    static const struct json object_type = { .kind = JSON_STRING, .text = "object", .n = 6, .name = "type", .n_name = 4 },
-                             any = { .kind = JSON_OBJECT, .n = 1, .first = (struct json *)(uintptr_t)&object_type };
+    const struct json *tools = json_member(x->json, "tools"), *name = json_member(function, "name"), *strict = NULL;
+    for (const struct json *t = tools && tools->kind == JSON_ARRAY ? tools->first : NULL; t; t = t->next) {
+        const struct json *inner = json_member(t, "function"), *other = json_member(inner ? inner : t, "name");
+        if (!name || !other || other->kind != JSON_STRING || other->n != name->n || memcmp(other->text, name->text, name->n) != 0) continue;
+        strict = json_member(inner ? inner : t, "strict");
+        if (!strict) strict = json_member(t, "strict");
+    }
+    return json_is_bool(strict) ? strict->kind == JSON_TRUE : x->kind->route == ROUTE_RESPONSES;
+}
+
+/* Arguments are an object, even if the schema allows other values: `all` becomes the schema that says so. */
+static const struct json *as_object(const struct json *schema, struct json all[5])
+{
+    static const char *const type = "type", *const object = "object";
+    if (schema && json_is(json_member(schema, type), object)) return schema;
+    all[0] = (struct json){ .kind = JSON_STRING, .text = object, .n = strlen(object), .name = type, .n_name = strlen(type) };
+    all[1] = (struct json){ .kind = JSON_OBJECT, .n = 1, .first = &all[0] };
+    if (!schema || schema->kind == JSON_NULL || schema->kind == JSON_TRUE) return &all[1];
+    all[2] = *schema;
+    all[2].next = NULL;
+    all[1].next = &all[2];
+    all[3] = (struct json){ .kind = JSON_ARRAY, .n = 2, .first = &all[1], .name = "allOf", .n_name = 5 };
+    all[4] = (struct json){ .kind = JSON_OBJECT, .n = 1, .first = &all[3] };
+    return &all[4];
+}
+
+static void add_rule(void *context, const char *name, const struct json *schema, const struct json *function)
+{
     struct rules *r = context;
+    struct json all[5];
     char prefix[16];
-    (void)root;
+    const struct json *root = json_member(function, "parameters");
+    const struct schema_options options = { .prefix = prefix, .root = root, .work = &r->steps,
+                                            .warnings = is_strict(r->request, function) ? NULL : r->warnings };
+    const bool whole = strncmp(name, "args", 4) == 0;
+    const size_t mark = r->work->used;
     snprintf(prefix, sizeof prefix, "s%ux", r->n++);
     put(r->out, name);
     put(r->out, " ::= ");
     put(r->out, prefix);
     put(r->out, "root\n");
-    if (!r->failed && !schema_grammar(r->work, schema ? schema : &any, prefix, r->out, &r->error)) r->failed = true;
+    if (r->failed) return;
+    r->failed = !schema_grammar(r->work, whole ? as_object(schema, all) : schema, &options, r->out, &r->error);
+    if (r->failed) r->at = function;
+    r->work->used = mark;
 }
 
-/* Has the prompt opened the reasoning? */
+/* Does the prompt end within reasoning? */
 static bool is_reasoning(const struct chat *c)
 {
     const char *const *think = c->family->think;
@@ -83,7 +132,7 @@ static bool is_reasoning(const struct chat *c)
     return false;
 }
 
-static bool forced_calls(struct exchange *x, const struct chat *c, struct guide_source *source)
+static bool forced_calls(struct request *x, const struct chat *c, struct guide_source *source)
 {
     const struct json *name = c->forced_name;
     const size_t work_bytes = schema_room(strlen(x->body));
@@ -91,7 +140,10 @@ static bool forced_calls(struct exchange *x, const struct chat *c, struct guide_
     char *root = malloc(MOST_GRAMMAR), *more = malloc(MOST_GRAMMAR);
     struct room work = room_of(work_block, work_bytes);
     struct text_out out = { root, MOST_GRAMMAR, 0, false }, rules_out = { more, MOST_GRAMMAR, 0, false };
-    struct rules rules = { .vocab = x->server->program->vocab, .work = &work, .out = &rules_out };
+    char lines[MOST_WARNINGS];
+    struct text_out warnings = { lines, sizeof lines, 0, false };
+    struct rules rules = { .request = x, .vocab = x->server->program->vocab, .work = &work, .out = &rules_out, .warnings = &warnings,
+                           .steps = SCHEMA_WORK };
     const struct answer_force force  = {.family    = c->family,
                                         .tools     = c->tools,
                                         .name      = name ? name->text : NULL,
@@ -109,42 +161,52 @@ static bool forced_calls(struct exchange *x, const struct chat *c, struct guide_
     free(work_block);
     free(root);
     free(more);
-    if (!memory) return exchange_refuse(x, 503, "out of memory for 'tool_choice'");
-    if (rules.failed) return exchange_refuse(x, 400, "the parameters of a tool: %s", rules.error.text);
-    if (!ok && name) return exchange_refuse(x, 400, "'tool_choice': there is no tool '%.*s', or this model writes no calls",
-                                            (int)(name->n < 64 ? name->n : 64), name->text);
-    if (!ok || rules_out.full) return exchange_refuse(x, 400, "'tool_choice': this model writes no calls, or the tools are too large");
+    if (!memory) return request_refuse(x, 503, "out of memory for 'tool_choice'");
+    if (rules.failed) {
+        const struct json *of = json_member(rules.at, "name");
+        return request_refuse(x, 400, "the parameters of the tool '%.*s': %s", (int)(of->n < 64 ? of->n : 64), of->text, rules.error.text);
+    }
+    pass_on(x, &warnings);
+    if (!ok && name) return request_refuse(x, 400, "'tool_choice': there is no tool '%.*s', or this model writes no calls",
+                                           (int)(name->n < 64 ? name->n : 64), name->text);
+    if (!ok || rules_out.full) return request_refuse(x, 400, "'tool_choice': this model writes no calls, or the tools are too large");
     *source = (struct guide_source){ .kind = GUIDE_GRAMMAR, .text = x->guide_text.bytes, .n = x->guide_text.n };
     return true;
 }
 
 /* ---- guides ---- */
 
-bool guided_tasks(struct exchange *x, const struct json *format)
+bool guided_tasks(struct request *x, const struct json *format)
 {
     struct server *s = x->server;
     const struct chat *c = x->chat ? chat_of(x) : NULL;
     const struct json *grammar = body_member(x->json, "grammar");
     const bool forced = c && c->forced;
     const char *name = "grammar";
+    bool strict = true;
+    char lines[MOST_WARNINGS];
+    struct text_out warnings = { lines, sizeof lines, 0, false };
     struct guide_source source = { .kind = GUIDE_GRAMMAR };
     if (forced) {
         if (!forced_calls(x, c, &source)) return false;
         name = "tool_choice";
     } else if (grammar) {
-        if (grammar->kind != JSON_STRING) return exchange_refuse(x, 400, "'grammar' must be a text of GBNF");
+        if (grammar->kind != JSON_STRING) return request_refuse(x, 400, "'grammar' must be a text of GBNF");
         source.text = grammar->text;
         source.n = grammar->n;
-    } else if (!schema_of(x, format ? format : body_member(x->json, "response_format"), &source, &name)) return false;
-    if (x->guide_text.failed) return exchange_refuse(x, 503, "out of memory for '%s'", name);
+    } else if (!schema_of(x, format ? format : body_member(x->json, "response_format"), &source, &name, &strict)) return false;
+    if (x->guide_text.failed) return request_refuse(x, 503, "out of memory for '%s'", name);
     if (source.n == 0 && forge_grammar)
         source = (struct guide_source){ .kind = GUIDE_IMAGE, .text = (const char *)forge_grammar, .n = guide_image_bytes(forge_grammar) };
     if (source.n == 0) return true;
     struct forge_error error;
     enum forge_status status = s->lexicon ? FORGE_OK : guide_lexicon(&s->lexicon, s->program, &error);
     for (uint32_t i = 0; i < x->n_tasks && status == FORGE_OK; i++) {
+        source.warnings = strict ? NULL : &warnings;
         status = guide_open(&x->tasks[i]->guide, &source, s->lexicon, name, &error);
         if (c && !forced && is_reasoning(c)) x->tasks[i]->guide_after = c->family->think[1];
     }
-    return status == FORGE_OK || exchange_refuse(x, status == FORGE_NO_MEMORY ? 503 : 400, "%s", error.text);
+    if (status != FORGE_OK) return request_refuse(x, status == FORGE_NO_MEMORY ? 503 : 400, "%s", error.text);
+    pass_on(x, &warnings);
+    return true;
 }

@@ -1,10 +1,11 @@
-/* guided.h -- answers in a form that the request asks for. */
+/* guided.h -- answers with a form that the request demands. */
 #ifndef FORGE_SERVE_GUIDED_H
 #define FORGE_SERVE_GUIDED_H
 
 #include "chat.h"
 
-/* Guides for the tasks of x: for calls that its chat must make, by `grammar`, `json_schema` or `response_format` of its body, by format
- * (another API's response_format; NULL: none), else by the grammar that the program was built with.  False: refused and closed. */
-bool guided_tasks(struct exchange *x, const struct json *format);
+/* Makes guides for the tasks of x.  They come from the calls that its chat must make; or from `grammar`, `json_schema` or
+ * `response_format` of its body, or `format` (the response_format of another API, or NULL); else from the grammar that the program was
+ * built with.  False: refused and closed. */
+bool guided_tasks(struct request *x, const struct json *format);
 #endif

@@ -41,6 +41,19 @@ void out_printf(struct out *o, const char *format, ...)
     va_end(list);
 }
 
+/* The number of bytes at text, n > 0, that are not a character and count as one error: the beginning of a character without its end, or
+ * one byte.  (The Unicode Standard 16, section 3.9, substitution of maximal subparts.) */
+static size_t wrong_bytes(const char *text, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)text, c = p[0];
+    const size_t whole = c >= 0xc2 && c <= 0xdf ? 2 : c >= 0xe0 && c <= 0xef ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 1;
+    const unsigned char low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80, high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    size_t length = 1;
+    if (whole > 1 && n > 1 && p[1] >= low && p[1] <= high)
+        for (length = 2; length < whole && length < n && (p[length] & 0xc0) == 0x80; ) length++;
+    return length;
+}
+
 void out_string(struct out *o, const char *text, size_t n)
 {
     out_text(o, "\"");
@@ -52,7 +65,10 @@ void out_string(struct out *o, const char *text, size_t n)
         json_put_escaped(&to, text + at, good - at);
         o->n += to.n;
         at = good;
-        if (at < n) { out_text(o, "\xef\xbf\xbd"); at++; }
+        if (at < n) {
+            out_text(o, "\xef\xbf\xbd");
+            at += wrong_bytes(text + at, n - at);
+        }
     }
     out_text(o, "\"");
 }

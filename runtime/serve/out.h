@@ -1,4 +1,4 @@
-/* out.h -- text that grows: what the server writes. */
+/* out.h -- a text buffer that grows, for the server's output. */
 #ifndef FORGE_OUT_H
 #define FORGE_OUT_H
 
@@ -8,13 +8,13 @@
 
 #include "runtime/chat/json.h"
 
-struct out { char *bytes; size_t n, room; bool failed; };     /* bytes: from malloc; failed: memory was out, and text is missing */
+struct out { char *bytes; size_t n, room; bool failed; };     /* bytes: from malloc; failed: out of memory, text is missing */
 
 void out_bytes(struct out *o, const char *bytes, size_t n);
 void out_text(struct out *o, const char *text);
 __attribute__((format(printf, 2, 3)))
 void out_printf(struct out *o, const char *format, ...);
-/* As a JSON string; bytes that are no UTF-8 become U+FFFD. */
+/* Appends text as a JSON string; bytes that are not UTF-8 become U+FFFD. */
 void out_string(struct out *o, const char *text, size_t n);
 void out_json(struct out *o, const struct json *value);
 void out_free(struct out *o);

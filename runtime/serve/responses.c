@@ -1,4 +1,4 @@
-/* responses.c -- POST /v1/responses: OpenAI's other API of conversations.  Nothing is stored: previous_response_id is refused. */
+/* responses.c -- POST /v1/responses: OpenAI's second API for conversations.  Nothing is stored: previous_response_id is refused. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,15 +6,17 @@
 
 enum { NO_ITEM = -1, MESSAGE_ITEM, REASONING_ITEM, CALL_ITEM };
 
-/* ---- what goes in ---- */
+/* ---- requests ---- */
 
-/* A call belongs to the assistant's message before it. */
-static bool add_call(struct exchange *x, struct json *list, const struct json *item)
+/* A call belongs to the preceding message of the assistant. */
+static bool add_call(struct request *x, struct json *list, const struct json *item)
 {
-    const struct json *name = json_member(item, "name"), *arguments = json_member(item, "arguments");
+    const struct json *name = json_member(item, "name"), *arguments = body_member(item, "arguments");
     struct json *last = list->first;
-    if (!name || name->kind != JSON_STRING || !arguments || arguments->kind != JSON_STRING)
-        return exchange_refuse(x, 400, "a function_call must have a name and its arguments as a text");
+    if (!arguments) arguments = chat_json(x, "");
+    if (!arguments) return chat_too_long(x);
+    if (!name || name->kind != JSON_STRING || arguments->kind != JSON_STRING)
+        return request_refuse(x, 400, "a function_call must have a name and its arguments as a text");
     while (last && last->next) last = last->next;
     if (!last || !json_is(json_member(last, "role"), "assistant")) last = chat_add_message(x, list, "assistant", chat_json(x, ""));
     if (!last) return false;
@@ -23,10 +25,10 @@ static bool add_call(struct exchange *x, struct json *list, const struct json *i
     return chat_add_call(x, calls, json_member(item, "call_id"), name, arguments);
 }
 
-static bool add_item(struct exchange *x, struct json *list, const struct json *item)
+static bool add_item(struct request *x, struct json *list, const struct json *item)
 {
     const struct json *type = json_member(item, "type"), *role = json_member(item, "role"), *content = json_member(item, "content");
-    if (json_is(type, "reasoning")) return true;             /* of turns before: templates leave it out */
+    if (json_is(type, "reasoning")) return true;             /* of earlier turns; templates omit it */
     if (json_is(type, "function_call")) return add_call(x, list, item);
     if (json_is(type, "function_call_output")) {
         const struct json *output = json_member(item, "output"), *id = json_member(item, "call_id");
@@ -35,65 +37,52 @@ static bool add_item(struct exchange *x, struct json *list, const struct json *i
         if (id) json_add(m, "tool_call_id", json_same(&x->room, id));
         return !x->room.full || chat_too_long(x);
     }
+    if (chat_is_foreign(type)) {
+        request_warn(x, "an item of type '%.*s' is left out", (int)(type->n < 60 ? type->n : 60), type->text);
+        return true;
+    }
     if (!role || role->kind != JSON_STRING || !content || (type && !json_is(type, "message")))
-        return exchange_refuse(x, 400, "an item of 'input' must be a message, a function_call or a function_call_output");
+        return request_refuse(x, 400, "an item of 'input' must be a message, a function_call or a function_call_output");
     const char *name = json_is(role, "assistant") ? "assistant" : json_is(role, "system") || json_is(role, "developer") ? "system" : "user";
     return chat_add_message(x, list, name, json_same(&x->room, content)) != NULL;
 }
 
-static struct json *messages_of(struct exchange *x)
+static struct json *messages_of(struct request *x)
 {
     const struct json *input = json_member(x->json, "input"), *instructions = json_member(x->json, "instructions"),
                       *previous = json_member(x->json, "previous_response_id");
     struct json *list = json_make(&x->room, JSON_ARRAY, NULL, 0);
     if (previous && previous->kind != JSON_NULL) {
-        exchange_refuse(x, 400, "'previous_response_id': responses are not stored; send the whole conversation as 'input'");
+        request_refuse(x, 400, "'previous_response_id': responses are not stored; send the whole conversation as 'input'");
         return NULL;
     }
     if (!input || (input->kind != JSON_STRING && (input->kind != JSON_ARRAY || input->n == 0))) {
-        exchange_refuse(x, 400, "'input' must be a text or a list of items");
+        request_refuse(x, 400, "'input' must be a text or a list of items");
         return NULL;
     }
     if (input->kind == JSON_ARRAY && !chat_few(x, input, "input")) return NULL;
-    if (instructions && instructions->kind == JSON_STRING && !chat_add_message(x, list, "system", json_same(&x->room, instructions)))
-        return NULL;
+    const bool instructed = instructions && instructions->kind == JSON_STRING && instructions->n > 0;
+    if (instructed && !chat_add_message(x, list, "system", json_same(&x->room, instructions))) return NULL;
     if (input->kind == JSON_STRING && !chat_add_message(x, list, "user", json_same(&x->room, input))) return NULL;
     for (const struct json *i = input->kind == JSON_ARRAY ? input->first : NULL; i; i = i->next) if (!add_item(x, list, i)) return NULL;
     return list;
 }
 
-static bool tools_of(struct exchange *x, struct chat_tools *tools)
+static bool tools_of(struct request *x, struct chat_tools *tools)
 {
-    const struct json *given = json_member(x->json, "tools"), *choice = json_member(x->json, "tool_choice");
-    *tools = (struct chat_tools){ .parallel = true, .forced = json_is(choice, "required") || (choice && choice->kind == JSON_OBJECT) };
-    if (!body_bool(x, x->json, "parallel_tool_calls", &tools->parallel)) return false;
-    if (choice && choice->kind == JSON_OBJECT) {
-        tools->forced_name = json_member(choice, "name");
-        if (!tools->forced_name || tools->forced_name->kind != JSON_STRING)
-            return exchange_refuse(x, 400, "'tool_choice' as an object must have a name");
-    }
-    if (!given || given->kind == JSON_NULL || json_is(choice, "none") || (given->kind == JSON_ARRAY && given->n == 0))
-        return !tools->forced || exchange_refuse(x, 400, "'tool_choice' asks for a call, and there are no 'tools'");
-    if (given->kind != JSON_ARRAY) return exchange_refuse(x, 400, "'tools' must be a list of functions");
-    if (!chat_few(x, given, "tools")) return false;
-    tools->list = json_make(&x->room, JSON_ARRAY, NULL, 0);
-    for (const struct json *t = given->first; t && tools->list; t = t->next) {
-        const struct json *name = json_member(t, "name");
-        if (!json_is(json_member(t, "type"), "function") || !name || name->kind != JSON_STRING)
-            return exchange_refuse(x, 400, "a member of 'tools' is no function with a name");
-        if (!chat_add_tool(x, tools->list, t, "parameters")) return false;
-    }
-    return tools->list || chat_too_long(x);
+    const struct json *choice = json_member(x->json, "tool_choice");
+    return chat_choose(x, tools, choice, json_member(choice, "name")) &&
+           chat_list_tools(x, tools, json_member(x->json, "tools"), RESPONSES_API);
 }
 
-/* ---- what comes back ---- */
+/* ---- answers ---- */
 
 static void put_id(struct out *o, const struct chat_choice *c, const char *kind)
 {
-    out_printf(o, "\"id\":\"%s_%s%u\"", kind, c->exchange->id, c->n_blocks);
+    out_printf(o, "\"id\":\"%s_%s%u\"", kind, c->request->id, c->n_blocks);
 }
 
-/* The item that is open: its text in c->content, of a call with its name in c->reasoning. */
+/* Writes the open item.  Its text is in c->content; if it is a call, the name is in c->reasoning. */
 static void put_item(struct out *o, const struct chat_choice *c, bool done)
 {
     const char *status = done ? "completed" : "in_progress";
@@ -130,8 +119,8 @@ static void put_item(struct out *o, const struct chat_choice *c, bool done)
     }
 }
 
-/* The response as it is; status: in_progress, completed or incomplete. */
-static void put_response(struct out *o, const struct exchange *x, const char *status)
+/* Writes the response so far; status: in_progress, completed or incomplete. */
+static void put_response(struct out *o, const struct request *x, const char *status)
 {
     const struct chat_choice *c = &chat_of(x)->choices[0];
     const struct task *t = x->tasks[0];
@@ -154,7 +143,9 @@ static void put_response(struct out *o, const struct exchange *x, const char *st
     }
     out_text(o, ",\"output\":[");
     out_bytes(o, c->calls.bytes, c->calls.n);
-    out_text(o, "],\"usage\":");
+    out_text(o, "]");
+    put_warnings(o, x);
+    out_text(o, ",\"usage\":");
     if (t->end == TASK_RUNS) out_text(o, "null}");
     else
         out_printf(o,
@@ -163,7 +154,7 @@ static void put_response(struct out *o, const struct exchange *x, const char *st
                    t->n_prompt, t->n_cached, t->n_drawn, t->n_prompt + t->n_drawn);
 }
 
-/* An event of the stream with its number; `more`: what stands behind. */
+/* Sends a numbered event of the stream; `more`: further members. */
 static void tell(struct chat_choice *c, const char *type, struct out *more)
 {
     struct out o = { 0 };
@@ -171,7 +162,7 @@ static void tell(struct chat_choice *c, const char *type, struct out *more)
     if (more->n > 0) out_text(&o, ",");
     out_bytes(&o, more->bytes, more->n);
     out_text(&o, "}");
-    stream_event(c->exchange, type, &o);
+    stream_event(c->request, type, &o);
     out_free(&o);
     more->n = 0;
 }
@@ -180,7 +171,7 @@ static void tell_response(struct chat_choice *c, const char *type, const char *s
 {
     struct out o = { 0 };
     out_text(&o, "\"response\":");
-    put_response(&o, c->exchange, status);
+    put_response(&o, c->request, status);
     tell(c, type, &o);
     out_free(&o);
 }
@@ -188,7 +179,7 @@ static void tell_response(struct chat_choice *c, const char *type, const char *s
 static void put_place(struct out *o, const struct chat_choice *c)
 {
     out_printf(o, "\"item_id\":\"%s_%s%u\",\"output_index\":%u", c->open == MESSAGE_ITEM ? "msg" : c->open == REASONING_ITEM ? "rs" : "fc",
-               c->exchange->id, c->n_blocks, c->n_blocks - 1);
+               c->request->id, c->n_blocks, c->n_blocks - 1);
     if (c->open != CALL_ITEM) out_text(o, ",\"content_index\":0");
 }
 
@@ -226,7 +217,7 @@ static void tell_item(struct chat_choice *c, const char *type, bool done)
 
 static void begin_stream(struct chat_choice *c)
 {
-    if (c->exchange->started || !c->exchange->stream) return;
+    if (c->request->started || !c->request->stream) return;
     tell_response(c, "response.created", "in_progress");
     tell_response(c, "response.in_progress", "in_progress");
 }
@@ -236,7 +227,7 @@ static void close_item(struct chat_choice *c)
     static const char *const done[] = {"response.output_text.done", "response.reasoning_text.done",
                                        "response.function_call_arguments.done"};
     if (c->open == NO_ITEM) return;
-    if (c->exchange->stream) {
+    if (c->request->stream) {
         tell_text(c, done[c->open], c->open == CALL_ITEM ? "arguments" : "text", c->content.bytes, c->content.n);
         if (c->open != CALL_ITEM) tell_part(c, "response.content_part.done", true);
         tell_item(c, "response.output_item.done", true);
@@ -260,10 +251,10 @@ static void on_event(struct chat_choice *c, const struct answer_event *e)
 {
     static const char *const deltas[] = {"response.output_text.delta", "response.reasoning_text.delta",
                                          "response.function_call_arguments.delta"};
-    const bool stream = c->exchange->stream;
+    const bool stream = c->request->stream;
     if (e->kind == ANSWER_CALL_END) { close_item(c); return; }
     if (e->kind == ANSWER_CALL) {
-        chat_call_id(c, e);
+        chat_call_id(c, e, "call_");
         c->n_calls++;
         open_item(c, CALL_ITEM);
         out_bytes(&c->reasoning, e->text, e->n);
@@ -282,7 +273,7 @@ static void on_event(struct chat_choice *c, const struct answer_event *e)
     if (stream) tell_text(c, deltas[item], "delta", e->text, e->n);
 }
 
-static void on_ends(struct exchange *x)
+static void on_ends(struct request *x)
 {
     struct chat_choice *c = &chat_of(x)->choices[0];
     const char *status = x->tasks[0]->end == TASK_LENGTH ? "incomplete" : "completed";
@@ -295,23 +286,20 @@ static void on_ends(struct exchange *x)
     }
     struct out o = { 0 };
     put_response(&o, x, status);
-    exchange_reply(x, 200, &o);
+    request_reply(x, 200, &o);
 }
 
-static const struct reply_kind kind = { chat_text, chat_finish, on_ends, false };
+static const struct reply_kind kind = { chat_text, chat_finish, on_ends, OPENAI_FORM, ROUTE_RESPONSES };
 
-void responses_post(struct server *s, struct evhttp_request *r)
+void responses_post(struct server *s, struct http_request *r)
 {
-    struct exchange *x = exchange_open(s, r, &kind);
+    struct request *x = request_open(s, r, &kind);
     struct chat_tools tools;
     struct json *messages;
     if (!x) return;
     x->chat = true;
-    if (!body_bool(x, x->json, "stream", &x->stream) || !tools_of(x, &tools) || !(messages = messages_of(x)) || !chat_messages(x, messages))
-        return;
-    const struct json *effort = json_member(json_member(x->json, "reasoning"), "effort");
-    struct json *more = effort && effort->kind == JSON_STRING ? json_make(&x->room, JSON_OBJECT, NULL, 0) : NULL;
-    if (more) json_add(more, "reasoning_effort", json_same(&x->room, effort));
+    if (!body_bool(x, x->json, "stream", &x->stream) || !tools_of(x, &tools) || !(messages = messages_of(x))) return;
+    const struct json *more = chat_effort(x, json_member(json_member(x->json, "reasoning"), "effort"), NULL);
     if (!chat_begin(x, messages, &tools, more, 1, on_event)) return;
-    if (guided_tasks(x, json_member(json_member(x->json, "text"), "format"))) exchange_submit(x);
+    if (guided_tasks(x, body_member(json_member(x->json, "text"), "format"))) request_submit(x);
 }

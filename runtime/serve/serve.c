@@ -1,6 +1,5 @@
 /* serve.c -- the program as a server: its two threads, from the first request to a graceful end. */
 #include <errno.h>
-#include <event2/listener.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,21 +10,22 @@
 
 #include "server.h"
 
-/* The model's thread has something. */
+/* Called when the model's thread has results. */
 static void on_wake(evutil_socket_t fd, short what, void *server)
 {
     struct server *s = server;
     uint64_t count;
     (void)what;
     if (read(fd, &count, sizeof count) < 0 && errno != EAGAIN) return;
-    exchanges_update(s);
+    requests_update(s);
     struct batch_numbers numbers;
     batch_numbers(s->batch, &numbers, NULL);
-    if (numbers.failed) {                                    /* nothing can be computed any more: whoever started it starts it anew */
+    if (numbers.failed) {                                    /* nothing can be computed any more; the service manager can restart the
+                                                              * server */
         s->status = error_set(s->error, FORGE_DEVICE_FAULT, "the device has failed; the server ends");
         event_base_loopbreak(s->base);
     }
-    if (s->draining && !s->exchanges) event_base_loopexit(s->base, &(struct timeval){ 1, 0 });      /* last bytes leave */
+    if (s->draining && !s->requests) event_base_loopexit(s->base, &(struct timeval){ 1, 0 });       /* lets the last bytes leave */
 }
 
 static void on_grace_over(evutil_socket_t fd, short what, void *server)
@@ -36,12 +36,13 @@ static void on_grace_over(evutil_socket_t fd, short what, void *server)
     event_base_loopbreak(s->base);
 }
 
-/* No new connections and requests; what runs is finished. */
+/* Takes no new connections or requests, and finishes those that run. */
 static void drain(struct server *s)
 {
     s->leaving = s->draining = true;
-    evhttp_del_accept_socket(s->http, s->listener);
-    if (!s->exchanges) { event_base_loopexit(s->base, NULL); return; }
+    http_leave(s->http);
+    http_stop(s->http);
+    if (!s->requests) { event_base_loopexit(s->base, NULL); return; }
     fprintf(stderr, "ending: requests that run have %d s\n", s->options->grace);
     event_base_once(s->base, -1, EV_TIMEOUT, on_grace_over, s, &(struct timeval){ s->options->grace, 0 });
 }
@@ -54,8 +55,8 @@ static void on_drain(evutil_socket_t fd, short what, void *server)
     if (!s->draining) drain(s);
 }
 
-/* SIGTERM: first /health says it, so that who shares out requests sends no more of them here; then what runs is finished.  SIGINT, and
- * each further signal: the next of these steps now. */
+/* SIGTERM: at first /health reports it, so that load balancers send no more requests here; then running requests are finished.  SIGINT,
+ * and each further signal, goes to the next of these steps at once. */
 static void on_signal(evutil_socket_t number, short what, void *server)
 {
     struct server *s = server;
@@ -64,11 +65,12 @@ static void on_signal(evutil_socket_t number, short what, void *server)
     else if (s->leaving || number == SIGINT || s->options->drain == 0) drain(s);
     else {
         s->leaving = true;
+        http_leave(s->http);
         event_base_once(s->base, -1, EV_TIMEOUT, on_drain, s, &(struct timeval){ s->options->drain, 0 });
     }
 }
 
-/* A connection is a file: as many as the system lets this process have. */
+/* Every connection is a file, so this allows as many as the system permits. */
 static void raise_files(void)
 {
     struct rlimit files;
@@ -77,7 +79,7 @@ static void raise_files(void)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* Signals are taken before the address is said: who reads it may send one at once. */
+/* Signals are handled before the address is printed, because a reader of the address may send one at once. */
 static enum forge_status loop(struct server *s, struct forge_error *error)
 {
     struct event *const events[] = { event_new(s->base, s->wake_fd, EV_READ | EV_PERSIST, on_wake, s),
@@ -85,7 +87,7 @@ static enum forge_status loop(struct server *s, struct forge_error *error)
     enum { N = sizeof events / sizeof *events };
     bool ok = true;
     for (size_t i = 0; i < N; i++) ok = ok && events[i] && event_add(events[i], NULL) == 0;
-    enum forge_status status = ok ? http_open(s, error) : error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
+    enum forge_status status = ok ? routes_open(s, error) : error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
     if (status == FORGE_OK) {
         event_base_dispatch(s->base);
         status = s->status;
@@ -111,7 +113,7 @@ static enum forge_status read_kwargs(struct server *s, struct forge_error *error
     s->kwargs = json_read(&room, text, strlen(text), &wrong);
     if (!s->kwargs)
         return error_set(error, FORGE_USAGE, "--chat-template-kwargs: %s, at byte %zu", wrong.why ? wrong.why : "too long", wrong.at);
-    if (s->kwargs->kind != JSON_OBJECT) return error_set(error, FORGE_USAGE, "--chat-template-kwargs: the JSON is no object");
+    if (s->kwargs->kind != JSON_OBJECT) return error_set(error, FORGE_USAGE, "--chat-template-kwargs: the JSON is not an object");
     return FORGE_OK;
 }
 
@@ -129,11 +131,11 @@ enum forge_status serve_run(struct forge_engine *engine, const struct forge_opti
     if (status == FORGE_OK && !s.base) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
     if (status == FORGE_OK) status = read_kwargs(&s, error);
     if (status == FORGE_OK) status = loop(&s, error);
-    for (struct exchange *x = s.exchanges; x; x = x->next)
+    for (struct request *x = s.requests; x; x = x->next)
         for (uint32_t i = 0; i < x->n_tasks; i++) batch_cancel(s.batch, x->tasks[i]);
-    http_close(&s);                                          /* clients that still wait are gone now: no answer is sent behind this */
+    routes_close(&s);                                        /* waiting clients are disconnected, so no answer is sent after this */
     if (s.batch) batch_close(s.batch);
-    while (s.exchanges) exchange_close(s.exchanges);
+    while (s.requests) request_close(s.requests);
     if (s.base) event_base_free(s.base);
     free(s.kwargs_memory);
     free(s.lexicon);

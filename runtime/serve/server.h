@@ -1,50 +1,63 @@
-/* server.h -- the program as an HTTP server: what its parts share.  One thread does HTTP (libevent), another the model (batch.h). */
+/* server.h -- the program as an HTTP server: declarations that its parts share.  One thread does HTTP (libevent), another runs the model
+ * (batch.h). */
 #ifndef FORGE_SERVER_H
 #define FORGE_SERVER_H
 
-#include <event2/event.h>
-#include <event2/http.h>
 #include <time.h>
 
 #include "batch.h"
+#include "http.h"
 #include "out.h"
 #include "runtime/run/session.h"
 
 struct server;
-struct exchange;
+struct request;
+
+enum api_form { OPENAI_FORM, ANTHROPIC_FORM, OLLAMA_FORM };
 
 /* How one kind of request is answered.  Called on the server's thread. */
 struct reply_kind {
-    /* Of the choice: text has come; it is the caller's until this returns.  last: it has ended. */
-    void (*text)(struct exchange *x, uint32_t choice, const char *text, size_t n);
-    void (*choice_ends)(struct exchange *x, uint32_t choice);
-    void (*ends)(struct exchange *x);        /* all choices have */
-    bool anthropic;                          /* the form of errors */
+    /* text: a choice has new text, which is valid only during the call.  choice_ends: the choice has ended. */
+    void (*text)(struct request *x, uint32_t choice, const char *text, size_t n);
+    void (*choice_ends)(struct request *x, uint32_t choice);
+    void (*ends)(struct request *x);         /* all choices have ended */
+    enum api_form form;                      /* of errors and streams */
+    uint32_t route;                          /* whose members a body may have; 0: they are not looked at */
+};
+enum { ROUTE_CHATS = 1, ROUTE_COMPLETIONS = 2, ROUTE_RESPONSES = 4, ROUTE_MESSAGES = 8, ROUTE_EMBEDDINGS = 16,
+       ROUTE_OLLAMA_CHAT = 32, ROUTE_OLLAMA_GENERATE = 64, ROUTE_OLLAMA_EMBED = 128, ROUTE_OLLAMA_OPTIONS = 256 };
+
+enum { MOST_CHOICES = 128, MOST_TEXTS = 1024 };               /* of one prompt; of a request */
+
+/* What a task has made and the client has not got. */
+struct request_text {
+    struct out text, tokens;                 /* tokens: struct task_token, with logprobs */
+    size_t offset;                           /* bytes of text before these tokens */
 };
 
-enum { MOST_CHOICES = 16 };
-
-/* A request that is being answered by the model. */
-struct exchange {
+/* A request that the model answers. */
+struct request {
     struct server *server;
-    struct evhttp_request *request;          /* NULL: the client has gone */
-    struct event *closed;                    /* waits for the client to go */
+    struct http_request *http;               /* NULL: the client has gone, or has its answer */
     const struct reply_kind *kind;
-    struct exchange *next;
+    struct request *next;
     struct task **tasks;                     /* [n_tasks] */
-    uint32_t n_tasks, n_ended;
-    struct out texts[MOST_CHOICES];          /* without a stream: the whole text */
-    struct out tokens[MOST_CHOICES];         /* struct task_token that have not been told of yet, with logprobs */
-    size_t   offsets[MOST_CHOICES];          /* bytes of text before them */
-    bool     stream, started, usage, chat;   /* usage: a last chunk tells it */
+    struct request_text *texts;              /* [n_tasks] */
+    uint32_t n_tasks, n_sent, n_ended;       /* n_sent: submitted to the model */
+    uint32_t n_choices;                      /* tasks for each prompt */
+    bool     stream, streams, started;       /* wanted; the answer has begun as a stream; its first event has been sent */
+    bool     usage, chat;                    /* usage: the last chunk contains it */
     char     id[48];
     time_t   created;
-    struct room room;                        /* of the body's JSON: freed with the exchange */
+    double   began;                          /* seconds_now() */
+    struct room room;                        /* memory of the body's JSON; freed with the request */
     char    *body;
     const struct json *json;
-    struct out guide_text;                   /* of schemas and grammars that guide */
-    void    *more;                           /* of the kind, whose free_more frees it */
-    void   (*free_more)(struct exchange *x);
+    struct out guide_text;                   /* text of schemas and grammars for guides */
+    struct out warnings;                     /* JSON strings with commas: what of the request has no effect */
+    uint32_t n_warnings;
+    void    *more;                           /* data of the kind; free_more frees it */
+    void   (*free_more)(struct request *x);
 };
 
 struct server {
@@ -53,104 +66,143 @@ struct server {
     struct forge_engine *engine;
     struct batch *batch;
     struct event_base *base;
-    struct evhttp *http;
-    struct exchange *exchanges;
-    struct lexicon *lexicon;                 /* of guides; made at the first one */
+    struct http *http;
+    struct request *requests;
+    struct lexicon *lexicon;                 /* for guides; made for the first one */
     const struct json *kwargs;               /* --chat-template-kwargs, or NULL */
     void    *kwargs_memory;
     char   **keys;                           /* [n_keys] */
     size_t   n_keys;
-    bool     is_local;                       /* bound to the loopback */
-    struct evhttp_bound_socket *listener;
-    bool     leaving, draining;              /* /health says 503; nothing new is taken */
+    bool     is_local;                       /* bound to the loopback interface or to a Unix socket */
+    const char *socket_path;                 /* NULL: not a Unix socket */
+    bool     leaving, draining;              /* /health returns 503; new requests are refused */
     int      wake_fd;
-    uint64_t n_requests, n_refused;
+    uint64_t n_requests, n_refused, n_warned;
     time_t   began;
     struct forge_error *error;
     enum forge_status status;
 };
 
-/* ---- http.c ---- */
+/* ---- routes.c ---- */
 
-enum forge_status http_open(struct server *s, struct forge_error *error);
-void http_close(struct server *s);
+/* Listens where the options say. */
+enum forge_status routes_open(struct server *s, struct forge_error *error);
+void routes_close(struct server *s);
 
-/* Ends the request with this JSON; o is freed. */
-void reply_json(struct server *s, struct evhttp_request *r, int code, struct out *o);
-/* 200 with another type of text; the page has its policy. */
-void reply_text(struct server *s, struct evhttp_request *r, const char *type, struct out *o);
-/* The same with an error in OpenAI's shape, or Anthropic's. */
+/* Ends the request with this JSON; frees o. */
+void reply_json(struct server *s, struct http_request *r, int code, struct out *o);
+/* Answers 200 with a text of another type; the page gets its content security policy. */
+void reply_text(struct server *s, struct http_request *r, const char *type, struct out *o);
+/* Answers with an error in this form.  A message about a member of the body begins with its name in quotes, which
+ * becomes OpenAI's "param"; a message may end with a word in parentheses, which becomes "code". */
 __attribute__((format(printf, 5, 6)))
-void reply_error(struct server *s, struct evhttp_request *r, bool anthropic, int code, const char *format, ...);
-/* The same of an exchange. */
-void exchange_reply(struct exchange *x, int code, struct out *o);
-/* A piece of a stream: "data: " and the text, or a named event; data is empty then. */
-void stream_event(struct exchange *x, const char *name, struct out *data);
-/* The end of a stream; last: a line of data before it, or NULL. */
-void stream_finish(struct exchange *x, const char *last);
+void reply_error(struct server *s, struct http_request *r, enum api_form form, int code, const char *format, ...);
+/* reply_json for a struct request. */
+void request_reply(struct request *x, int code, struct out *o);
+/* Begins the answer as a stream, unless it has begun. */
+void stream_begin(struct request *x);
+/* Sends a piece of a stream: "data: " and the text, a named event, or for Ollama a line; empties data. */
+void stream_event(struct request *x, const char *name, struct out *data);
+/* Ends a stream; last: a line of data before the end, or NULL. */
+void stream_finish(struct request *x, const char *last);
 
-/* ---- exchange.c: requests that the model answers ---- */
+/* ---- request.c: requests that the model answers ---- */
 
-/* The body of the request as JSON, in an exchange of its own; NULL: it has been refused. */
-struct exchange *exchange_open(struct server *s, struct evhttp_request *r, const struct reply_kind *kind);
-void exchange_close(struct exchange *x);
-/* Refuses it and closes it; false, to be returned. */
+/* Reads the body of r as JSON and opens a request for it; NULL: r has been refused. */
+struct request *request_open(struct server *s, struct http_request *r, const struct reply_kind *kind);
+void request_close(struct request *x);
+/* Refuses and closes the request; returns false, so that the caller can return it. */
 __attribute__((format(printf, 3, 4)))
-bool exchange_refuse(struct exchange *x, int code, const char *format, ...);
-/* A task with what the body says of sampling, stops and lengths; prompt: from malloc, its own from then on.  NULL: refused and closed. */
-struct task *exchange_task(struct exchange *x, int32_t *prompt, size_t n_prompt);
-/* So many tasks of one prompt, with seeds one after the other; ids are its own.  False: refused and closed. */
-bool exchange_choices(struct exchange *x, int32_t *ids, size_t n, uint32_t choices);
-/* A task more; it frees what it has when that fails: NULL, refused and closed. */
-struct task *exchange_add(struct exchange *x, int32_t *prompt, size_t n_prompt);
-/* The tasks go to the model, those of vectors one after the other; false: refused and closed. */
-bool exchange_submit(struct exchange *x);
-/* What the model has done since the last time. */
-void exchanges_update(struct server *s);
-/* The exchange has its answer: what happens to the connection from now on is not its concern.  The request, or NULL. */
-struct evhttp_request *exchange_let_go(struct exchange *x);
+bool request_refuse(struct request *x, int code, const char *format, ...);
+/* Makes a task with sampling, stops and length from the body.  prompt: from malloc; the task owns it.  NULL: refused and closed. */
+struct task *request_task(struct request *x, int32_t *prompt, size_t n_prompt);
+/* Makes `choices` tasks with one prompt and consecutive seeds; owns ids.  Each call for a request has the same number.  False: refused and
+ * closed. */
+bool request_choices(struct request *x, int32_t *ids, size_t n, uint32_t choices);
+/* Adds a task.  If it fails, it frees what it has and returns NULL: refused and closed. */
+struct task *request_add(struct request *x, int32_t *prompt, size_t n_prompt);
+/* Submits the tasks to the model: some at once, each other when one has ended.  False: refused and closed. */
+bool request_submit(struct request *x);
+/* Sends what the model has done since the last call. */
+void requests_update(struct server *s);
+/* The request has its answer: it no longer watches the connection.  Returns its r, or NULL. */
+struct http_request *request_let_go(struct request *x);
 
-/* ---- members of bodies: false: refused and closed ---- */
+/* ---- members.c ---- */
+
+/* Looks for members that the route does not know or cannot do, and brings those of vLLM to the names that guided_tasks reads.  False:
+ * refused and closed. */
+bool request_members(struct request *x, uint32_t route);
+/* Part of the request has no effect: says so in the answer and on stderr. */
+__attribute__((format(printf, 2, 3)))
+void request_warn(struct request *x, const char *format, ...);
+/* Writes ,"warnings":[...] if there are any. */
+void put_warnings(struct out *o, const struct request *x);
+
+/* ---- members of bodies; false: refused and closed ---- */
 
 /* NULL: absent or null. */
 const struct json *body_member(const struct json *o, const char *name);
 
-bool body_bool(struct exchange *x, const struct json *o, const char *name, bool *out);
-bool body_integer(struct exchange *x, const char *name, int64_t low, int64_t high,
-                  int64_t *out);      /* *out stays where it is absent or null */
-bool body_real(struct exchange *x, const char *name, double low, double high, float *out);
+bool body_bool(struct request *x, const struct json *o, const char *name, bool *out);
+bool body_integer(struct request *x, const char *name, int64_t low, int64_t high,
+                  int64_t *out);      /* *out is unchanged if the member is absent or null */
+bool body_real(struct request *x, const char *name, double low, double high, float *out);
 
-/* The tokens of v, a string or a list of token ids, from malloc; flags: of forge_tokenize.  NULL: refused and closed. */
-int32_t *body_tokens(struct exchange *x, const char *name, const struct json *v, uint32_t flags, size_t *n);
+/* The tokens of v, which is a string or a list of token ids, from malloc; flags: of forge_tokenize.  NULL: refused and closed. */
+int32_t *body_tokens(struct request *x, const char *name, const struct json *v, uint32_t flags, size_t *n);
 
-/* ---- the kinds ---- */
+/* ---- the routes ---- */
 
-void chats_post(struct server *s, struct evhttp_request *r);
-void template_post(struct server *s, struct evhttp_request *r);
-void messages_post(struct server *s, struct evhttp_request *r);
-void count_tokens_post(struct server *s, struct evhttp_request *r);
-void responses_post(struct server *s, struct evhttp_request *r);
-void completions_post(struct server *s, struct evhttp_request *r);
-void embeddings_post(struct server *s, struct evhttp_request *r);
-void page_get(struct server *s, struct evhttp_request *r);
-void models_get(struct server *s, struct evhttp_request *r);
-void health_get(struct server *s, struct evhttp_request *r);
-void props_get(struct server *s, struct evhttp_request *r);
-void slots_get(struct server *s, struct evhttp_request *r);
-void metrics_get(struct server *s, struct evhttp_request *r);
-void tokenize_post(struct server *s, struct evhttp_request *r);
-void detokenize_post(struct server *s, struct evhttp_request *r);
+void chats_post(struct server *s, struct http_request *r);
+void template_post(struct server *s, struct http_request *r);
+void messages_post(struct server *s, struct http_request *r);
+void count_tokens_post(struct server *s, struct http_request *r);
+void responses_post(struct server *s, struct http_request *r);
+void completions_post(struct server *s, struct http_request *r);
+void embeddings_post(struct server *s, struct http_request *r);
+void ollama_chat_post(struct server *s, struct http_request *r);
+void ollama_generate_post(struct server *s, struct http_request *r);
+void ollama_embed_post(struct server *s, struct http_request *r);
+void ollama_embeddings_post(struct server *s, struct http_request *r);
+void ollama_show_post(struct server *s, struct http_request *r);
+void ollama_tags_get(struct server *s, struct http_request *r);
+void ollama_ps_get(struct server *s, struct http_request *r);
+void ollama_version_get(struct server *s, struct http_request *r);
+void page_get(struct server *s, struct http_request *r);
+void models_get(struct server *s, struct http_request *r);
+void model_get(struct server *s, struct http_request *r);
+void health_get(struct server *s, struct http_request *r);
+void props_get(struct server *s, struct http_request *r);
+void slots_get(struct server *s, struct http_request *r);
+void metrics_get(struct server *s, struct http_request *r);
+void tokenize_post(struct server *s, struct http_request *r);
+void detokenize_post(struct server *s, struct http_request *r);
 
-/* "stop", "length" of OpenAI */
+/* ---- vectors: simple.c ---- */
+
+/* For struct reply_kind: vectors have no text. */
+void vectors_no_text(struct request *x, uint32_t choice, const char *text, size_t n);
+void vectors_no_end(struct request *x, uint32_t choice);
+/* Makes a task for each text of `input`, which may be NULL, and submits them.  False: refused and closed. */
+bool vectors_submit(struct request *x, const struct json *input);
+/* Writes the vector of a task as a JSON array. */
+void put_vector(struct out *o, const struct request *x, uint32_t task);
+
+/* ---- parts of answers ---- */
+
+/* OpenAI's "stop" or "length". */
 const char *finish_reason(const struct task *t);
-/* "usage":{...} and "timings":{...} of tasks that have ended. */
-void put_usage(struct out *o, const struct exchange *x);
+/* Writes "usage":{...} and "timings":{...} of tasks that have ended. */
+void put_usage(struct out *o, const struct request *x);
 void put_timings(struct out *o, const struct task *t);
-/* The model's name as JSON. */
+/* The model's name: --alias, else the file's. */
+const char *model_name(const struct server *s);
+/* Writes it as JSON. */
 void put_model(struct out *o, const struct server *s);
-/* Of OpenAI's chats and completions, behind the choices: o, which is freed, is the answer, or the last chunk of a stream. */
-void put_end(struct exchange *x, struct out *o);
-/* What tokens of the choice have not been told of yet, as OpenAI's logprobs: of chats, or of completions. */
-void put_logprobs(struct out *o, struct exchange *x, uint32_t choice);
+/* Ends an answer of OpenAI's chats or completions after the choices: o is the whole answer, or the last chunk of a stream; frees o. */
+void put_end(struct request *x, struct out *o);
+/* Writes OpenAI's logprobs, of chats or completions, for tokens of the choice that have not been sent yet. */
+void put_logprobs(struct out *o, struct request *x, uint32_t choice);
 
 #endif

@@ -8,10 +8,10 @@
 #include "runtime/text/tokenize.h"
 #include "server.h"
 
-void health_get(struct server *s, struct evhttp_request *r)
+void health_get(struct server *s, struct http_request *r)
 {
     struct out o = { 0 };
-    if (s->leaving) reply_error(s, r, false, 503, "the server is ending");
+    if (s->leaving) reply_error(s, r, OPENAI_FORM, 503, "the server is ending");
     else {
         out_text(&o, "{\"status\":\"ok\"}");
         reply_json(s, r, 200, &o);
@@ -20,31 +20,67 @@ void health_get(struct server *s, struct evhttp_request *r)
 
 extern const char forge_page[];                              /* runtime/serve/page.html */
 
-void page_get(struct server *s, struct evhttp_request *r)
+void page_get(struct server *s, struct http_request *r)
 {
     struct out o = { 0 };
-    if (s->program->embedding) { reply_error(s, r, false, 404, "this model makes vectors of texts: POST /v1/embeddings"); return; }
-    evhttp_add_header(evhttp_request_get_output_headers(r), "Content-Security-Policy",
-                      "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
-                      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    if (s->program->embedding) { reply_error(s, r, OPENAI_FORM, 404, "this is an embedding model: POST /v1/embeddings"); return; }
+    http_add_header(r, "Content-Security-Policy",
+                    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+                    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
     out_text(&o, forge_page);
     reply_text(s, r, "text/html; charset=utf-8", &o);
 }
 
-void models_get(struct server *s, struct evhttp_request *r)
+static void put_card(struct out *o, const struct server *s)
 {
-    struct out o = { 0 };
-    out_text(&o, "{\"object\":\"list\",\"data\":[{\"id\":");
-    put_model(&o, s);
-    out_printf(&o,
+    out_text(o, "{\"id\":");
+    put_model(o, s);
+    out_printf(o,
                ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"forgec\",\"meta\":{\"n_vocab\":%u,\"n_ctx_train\":%u,\"n_ctx\":%u,"
-               "\"n_embd\":%u,\"n_params\":%llu,\"size\":%llu}}]}",
+               "\"n_embd\":%u,\"n_params\":%llu,\"size\":%llu}}",
                (long long)s->began, s->program->n_vocab, s->program->n_ctx, s->engine->n_ctx, s->program->n_embd,
                (unsigned long long)s->program->n_parameters, (unsigned long long)program_weights_bytes(s->program));
+}
+
+void models_get(struct server *s, struct http_request *r)
+{
+    struct out o = { 0 };
+    out_text(&o, "{\"object\":\"list\",\"data\":[");
+    put_card(&o, s);
+    out_text(&o, "]}");
     reply_json(s, r, 200, &o);
 }
 
-void props_get(struct server *s, struct evhttp_request *r)
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+/* Is a part of a path, with %XX, this text? */
+static bool is_written(const char *part, const char *text)
+{
+    for (; *part && *text; part++, text++) {
+        const bool coded = *part == '%' && hex_digit(part[1]) >= 0 && hex_digit(part[2]) >= 0;
+        if ((coded ? (char)(16 * hex_digit(part[1]) + hex_digit(part[2])) : *part) != *text) return false;
+        if (coded) part += 2;
+    }
+    return *part == *text;
+}
+
+/* .../models/NAME */
+void model_get(struct server *s, struct http_request *r)
+{
+    const char *name = strstr(http_path(r), "models/") + strlen("models/");
+    struct out o = { 0 };
+    if (!is_written(name, model_name(s))) {
+        reply_error(s, r, OPENAI_FORM, 404, "there is no model %.200s here (model_not_found)", name);
+        return;
+    }
+    put_card(&o, s);
+    reply_json(s, r, 200, &o);
+}
+
+void props_get(struct server *s, struct http_request *r)
 {
     const struct forge_sample_options *d = &s->options->sample;
     struct out o = { 0 };
@@ -60,7 +96,7 @@ void props_get(struct server *s, struct evhttp_request *r)
     reply_json(s, r, 200, &o);
 }
 
-void slots_get(struct server *s, struct evhttp_request *r)
+void slots_get(struct server *s, struct http_request *r)
 {
     struct batch_slot slots[256];
     struct batch_numbers n;
@@ -79,8 +115,8 @@ static void put_metric(struct out *o, const char *kind, const char *name, const 
     out_printf(o, "# HELP %s %s\n# TYPE %s %s\n%s %.17g\n", name, help, name, kind, name, value);
 }
 
-/* Prometheus' text format 0.0.4; llama.cpp's names where they mean the same. */
-void metrics_get(struct server *s, struct evhttp_request *r)
+/* Prometheus text format 0.0.4; uses llama.cpp's names where the meaning is the same. */
+void metrics_get(struct server *s, struct http_request *r)
 {
     struct batch_numbers n;
     struct out o = { 0 };
@@ -99,7 +135,7 @@ void metrics_get(struct server *s, struct evhttp_request *r)
     put_metric(&o, "gauge", "llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.",
                n.prompt_seconds > 0 ? (double)n.n_prompt / n.prompt_seconds : 0);
     put_metric(&o, "gauge", "llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.",
-               n.draw_seconds > 0 ? (double)n.n_drawn / n.draw_seconds : 0);
+               n.draw_seconds > 0 ? (double)n.n_step_tokens / n.draw_seconds : 0);
     put_metric(&o, "gauge", "llamacpp:requests_processing", "Number of requests processing.", n.n_active);
     put_metric(&o, "gauge", "llamacpp:requests_deferred", "Number of requests deferred.", n.n_waiting);
     put_metric(&o, "gauge", "llamacpp:n_tokens_max", "Most tokens in a slot", n.most_past);
@@ -108,22 +144,22 @@ void metrics_get(struct server *s, struct evhttp_request *r)
 
 /* ---- tokens ---- */
 
-static const struct reply_kind at_once = { NULL, NULL, NULL, false };
+static const struct reply_kind at_once = { NULL, NULL, NULL, OPENAI_FORM, 0 };
 
-void tokenize_post(struct server *s, struct evhttp_request *r)
+void tokenize_post(struct server *s, struct http_request *r)
 {
-    struct exchange *x = exchange_open(s, r, &at_once);
+    struct request *x = request_open(s, r, &at_once);
     if (!x) return;
     const struct json *v = json_member(x->json, "content");
     bool add = false, special = true, pieces = false;
-    if (!v || v->kind != JSON_STRING) { exchange_refuse(x, 400, "'content' must be a string"); return; }
+    if (!v || v->kind != JSON_STRING) { request_refuse(x, 400, "'content' must be a string"); return; }
     if (!body_bool(x, x->json, "add_special", &add) || !body_bool(x, x->json, "parse_special", &special) ||
         !body_bool(x, x->json, "with_pieces", &pieces)) return;
     struct forge_tokens tokens;
     struct forge_error error;
     if (tokens_of_text(&tokens, s->program->vocab, v->text, v->n, (add ? FORGE_TOK_ADD : 0u) | (special ? FORGE_TOK_SPECIAL : 0u),
                        &error)) {
-        exchange_refuse(x, 400, "%s", error.text);
+        request_refuse(x, 400, "%s", error.text);
         return;
     }
     struct out o = { 0 };
@@ -139,24 +175,24 @@ void tokenize_post(struct server *s, struct evhttp_request *r)
     }
     out_text(&o, "]}");
     free(tokens.ids);
-    exchange_reply(x, 200, &o);
-    exchange_close(x);
+    request_reply(x, 200, &o);
+    request_close(x);
 }
 
-void detokenize_post(struct server *s, struct evhttp_request *r)
+void detokenize_post(struct server *s, struct http_request *r)
 {
-    struct exchange *x = exchange_open(s, r, &at_once);
+    struct request *x = request_open(s, r, &at_once);
     if (!x) return;
     const struct json *v = json_member(x->json, "tokens");
     struct out text = { 0 }, o = { 0 };
-    if (!s->program->vocab) { exchange_refuse(x, 400, "the model has no tokenizer"); return; }
-    if (!v || v->kind != JSON_ARRAY) { exchange_refuse(x, 400, "'tokens' must be a list of token ids"); return; }
+    if (!s->program->vocab) { request_refuse(x, 400, "the model has no tokenizer"); return; }
+    if (!v || v->kind != JSON_ARRAY) { request_refuse(x, 400, "'tokens' must be a list of token ids"); return; }
     for (const struct json *m = v->first; m; m = m->next) {
         int64_t id;
         char bytes[512];
         if (!json_integer(m, 0, (int64_t)s->program->n_vocab - 1, &id)) {
             out_free(&text);
-            exchange_refuse(x, 400, "'tokens' must have ids of 0 to %u", s->program->n_vocab - 1);
+            request_refuse(x, 400, "'tokens' must have ids of 0 to %u", s->program->n_vocab - 1);
             return;
         }
         const size_t n = forge_token_text(s->program->vocab, (int32_t)id, true, bytes, sizeof bytes);
@@ -166,14 +202,16 @@ void detokenize_post(struct server *s, struct evhttp_request *r)
     out_string(&o, text.bytes, text.n);
     out_text(&o, "}");
     out_free(&text);
-    exchange_reply(x, 200, &o);
-    exchange_close(x);
+    request_reply(x, 200, &o);
+    request_close(x);
 }
 
 /* ---- vectors ---- */
 
-static void no_text(struct exchange *x, uint32_t choice, const char *text, size_t n) { (void)x; (void)choice; (void)text; (void)n; }
-static void no_end(struct exchange *x, uint32_t choice) { (void)x; (void)choice; }
+enum { MOST_INPUTS = 2048 };                  /* of one request; OpenAI's limit */
+
+void vectors_no_text(struct request *x, uint32_t choice, const char *text, size_t n) { (void)x; (void)choice; (void)text; (void)n; }
+void vectors_no_end(struct request *x, uint32_t choice) { (void)x; (void)choice; }
 
 static void put_base64(struct out *o, const uint8_t *bytes, size_t n)
 {
@@ -186,61 +224,75 @@ static void put_base64(struct out *o, const uint8_t *bytes, size_t n)
     }
 }
 
-static void vectors_end(struct exchange *x)
+void put_vector(struct out *o, const struct request *x, uint32_t task)
 {
-    const uint32_t n = x->server->program->n_embd;
+    const float *v = x->tasks[task]->vector;
+    for (uint32_t c = 0; c < x->server->program->n_embd; c++) out_printf(o, "%s%.9g", c ? "," : "[", (double)v[c]);
+    out_text(o, "]");
+}
+
+static void vectors_end(struct request *x)
+{
     const bool base64 = json_is(json_member(x->json, "encoding_format"), "base64");
     struct out o = { 0 };
     uint32_t n_tokens = 0;
     out_text(&o, "{\"object\":\"list\",\"data\":[");
     for (uint32_t i = 0; i < x->n_tasks; i++) {
-        const float *v = x->tasks[i]->vector;
         n_tokens += x->tasks[i]->n_prompt;
         out_printf(&o, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":", i ? "," : "", i);
         if (base64) {
             out_text(&o, "\"");
-            put_base64(&o, (const uint8_t *)v, n * sizeof *v);
+            put_base64(&o, (const uint8_t *)x->tasks[i]->vector, x->server->program->n_embd * sizeof(float));
             out_text(&o, "\"}");
         } else {
-            for (uint32_t c = 0; c < n; c++) out_printf(&o, "%s%.9g", c ? "," : "[", (double)v[c]);
-            out_text(&o, "]}");
+            put_vector(&o, x, i);
+            out_text(&o, "}");
         }
     }
     out_text(&o, "],\"model\":");
     put_model(&o, x->server);
-    out_printf(&o, ",\"usage\":{\"prompt_tokens\":%u,\"total_tokens\":%u}}", n_tokens, n_tokens);
-    exchange_reply(x, 200, &o);
+    out_printf(&o, ",\"usage\":{\"prompt_tokens\":%u,\"total_tokens\":%u}", n_tokens, n_tokens);
+    put_warnings(&o, x);
+    out_text(&o, "}");
+    request_reply(x, 200, &o);
 }
 
-static const struct reply_kind vectors = { no_text, no_end, vectors_end, false };
+static const struct reply_kind vectors = { vectors_no_text, vectors_no_end, vectors_end, OPENAI_FORM, ROUTE_EMBEDDINGS };
 
-static bool add_vector(struct exchange *x, const struct json *v)
+static bool add_vector(struct request *x, const struct json *v)
 {
     size_t n;
     if (v->kind != JSON_STRING && v->kind != JSON_ARRAY)
-        return exchange_refuse(x, 400, "'input' must be a text, a list of token ids, or a list of such");
+        return request_refuse(x, 400, "'input' must be a string, an array of token ids, or an array of strings or such arrays");
     int32_t *ids = body_tokens(x, "input", v, FORGE_TOK_ADD, &n);
-    struct task *t = ids ? exchange_add(x, ids, n) : NULL;
+    struct task *t = ids ? request_add(x, ids, n) : NULL;
     if (!t) return false;
     t->vector = malloc(x->server->program->n_embd * sizeof *t->vector);
-    return t->vector || exchange_refuse(x, 503, "out of memory");
+    return t->vector || request_refuse(x, 503, "out of memory for a vector");
 }
 
-void embeddings_post(struct server *s, struct evhttp_request *r)
+bool vectors_submit(struct request *x, const struct json *input)
 {
-    struct exchange *x = exchange_open(s, r, &vectors);
+    const struct forge_program *p = x->server->program;
+    int64_t width = p->n_embd;
+    if (input && input->kind == JSON_ARRAY && input->n > MOST_INPUTS && input->first->kind != JSON_NUMBER)
+        return request_refuse(x, 400, "'input' has %zu texts; the maximum is %d", input->n, MOST_INPUTS);
+    if (!p->embedding) return request_refuse(x, 400, "this model generates text, not vectors");
+    if (!body_integer(x, "dimensions", 1, INT32_MAX, &width)) return false;
+    if (width != p->n_embd) return request_refuse(x, 400, "'dimensions' must be %u, the width of this model's vectors", p->n_embd);
+    if (!input || (input->kind == JSON_ARRAY && input->n == 0))
+        return request_refuse(x, 400, "'input' must be a string, an array of token ids, or an array of strings or such arrays");
+    if (input->kind != JSON_ARRAY || input->first->kind == JSON_NUMBER) { if (!add_vector(x, input)) return false; }
+    else for (const struct json *m = input->first; m; m = m->next) if (!add_vector(x, m)) return false;
+    return request_submit(x);
+}
+
+void embeddings_post(struct server *s, struct http_request *r)
+{
+    struct request *x = request_open(s, r, &vectors);
     if (!x) return;
-    const struct json *input = json_member(x->json, "input"), *format = json_member(x->json, "encoding_format");
-    if (!s->program->embedding) { exchange_refuse(x, 400, "this model makes texts, not vectors"); return; }
-    if (format && format->kind != JSON_NULL && !json_is(format, "float") && !json_is(format, "base64")) {
-        exchange_refuse(x, 400, "'encoding_format' must be float or base64");
-        return;
-    }
-    if (!input || (input->kind == JSON_ARRAY && input->n == 0)) {
-        exchange_refuse(x, 400, "'input' must be a text, a list of token ids, or a list of such");
-        return;
-    }
-    if (input->kind != JSON_ARRAY || input->first->kind == JSON_NUMBER) { if (!add_vector(x, input)) return; }
-    else for (const struct json *m = input->first; m; m = m->next) if (!add_vector(x, m)) return;
-    exchange_submit(x);
+    const struct json *format = json_member(x->json, "encoding_format");
+    if (format && format->kind != JSON_NULL && !json_is(format, "float") && !json_is(format, "base64"))
+        request_refuse(x, 400, "'encoding_format' must be float or base64");
+    else vectors_submit(x, json_member(x->json, "input"));
 }

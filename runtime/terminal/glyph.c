@@ -1,5 +1,5 @@
-/* glyph.c -- see glyph.h.  Widths are those that terminals agree on: East Asian Wide and Fullwidth and emoji that are shown as such take
- * two columns (Unicode 16, EastAsianWidth.txt, neighbours put together where nothing but unassigned characters lies between). */
+/* glyph.c -- see glyph.h.  The widths are those on which terminals agree: East Asian Wide and Fullwidth characters and emoji shown as
+ * such take two columns (Unicode 16, EastAsianWidth.txt; ranges are joined if only unassigned characters lie between them). */
 #include "glyph.h"
 
 #include <string.h>
@@ -38,13 +38,13 @@ static bool is_wide(uint32_t c)
     return low < sizeof wide / sizeof *wide && c >= wide[low][0];
 }
 
-/* Format characters: the soft hyphen is shown. */
+/* Format characters, except the soft hyphen, which is shown. */
 static bool is_format(uint32_t c)
 {
     return c == 0x61c || c == 0x180e || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
            c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe007f);
 }
-/* Syllables of Hangul written in parts: vowels and finals stand in the first one's columns. */
+/* In Hangul syllables that are written in parts, vowels and finals take no columns beside the first part. */
 static bool is_mark(uint32_t c) { return unicode_class(c) == UNICODE_MARK || (c >= 0x1160 && c <= 0x11ff); }
 static bool is_skin(uint32_t c) { return c >= 0x1f3fb && c <= 0x1f3ff; }
 static bool is_flag(uint32_t c) { return c >= 0x1f1e6 && c <= 0x1f1ff; }
@@ -96,7 +96,7 @@ size_t glyph_step(const char *text, size_t n)
     return at;
 }
 
-/* From where a character surely begins: behind the last plain one. */
+/* Starts at a place where a character certainly begins: after the last ASCII character. */
 size_t glyph_step_back(const char *text, size_t n)
 {
     size_t from = n - text_step_back(text, n);

@@ -14,7 +14,7 @@
 
 enum { FILE_MOST_BYTES = 4 << 20, TRIM_BEYOND = 2 * HISTORY_MOST };
 
-/* In place: a text is no longer than its line. */
+/* Works in place, because a text is never longer than its line. */
 static void unquote(char *line)
 {
     char *to = line;
@@ -25,7 +25,7 @@ static void unquote(char *line)
     *to = 0;
 }
 
-/* The line of a text, with its newline, from malloc; NULL: no memory. */
+/* The line of a text, with newline, from malloc; NULL: out of memory. */
 static char *quote(const char *text, size_t *n)
 {
     char *line = malloc(2 * strlen(text) + 2), *to = line;
@@ -56,17 +56,17 @@ static enum forge_status trim(const struct history *h, struct forge_error *error
     for (size_t i = 0; i < h->n && status == FORGE_OK; i++) {
         size_t n = 0;
         char *line = quote(h->texts[i], &n);
-        status = line ? write_all(file.fd, line, n, h->path, error) : error_set(error, FORGE_NO_MEMORY, "out of memory");
+        status = line ? write_all(file.fd, line, n, h->path, error) : error_set(error, FORGE_NO_MEMORY, "out of memory for the history");
         free(line);
     }
     return outfile_close(&file, status, error);
 }
 
-/* What of the file fits FILE_MOST_BYTES, from its end. */
+/* Reads the last FILE_MOST_BYTES of the file. */
 static enum forge_status read_file(struct history *h, int fd, struct forge_error *error)
 {
     struct stat st;
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return error_set(error, FORGE_FAILED, "%s is no plain file", h->path);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return error_set(error, FORGE_FAILED, "%s is not a regular file", h->path);
     const off_t from = st.st_size > FILE_MOST_BYTES ? st.st_size - FILE_MOST_BYTES : 0;
     char *bytes = malloc((size_t)(st.st_size - from) + 1);
     if (!bytes) return error_set(error, FORGE_NO_MEMORY, "out of memory for %s", h->path);
@@ -76,7 +76,7 @@ static enum forge_status read_file(struct history *h, int fd, struct forge_error
     bytes[got > 0 ? got : 0] = 0;
     for (char *line = bytes, *end; got > 0 && (end = memchr(line, '\n', (size_t)(bytes + got - line))) != NULL; line = end + 1) {
         *end = 0;
-        if (lines++ == 0 && from > 0) continue;          /* half a line */
+        if (lines++ == 0 && from > 0) continue;          /* an incomplete line */
         char *text = *line != 0 ? strdup(line) : NULL;
         if (!text) continue;
         unquote(text);

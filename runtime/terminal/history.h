@@ -1,4 +1,4 @@
-/* history.h -- what was typed, the newest last; in memory, and in a file where that is asked for. */
+/* history.h -- texts that were typed, newest last, in memory and optionally in a file. */
 #ifndef FORGE_HISTORY_H
 #define FORGE_HISTORY_H
 
@@ -11,14 +11,14 @@ enum { HISTORY_MOST = 1000 };
 struct history {
     char  **texts;                   /* [n] of HISTORY_MOST */
     size_t  n;
-    const char *path;                /* NULL: no file, or one that cannot be written any more */
+    const char *path;                /* NULL: no file, or the file cannot be written any more */
 };
 
-/* The file's last texts; one that is not there begins with the first text.  A text is a line of it, in which a newline is \n and a
- * backslash is \\. */
+/* Reads the last texts of the file; if there is no file, the first added text creates it.  Each text is a line of the file, with
+ * newlines as \n and backslashes as \\. */
 enum forge_status history_open(struct history *history, const char *path, struct forge_error *error);
 void history_close(struct history *history);
-/* Adds a copy, unless the last one is the same, or there is no memory; a file that cannot be written is told of once, on stderr. */
+/* Adds a copy, unless it equals the last text or there is no memory.  If the file cannot be written, this is reported once on stderr. */
 void history_add(struct history *history, const char *text);
 
 #endif

@@ -12,7 +12,7 @@
 #include "runtime/app/ending.h"
 #include "runtime/chat/text.h"
 
-enum { ESCAPE_MS = 60, FOREVER = -1 };           /* what a terminal sends for one key comes together */
+enum { ESCAPE_MS = 60, FOREVER = -1 };           /* the bytes that a terminal sends for one key arrive together */
 enum { BYTE_NONE = -1, BYTE_EOF = -2, BYTE_SIGNAL = -3 };
 static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l";
 
@@ -24,7 +24,7 @@ static struct sigaction before[N_CAUGHT];
 static volatile sig_atomic_t came[N_CAUGHT];
 static struct termios cooked;
 static volatile sig_atomic_t is_raw;
-static int wake[2] = { -1, -1 };                 /* a byte for each signal: whichever thread got it, poll ends */
+static int wake[2] = { -1, -1 };                 /* a byte for each signal, which ends poll in any thread */
 
 static void on_signal(int number)
 {
@@ -65,7 +65,7 @@ bool keys_begin(struct keys *k)
     for (int i = 0; i < N_CAUGHT; i++) {
         came[i] = 0;
         sigaction(caught[i], NULL, &before[i]);
-        if (before[i].sa_handler != SIG_IGN) sigaction(caught[i], &action, NULL);            /* nohup's SIGHUP stays ignored */
+        if (before[i].sa_handler != SIG_IGN) sigaction(caught[i], &action, NULL);            /* a SIGHUP ignored by nohup stays ignored */
     }
     ending_restores(restore);
     go_raw();
@@ -79,7 +79,7 @@ void keys_end(void)
     for (int i = 0; i < N_CAUGHT; i++) sigaction(caught[i], &before[i], NULL);
 }
 
-/* The whole group, as the terminal does it: a shell that runs the program stops, too. */
+/* Stops the whole process group, as the terminal does, so that a shell which runs the program stops too. */
 void keys_stop(void)
 {
     restore();
@@ -123,7 +123,7 @@ static uint32_t signal_key(struct keys *k)
         if (!came[i]) continue;
         came[i] = 0;
         if (keys[i] == KEY_ENDED) k->signal = caught[i];
-        if (caught[i] == SIGCONT) go_raw();      /* whoever ran meanwhile had the terminal */
+        if (caught[i] == SIGCONT) go_raw();      /* another program used the terminal in the meantime */
         return keys[i];
     }
     return KEY_NONE;
@@ -150,7 +150,7 @@ static uint32_t character(struct keys *k, int lead)
     return shortest ? c : 0xfffd;
 }
 
-/* CSI and SS3: the number before the first ';', and the modifiers behind it less one: 1 shift, 2 alt, 4 control. */
+/* CSI and SS3: the number before the first ';', and the modifiers after it minus one: 1 shift, 2 alt, 4 control. */
 static uint32_t sequence(unsigned char final, uint32_t number, uint32_t modifiers)
 {
     const bool word = modifiers & 6;
@@ -175,7 +175,7 @@ static uint32_t sequence(unsigned char final, uint32_t number, uint32_t modifier
     }
 }
 
-/* Behind ESC [; what is longer or other than a key means nothing, to its last byte. */
+/* After ESC [.  A sequence that is too long or not a key is skipped up to its last byte. */
 static uint32_t control_sequence(struct keys *k)
 {
     uint32_t numbers[2] = { 0, 0 }, field = 0;
@@ -190,7 +190,7 @@ static uint32_t control_sequence(struct keys *k)
     return KEY_NONE;
 }
 
-/* An answer of the terminal that a text asked for, OSC, DCS, PM, APC: nothing to its end. */
+/* OSC, DCS, PM, APC: an answer of the terminal to a request in some text; skipped to its end. */
 static uint32_t string_sequence(struct keys *k)
 {
     for (int byte = 0, last; (last = byte, byte = next_byte(k, ESCAPE_MS)) >= 0;)
@@ -217,7 +217,7 @@ static uint32_t escape(struct keys *k)
     }
 }
 
-/* Text to ESC [ 201 ~, and any line end as '\n'. */
+/* Text up to ESC [ 201 ~, with any line end as '\n'. */
 static uint32_t pasted(struct keys *k, int byte)
 {
     static const char end[] = "[201~";
@@ -236,7 +236,7 @@ static uint32_t pasted(struct keys *k, int byte)
             break;
         }
     }
-    if (end[n] != 0) return KEY_NONE;            /* a sequence that was copied: its ESC goes */
+    if (end[n] != 0) return KEY_NONE;            /* a sequence in the copied text: its ESC is dropped */
     k->pasting = false;
     return KEY_PASTE_END;
 }

@@ -24,16 +24,16 @@ struct line {
     struct history history;
     const char *const *words;
     const char    *prompt;
-    char   *text;                    /* [n], then 0; room for `room` and the 0 */
+    char   *text;                    /* [n], then 0; room for `room` bytes and the 0 */
     size_t  n, room, at;             /* at: the cursor */
-    char   *killed;                  /* [n_killed] what Ctrl-Y brings back */
+    char   *killed;                  /* [n_killed] text that Ctrl-Y inserts */
     size_t  n_killed;
-    size_t  recalled;                /* text of the history that is edited; history.n: a new one */
-    char   *draft;                   /* the new one meanwhile */
+    size_t  recalled;                /* number of the history's text that is edited; history.n: a new text */
+    char   *draft;                   /* the new text in the meantime */
     bool    cut;                     /* some of it did not fit */
-    bool    stale;                   /* the terminal does not show it yet */
-    /* What the terminal shows: rows first .. first + n_rows - 1 of the text as laid out in so many columns, widths[i] columns of them used,
-     * the cursor in the row `above` below the first. */
+    bool    stale;                   /* not shown on the terminal yet */
+    /* On the terminal: rows first .. first + n_rows - 1 of the text, laid out in `columns` columns.  Row i uses widths[i] columns.  The
+     * cursor is `above` rows below the first row. */
     size_t  columns, rows, first, n_rows, above;
     struct place cursor;
     uint16_t *widths;                /* [rows] */
@@ -41,7 +41,7 @@ struct line {
     size_t  n_out;
 };
 
-/* ---- to the terminal ---- */
+/* ---- output to the terminal ---- */
 
 static void flush(struct line *l)
 {
@@ -59,7 +59,7 @@ static void put(struct line *l, const char *bytes, size_t n)
 
 static void put_text(struct line *l, const char *text) { put(l, text, strlen(text)); }
 
-/* "\033[12A"; nothing for 0. */
+/* "\033[12A"; nothing for n 0. */
 static void put_move(struct line *l, size_t n, char direction)
 {
     char bytes[32];
@@ -68,7 +68,7 @@ static void put_move(struct line *l, size_t n, char direction)
 
 /* ---- layout ---- */
 
-/* A walk over prompt and text as rows of the terminal, drawn or only counted. */
+/* A walk over prompt and text as rows of the terminal, which draws them or only counts them. */
 struct walk { struct line *l; struct place at; size_t indent; bool draws; };
 
 static bool in_window(const struct walk *w) { return w->draws && w->at.row >= w->l->first && w->at.row < w->l->first + w->l->rows; }
@@ -103,10 +103,10 @@ static void walk(struct walk *w, const char *text, size_t n)
         if (in_window(w)) put(w->l, g.shown, g.n_shown);
         w->at.column += g.columns;
     }
-    if (w->at.column >= w->l->columns) next_row(w, 0);            /* no cursor stands behind the last column */
+    if (w->at.column >= w->l->columns) next_row(w, 0);            /* the cursor never stands after the last column */
 }
 
-/* The prompt and n bytes of the text; lines of the text begin in one column, where the prompt leaves room. */
+/* Walks over the prompt and n bytes of the text.  Lines of the text begin in the column after the prompt if there is room. */
 static struct walk walk_all(struct line *l, size_t n, bool draws)
 {
     struct walk w = { l, { 0, 0 }, 0, draws };
@@ -130,7 +130,7 @@ static void window_size(struct line *l)
     if (l->n_rows > rows) l->n_rows = rows;
 }
 
-/* Over what is shown; of a text that is higher than the terminal the rows around the cursor. */
+/* Draws over the current display.  If the text is higher than the terminal, draws the rows around the cursor. */
 static void draw(struct line *l)
 {
     put_move(l, l->above, 'A');
@@ -149,14 +149,14 @@ static void draw(struct line *l)
     flush(l);
 }
 
-/* When no other key has come meanwhile. */
+/* Draws only if no other key has arrived. */
 static void draw_soon(struct line *l)
 {
     l->stale = true;
     if (!keys_waiting(&l->keys)) draw(l);
 }
 
-/* Below the text, which stays above with this behind it. */
+/* Writes `behind` after the text and moves the cursor below it; the text stays visible. */
 static void leave(struct line *l, const char *behind)
 {
     l->at = l->n;
@@ -177,7 +177,7 @@ static void tell(struct line *l, const char *text)
     draw(l);
 }
 
-/* Terminals break rows that have become too long, and put none together that the program ended. */
+/* Terminals break rows that have become too long, but do not join rows that the program ended. */
 static void resized(struct line *l)
 {
     size_t above = 0;
@@ -202,7 +202,7 @@ static bool make_room(struct line *l, size_t n)
     return true;
 }
 
-/* False: there is no room for it. */
+/* False: there is no room. */
 static bool insert(struct line *l, const char *text, size_t n)
 {
     if (!make_room(l, l->n + n)) {
@@ -223,7 +223,7 @@ static void remove_bytes(struct line *l, size_t from, size_t to)
     l->at = l->at >= to ? l->at - (to - from) : l->at > from ? from : l->at;
 }
 
-/* For Ctrl-Y. */
+/* Keeps the bytes for Ctrl-Y. */
 static void kill_bytes(struct line *l, size_t from, size_t to)
 {
     char *killed = from < to ? realloc(l->killed, to - from) : NULL;
@@ -256,7 +256,7 @@ static size_t line_end(const struct line *l, size_t at)
 static size_t left(const struct line *l, size_t at) { return at > 0 ? at - glyph_step_back(l->text, at) : 0; }
 static size_t right(const struct line *l, size_t at) { return at < l->n ? at + glyph_step(l->text + at, l->n - at) : at; }
 
-/* A word: letters, digits and all that is not ASCII. */
+/* Word characters: letters, digits, '_' and everything that is not ASCII. */
 static bool in_word(const struct line *l, size_t at)
 {
     const unsigned char c = (unsigned char)l->text[at];
@@ -277,7 +277,7 @@ static size_t word_right(const struct line *l, size_t at)
     return at;
 }
 
-/* Ctrl-W: what stands between blanks. */
+/* Ctrl-W: the beginning of the word between spaces. */
 static size_t blank_left(const struct line *l, size_t at)
 {
     while (at > 0 && (l->text[at - 1] == ' ' || l->text[at - 1] == '\n')) at--;
@@ -298,7 +298,7 @@ static void recall(struct line *l, size_t number)
     set_text(l, number < l->history.n ? l->history.texts[number] : l->draft ? l->draft : "");
 }
 
-/* By lines of the text, and beyond its first or last by texts. */
+/* Moves up by a line of the text, and from its first line to the previous text. */
 static void up(struct line *l)
 {
     const size_t begin = line_begin(l, l->at);
@@ -323,14 +323,15 @@ static void down(struct line *l)
     for (size_t i = 0; i < column && l->at < last; i++) l->at = right(l, l->at);
 }
 
-/* The newest text before number `from` that has the query; history.n: none. */
+/* The newest text before number `from` that contains the query; history.n: none. */
 static size_t find(const struct line *l, size_t from, const char *query)
 {
     while (from-- > 0) if (strstr(l->history.texts[from], query)) return from;
     return l->history.n;
 }
 
-/* Ctrl-R.  Gives the key that ends it, to be done; 0 after Ctrl-G and Ctrl-C, which bring back what was there. */
+/* Ctrl-R.  Returns the key that ends the search, which must still be processed; 0 after Ctrl-G and Ctrl-C, which restore the previous
+ * text. */
 static uint32_t search(struct line *l)
 {
     const char *const prompt = l->prompt;
@@ -370,7 +371,8 @@ static uint32_t search(struct line *l)
 
 /* ---- keys ---- */
 
-/* The word at the beginning of the text, as far as all words agree that begin so; of several that do not, the second time what they are. */
+/* Completes the word at the beginning of the text as far as all matching words agree.  If there are several, the second attempt lists
+ * them. */
 static void complete(struct line *l, bool again)
 {
     char all[512];
@@ -398,7 +400,7 @@ static void take_paste(struct line *l)
     }
 }
 
-/* A character at the end of a row that has room for it needs no drawing of the rest. */
+/* A character at the end of a row with enough room does not require redrawing the rest. */
 static void type(struct line *l, uint32_t c)
 {
     char bytes[4];
@@ -445,7 +447,7 @@ static void edit(struct line *l, uint32_t key)
     }
 }
 
-/* What has another meaning than to edit; false: the text goes on. */
+/* Handles keys that do not edit; false: editing continues. */
 static bool ends(struct line *l, uint32_t key, enum line_result *result)
 {
     if (key == '\r' || key == '\n') {

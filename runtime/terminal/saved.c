@@ -21,7 +21,7 @@ struct header {
     uint64_t body_bytes, state_bytes, state_hash;
     uint32_t n_messages, n_held, n_written, slot;
     int32_t  pending;
-    uint32_t zero;
+    uint32_t far;                                /* 1: `far` of struct forge_sequence */
 };
 _Static_assert(sizeof(struct header) == 72, "a file of a conversation: 72 bytes of header");
 /* Before each text and its reasoning. */
@@ -31,10 +31,10 @@ _Static_assert(sizeof(struct part) == 20, "a message: 20 bytes before its text")
 static const char magic[8] = { 'F', 'O', 'R', 'G', 'E', 'C', '0', '1' };
 static const char *const roles[] = { "system", "user", "assistant" };
 enum { N_ROLES = sizeof roles / sizeof *roles, HASHED_FROM = offsetof(struct header, build) };
-static const uint32_t none = UINT32_MAX;                         /* n_reasoning: there is none */
+static const uint32_t none = UINT32_MAX;                         /* n_reasoning: no reasoning */
 static const uint64_t most_body_bytes = (uint64_t)1 << 30;
 
-/* What the states mean: the build's, and of a source that somebody edited its own. */
+/* What decides the meaning of the states: the build, and for a hand-edited source its hash. */
 static uint64_t identity(const struct chat *c)
 {
     const uint64_t edited = forge_edited_source ? forge_xxh3(forge_edited_source, strlen(forge_edited_source)) : 0;
@@ -44,13 +44,13 @@ static uint64_t identity(const struct chat *c)
 
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t n) { return hash * 0x9e3779b97f4a7c15u + forge_xxh3(bytes, n); }
 
-/* ---- out ---- */
+/* ---- writing ---- */
 
-struct writer { int fd; const char *path; uint64_t hash; };
+struct saved_writer { int fd; const char *path; uint64_t hash; };
 
 static enum forge_status put_states(void *context, uint8_t *bytes, size_t n, struct forge_error *error)
 {
-    struct writer *w = context;
+    struct saved_writer *w = context;
     w->hash = hash_more(w->hash, bytes, n);
     return write_all(w->fd, bytes, n, w->path, error);
 }
@@ -61,7 +61,7 @@ static uint8_t *put(uint8_t *to, const void *bytes, size_t n)
     return to + n;
 }
 
-/* The header, whose state_hash is still to come, and the body, from malloc. */
+/* The header, except state_hash, and the body, from malloc. */
 static uint8_t *make_body(const struct chat *c, struct header *h)
 {
     uint64_t bytes = c->n_held * sizeof *c->held;
@@ -87,11 +87,11 @@ static uint64_t hash_all(const struct header *h, const uint8_t *body)
     return hash_more(hash, body, h->body_bytes);
 }
 
-/* The states come before their hash, which is in the header. */
+/* The states are written before their hash is known, which is in the header. */
 static enum forge_status write_file(const struct chat *c, int fd, const char *path, struct header *h, const uint8_t *body,
                                     struct forge_error *error)
 {
-    struct writer w = { fd, path, 0 };
+    struct saved_writer w = { fd, path, 0 };
     TRY(write_all(fd, h, sizeof *h, path, error));
     TRY(write_all(fd, body, h->body_bytes, path, error));
     if (h->build != 0) TRY(sequence_save(c->session->sequence, put_states, &w, error));
@@ -101,7 +101,7 @@ static enum forge_status write_file(const struct chat *c, int fd, const char *pa
     return error_set(error, FORGE_BAD_OUTPUT, "cannot write to %s: %s", path, strerror(errno));
 }
 
-/* What the sequence has beyond the conversation, of a turn that was taken back, is none of it. */
+/* Tokens that the sequence has beyond the conversation come from a turn that was taken back and do not belong to it. */
 static bool can_keep(struct chat *c)
 {
     const struct forge_program *p = c->session->program;
@@ -122,6 +122,7 @@ enum forge_status saved_write(struct chat *c, const char *path, bool with_states
         h.state_bytes = state_used_bytes(c->session->program, q->n_past);
         h.n_written = q->n_written;
         h.slot = q->slot;
+        h.far = q->far;
     }
     uint8_t *body = make_body(c, &h);
     if (!body) return error_set(error, FORGE_NO_MEMORY, "out of memory for %s", path);
@@ -136,7 +137,7 @@ enum forge_status saved_write(struct chat *c, const char *path, bool with_states
     return status;
 }
 
-/* ---- in ---- */
+/* ---- reading ---- */
 
 struct cursor { const uint8_t *at; size_t left; };
 
@@ -149,7 +150,7 @@ static const void *take(struct cursor *c, size_t n)
     return bytes;
 }
 
-/* A copy with a zero behind it, from malloc. */
+/* A zero-terminated copy, from malloc. */
 static char *take_text(struct cursor *c, size_t n)
 {
     const char *bytes = take(c, n);
@@ -184,13 +185,13 @@ void saved_free(struct saved *s)
 
 static bool parse(struct saved *s, struct cursor *body, uint32_t n_messages)
 {
-    /* Each has a part in the body, so no number of them takes more memory than the file has bytes, times four. */
+    /* Each message has a part in the body, so any number of messages takes at most four times as much memory as the file has bytes. */
     if (n_messages > body->left / sizeof(struct part)) return false;
     s->messages = calloc((size_t)n_messages + 1, sizeof *s->messages);
     if (!s->messages) return false;
     while (s->n_messages < n_messages)
         if (!take_message(&s->messages[s->n_messages], body, s->n_messages, (uint32_t)s->n_held)) {
-            s->n_messages++;                     /* what there is of it is freed, too */
+            s->n_messages++;                     /* so that the incomplete message is freed, too */
             return false;
         } else s->n_messages++;
     const void *held = take(body, s->n_held * sizeof *s->held);
@@ -205,17 +206,17 @@ bool saved_parse(struct saved *s, const uint8_t *bytes, size_t n, uint64_t file_
     *s = (struct saved){ 0 };
     if (n < sizeof h) return false;
     memcpy(&h, bytes, sizeof h);
-    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.body_bytes != n - sizeof h || file_bytes < n || h.zero != 0) return false;
+    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.body_bytes != n - sizeof h || file_bytes < n || h.far > 1) return false;
     if (h.hash != hash_all(&h, bytes + sizeof h)) return false;
     *s = (struct saved){ .n_held = h.n_held, .build = h.build, .state_bytes = h.state_bytes, .state_hash = h.state_hash,
-                         .n_written = h.n_written, .slot = h.slot, .pending = h.pending };
+                         .n_written = h.n_written, .slot = h.slot, .far = h.far, .pending = h.pending };
     struct cursor body = { bytes + sizeof h, (size_t)h.body_bytes };
     if (parse(s, &body, h.n_messages)) return true;
     saved_free(s);
     return false;
 }
 
-struct reader { int fd; uint64_t hash; };
+struct saved_reader { int fd; uint64_t hash; };
 
 static bool read_whole(int fd, void *to, size_t n)
 {
@@ -231,28 +232,29 @@ static bool read_whole(int fd, void *to, size_t n)
 
 static enum forge_status get_states(void *context, uint8_t *bytes, size_t n, struct forge_error *error)
 {
-    struct reader *r = context;
+    struct saved_reader *r = context;
     if (!read_whole(r->fd, bytes, n)) return error_set(error, FORGE_FAILED, "%s", "damaged");
     r->hash = hash_more(r->hash, bytes, n);
     return FORGE_OK;
 }
 
-/* fd stands behind the body.  NULL: the states are the sequence's; else why not, and it is empty. */
+/* fd is after the body.  NULL: the sequence has the states; else the reason why not, and the sequence is empty. */
 static const char *read_states(struct chat *c, const struct saved *s, int fd)
 {
     struct forge_sequence *q = c->session->sequence;
     const struct forge_program *p = c->session->program;
-    struct reader reader = { fd, 0 };
+    struct saved_reader reader = { fd, 0 };
     if (s->build == 0) return "it was saved without its prompt cache";
     if (s->build != identity(c)) return "another build saved it";
     if (s->n_held > c->session->engine->n_ctx) return "the context is shorter than when it was saved";
     for (size_t i = 0; i < s->n_held; i++) if (s->held[i] < 0 || (uint32_t)s->held[i] >= p->n_vocab) return "its prompt cache is damaged";
     if (s->state_bytes != state_used_bytes(p, (uint32_t)s->n_held)) return "its prompt cache is damaged";
-    const enum forge_status status = sequence_restore(q, s->held, (uint32_t)s->n_held, s->n_written, s->slot, get_states, &reader, NULL);
+    const enum forge_status status = sequence_restore(q, s->held, (uint32_t)s->n_held, s->n_written, s->slot, s->far, get_states, &reader,
+                                                      NULL);
     return status == FORGE_OK && reader.hash == s->state_hash ? NULL : "its prompt cache is damaged";
 }
 
-/* The beginning of the file up to the states; NULL: it is none. */
+/* The beginning of the file up to the states; NULL: it is not a saved conversation. */
 static uint8_t *read_body(int fd, const char *path, size_t *n, uint64_t *file_bytes, struct forge_error *error)
 {
     struct header h;
@@ -261,7 +263,7 @@ static uint8_t *read_body(int fd, const char *path, size_t *n, uint64_t *file_by
     *file_bytes = plain ? (uint64_t)st.st_size : 0;
     uint8_t *bytes = NULL;
     if (!plain || !read_whole(fd, &h, sizeof h) || memcmp(h.magic, magic, sizeof magic) != 0)
-        error_set(error, FORGE_FAILED, "%s is no saved conversation", path);
+        error_set(error, FORGE_FAILED, "%s is not a saved conversation", path);
     else if (h.body_bytes > most_body_bytes || h.body_bytes > *file_bytes - sizeof h)
         error_set(error, FORGE_FAILED, "%s is damaged: it ends early", path);
     else if (!(bytes = malloc(*n = sizeof h + (size_t)h.body_bytes)))
@@ -274,7 +276,7 @@ static uint8_t *read_body(int fd, const char *path, size_t *n, uint64_t *file_by
     return NULL;
 }
 
-/* Plain turns have been read as they were said, and are not read again. */
+/* Plain turns were read as they were typed and cannot be read again, so they need the states. */
 static enum forge_status become_plain(struct chat *c, struct saved *s, const char *path, int fd, struct forge_error *error)
 {
     const int32_t n_vocab = (int32_t)c->session->program->n_vocab;
@@ -286,10 +288,10 @@ static enum forge_status become_plain(struct chat *c, struct saved *s, const cha
     c->n_held = 0;
     c->pending = -1;
     TRY(sequence_reset(c->session->sequence, error));
-    return error_set(error, FORGE_FAILED, "%s: %s, and plain turns are not read again", path, why);
+    return error_set(error, FORGE_FAILED, "%s: %s, and a chat without a template cannot be read again", path, why);
 }
 
-/* Of a file whose body is whole; what is saved goes. */
+/* Takes over a file whose body is complete; frees `saved`. */
 static enum forge_status become(struct chat *c, struct saved *s, const char *path, int fd, char note[256], struct forge_error *error)
 {
     enum forge_status status = FORGE_OK;

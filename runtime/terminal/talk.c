@@ -1,4 +1,4 @@
-/* talk.c -- a chat at a terminal: lines that are edited, commands, conversations that are kept. */
+/* talk.c -- a chat on a terminal: edited lines, commands, saved conversations. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,24 +13,24 @@ enum { MOST_WORDS = 32 };
 
 struct talk {
     struct line *line;               /* NULL: lines are not edited */
-    bool  terminal;                  /* somebody types: there are commands */
+    bool  terminal;                  /* somebody types: commands are available */
     bool  open, ends, warned;        /* warned: that the next Ctrl-C ends the chat */
-    int   signal;                    /* to be raised when all is saved */
-    char *path;                      /* of /save without a name, its own; NULL: none */
+    int   signal;                    /* to raise after everything is saved */
+    char *path;                      /* path for /save without a name, owned; NULL: none */
     const char *words[MOST_WORDS];   /* for Tab, NULL-terminated */
 };
 
 static enum forge_status no_memory(struct forge_error *error) { return error_set(error, FORGE_NO_MEMORY, "out of memory for the chat"); }
 
-/* A command that fails says so, and the chat goes on. */
+/* A failed command prints its error, and the chat continues. */
 static void tell(enum forge_status status, const struct forge_error *error)
 {
     if (status != FORGE_OK) fprintf(stderr, "%s\n", error->text);
 }
 
-/* ---- what the session keeps beside the conversation ---- */
+/* ---- what the session keeps in addition to the conversation ---- */
 
-/* Its options may be new, and the tokens that it has others. */
+/* Makes a new sampler, because its options or the tokens of the conversation have changed. */
 static enum forge_status renew_sampler(struct chat *c, bool reseed, struct forge_error *error)
 {
     struct forge_session *s = c->session;
@@ -43,7 +43,7 @@ static enum forge_status renew_sampler(struct chat *c, bool reseed, struct forge
     return FORGE_OK;
 }
 
-/* The last question and its answer, for somebody who comes back. */
+/* Shows the last question and its answer to a user who continues a conversation. */
 static void show_last(const struct chat *c)
 {
     struct forge_stream out;
@@ -59,14 +59,26 @@ static void show_last(const struct chat *c)
     }
 }
 
+/* "FILE: 3 messages", then what happened to them. */
+static void tell_messages(const struct chat *c, const char *path)
+{
+    char shown[256];
+    text_escape(shown, sizeof shown, path);
+    fprintf(stderr, "%s: %zu messages", shown, c->n_messages);
+}
+
 static enum forge_status load(struct chat *c, const char *path, struct forge_error *error)
 {
-    char note[256];
+    char note[256], shown[256];
     const enum forge_status status = saved_read(c, path, note, error);
     if (status != FORGE_OK) return status;
-    if (note[0] != 0) fprintf(stderr, "%s\n", note);
+    text_escape(shown, sizeof shown, note);
+    if (shown[0] != 0) fprintf(stderr, "%s\n", shown);
     TRY(renew_sampler(c, false, error));
-    if (!c->options.quiet) fprintf(stderr, "%s: %zu messages, %zu tokens read\n", path, c->n_messages, c->n_held);
+    if (!c->options.quiet) {
+        tell_messages(c, path);
+        fprintf(stderr, ", %zu tokens read\n", c->n_held);
+    }
     if (c->talk->terminal) show_last(c);
     return FORGE_OK;
 }
@@ -74,9 +86,12 @@ static enum forge_status load(struct chat *c, const char *path, struct forge_err
 static enum forge_status save(struct chat *c, const char *path, bool with_states, struct forge_error *error)
 {
     if (saved_is_other(path))
-        return error_set(error, FORGE_BAD_OUTPUT, "%s is no saved conversation: it is not replaced by one", path);
+        return error_set(error, FORGE_BAD_OUTPUT, "%s is not a saved conversation and will not be replaced", path);
     TRY(saved_write(c, path, with_states, error));
-    if (!c->options.quiet) fprintf(stderr, "%s: %zu messages saved\n", path, c->n_messages);
+    if (!c->options.quiet) {
+        tell_messages(c, path);
+        fputs(" saved\n", stderr);
+    }
     return FORGE_OK;
 }
 
@@ -155,7 +170,7 @@ static enum forge_status command_clear(struct chat *c, char *argument, struct fo
     return FORGE_OK;
 }
 
-/* ~/ as a shell has it; from malloc, NULL: no memory. */
+/* Replaces ~/ like a shell; from malloc, NULL: out of memory. */
 static char *path_of(const char *argument)
 {
     const char *home = argument[0] == '~' && argument[1] == '/' ? getenv("HOME") : NULL;
@@ -209,19 +224,19 @@ static enum forge_status command_exit(struct chat *c, char *argument, struct for
 
 static enum forge_status command_help(struct chat *c, char *argument, struct forge_error *error);
 
-/* help NULL: another name of the one before. */
+/* help NULL: another name of the previous command. */
 static const struct command {
     const char *name, *argument, *help;
     enum forge_status (*run)(struct chat *c, char *argument, struct forge_error *error);
 } commands[] = {
-    { "/system", "TEXT", "the system message from now on; -: none; without TEXT: what it is", command_system },
-    { "/set", "NAME VALUE", "an option of sampling, or how long answers are; without NAME: all of them; /NAME VALUE is the same",
+    { "/system", "TEXT", "sets the system message; -: removes it; without TEXT: shows it", command_system },
+    { "/set", "NAME VALUE", "sets an option of sampling, or the length of answers; without NAME: shows all; /NAME VALUE is the same",
       command_set },
-    { "/regenerate", "", "another answer in the place of the last one", command_regenerate },
+    { "/regenerate", "", "another answer instead of the last one", command_regenerate },
     { "/undo", "", "takes back the last turn", command_undo },
     { "/clear", "", "a new conversation", command_clear },
-    { "/save", "FILE", "keeps the conversation in a file; without FILE: the one of --save, or of the last /save", command_save },
-    { "/load", "FILE", "goes on with the conversation of a file", command_load },
+    { "/save", "FILE", "saves the conversation in a file; without FILE: the file of --save, or of the last /save", command_save },
+    { "/load", "FILE", "continues the conversation saved in a file", command_load },
     { "/stats", "", "speed, and how full the context is", command_stats },
     { "/help", "", "this text", command_help },
     { "/exit", "", "ends the chat, as Ctrl-D does", command_exit },
@@ -243,7 +258,7 @@ static enum forge_status command_help(struct chat *c, char *argument, struct for
     return FORGE_OK;
 }
 
-/* line: begins with a slash; changed. */
+/* line: begins with a slash; it is changed. */
 static enum forge_status run_command(struct chat *c, char *line, struct forge_error *error)
 {
     const size_t n = strcspn(line, " \n");
@@ -297,7 +312,7 @@ enum forge_status talk_next(struct chat *c, const char **text, struct forge_erro
 
 /* ---- the whole chat ---- */
 
-/* Somebody who talks for hours wants to know before. */
+/* A path that cannot be written is reported before the chat, not after hours of it. */
 static enum forge_status check_save(const char *path, struct forge_error *error)
 {
     const char *slash = strrchr(path, '/');
@@ -306,7 +321,7 @@ static enum forge_status check_save(const char *path, struct forge_error *error)
     const bool there = stat(path, &st) == 0, good = folder && access(folder, W_OK | X_OK) == 0 && (!there || access(path, W_OK) == 0);
     free(folder);
     if (!good) return error_set(error, FORGE_BAD_OUTPUT, "--save: %s cannot be written", path);
-    if (saved_is_other(path)) return error_set(error, FORGE_FAILED, "--save: %s is no saved conversation", path);
+    if (saved_is_other(path)) return error_set(error, FORGE_FAILED, "--save: %s is not a saved conversation", path);
     return FORGE_OK;
 }
 
@@ -327,7 +342,7 @@ enum forge_status talk_open(struct chat *c, struct forge_error *error)
     t->terminal = isatty(STDIN_FILENO);
     c->session->out.visible = isatty(STDOUT_FILENO);
     for (int i = 0; i < N_COMMANDS; i++) t->words[i] = commands[i].name;
-    _Static_assert((int)N_COMMANDS < (int)MOST_WORDS, "NULL behind them");
+    _Static_assert((int)N_COMMANDS < (int)MOST_WORDS, "NULL after them");
     TRY(load_asked(c, error));
     if (line_possible()) TRY(line_open(&t->line, c->options.history_path, t->words, error));
     t->open = true;

@@ -1,17 +1,18 @@
-/* pieces.c -- vocabularies without merges: Unigram chooses the pieces whose scores add up to most (Kudo 2018, arXiv:1804.10959), WordPiece
- * takes the longest each time (Wu et al. 2016, arXiv:1609.08144).  Normalisation and results follow llama.cpp (src/llama-vocab.cpp,
- * llm_tokenizer_ugm and _wpm), but for text that begins like a user-defined token and goes on otherwise, which is normalised as
- * SentencePiece does. */
+/* pieces.c -- vocabularies without merges.  Unigram chooses the pieces with the largest sum of scores (Kudo 2018, arXiv:1804.10959);
+ * WordPiece takes the longest piece each time (Wu et al. 2016, arXiv:1609.08144).  Normalisation and results of Unigram follow llama.cpp
+ * (src/llama-vocab.cpp, llm_tokenizer_ugm), with one exception: text that begins like a user-defined token but continues differently is
+ * normalised as in SentencePiece.  WordPiece follows the tokenizers library (BertNormalizer, BertPreTokenizer, WordPiece), or llama.cpp. */
 #include "vocabulary.h"
 #include "pretokenize.h"
 #include "unicode.h"
 #include <float.h>
 
-/* ---- the tokens that a text begins with ---- */
+/* ---- the tokens with which a text begins ---- */
 
-struct prefix { uint32_t low, high; size_t length; };       /* in v->sorted: the tokens that begin with the `length` bytes read */
+struct prefix { uint32_t low, high; size_t length; };       /* range of v->sorted: the tokens that begin with the `length` bytes read so
+                                                             * far */
 
-/* Reads one more byte.  False: no token begins so. */
+/* Reads one more byte.  False: no token begins with these bytes. */
 static bool prefix_read(const struct vocab *v, struct prefix *p, uint8_t byte)
 {
     size_t length;
@@ -20,13 +21,13 @@ static bool prefix_read(const struct vocab *v, struct prefix *p, uint8_t byte)
         p->high = v->sorted_first[byte + 1u];
     } else {
         symbol_text(v, v->sorted[p->low], &length);
-        p->low += length == p->length;                      /* the token that ends here */
+        p->low += length == p->length;                      /* skips the token that ends here */
         uint32_t high = p->high;
-        for (uint32_t low = p->low; low < high;) {          /* first of those with this byte, or behind */
+        for (uint32_t low = p->low; low < high;) {          /* finds the first token with this byte, or a larger one */
             const uint32_t middle = low + (high - low) / 2;
             if (symbol_text(v, v->sorted[middle], &length)[p->length] < byte) p->low = low = middle + 1; else high = middle;
         }
-        for (uint32_t low = p->low; low < p->high;) {       /* first behind them */
+        for (uint32_t low = p->low; low < p->high;) {       /* finds the first token after those */
             const uint32_t middle = low + (p->high - low) / 2;
             if (symbol_text(v, v->sorted[middle], &length)[p->length] <= byte) low = middle + 1; else p->high = middle;
         }
@@ -35,7 +36,7 @@ static bool prefix_read(const struct vocab *v, struct prefix *p, uint8_t byte)
     return p->low < p->high;
 }
 
-/* The token of exactly the bytes read, or NONE.  The last prefix_read was true. */
+/* The token with exactly the bytes read, or NONE.  The last prefix_read must have returned true. */
 static uint32_t prefix_token(const struct vocab *v, const struct prefix *p)
 {
     size_t length;
@@ -45,9 +46,9 @@ static uint32_t prefix_token(const struct vocab *v, const struct prefix *p)
 
 /* ---- Unigram ---- */
 
-/* The longest text at s that the charsmap replaces: its length, 0 for none.  The charsmap is a double array whose children are found by
- * XOR (Kanda 2018, Space- and Time-Efficient String Dictionaries; Darts-clone): a unit has the base in bits 10 and up, shifted by 8 when
- * bit 9 is set, whether a replacement belongs to it in bit 8, and the byte that leads to it in the low 8 and bit 31. */
+/* The longest text at s that the charsmap replaces: its length, 0 if nothing is replaced.  The charsmap is a double array whose children
+ * are found by XOR (Kanda 2018, Space- and Time-Efficient String Dictionaries; Darts-clone).  A unit has its base in bits 10 and up,
+ * shifted left by 8 if bit 9 is set; bit 8 says whether it has a replacement; the low 8 bits and bit 31 are the byte that leads to it. */
 static size_t charsmap_find(const struct vocab *v, const uint8_t *s, size_t n, const uint8_t **replacement)
 {
     size_t longest = 0;
@@ -66,7 +67,7 @@ static size_t charsmap_find(const struct vocab *v, const uint8_t *s, size_t n, c
     return longest;
 }
 
-/* -> s->normal; returns its length, at most 13 n + 3: the compiler sees to it that no replacement is longer. */
+/* Writes s->normal; returns its length, at most 13 n + 3, because the compiler ensures that no replacement is longer. */
 static size_t normalise(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n)
 {
     static const uint8_t malformed[3] = { 0xef, 0xbf, 0xbd };
@@ -103,14 +104,15 @@ void unigram_text(const struct vocab *v, const struct scratch *s, const uint8_t 
     const size_t   n    = normalise(v, s, bytes, n_bytes);
     const uint8_t *text = s->normal;
     struct best   *best = s->best;
-    size_t         n_reached = 1;                           /* of best: has a score */
-    uint32_t       at        = 0;                           /* the character that begins at i */
+    size_t         n_reached = 1;                           /* number of entries of best that have a score */
+    uint32_t       at        = 0;                           /* index of the character that begins at i */
     best[0] = (struct best){ 0, NONE, 0 };
     for (size_t i = 0; i < n; at++) {
         const size_t  size = character_bytes(text[i], n - i);
         struct prefix p    = { 0 };
         bool          known = false;
-        size_t        border = i + size;                    /* where character `end` begins: tokens that end inside one lead nowhere */
+        size_t        border = i + size;                    /* start of character `end`; a token that ends inside a character leads
+                                                             * nowhere */
         uint32_t      end    = at + 1;
         if (n_reached == at + 1u) best[n_reached++] = (struct best){ -DBL_MAX, NONE, 0 };
         for (size_t k = i; k < n && prefix_read(v, &p, text[k]); k++) {
@@ -128,7 +130,7 @@ void unigram_text(const struct vocab *v, const struct scratch *s, const uint8_t 
         if (!known && unknown > best[at + 1].score) best[at + 1] = (struct best){ unknown, (uint32_t)v->h->unk, at };
         i += size;
     }
-    /* Turn the chain round, from `at` back to 0: start becomes the end of the piece that starts there, one behind in best. */
+    /* Reverses the chain from `at` back to 0: start becomes the end of the piece that starts there, one entry later in best. */
     uint32_t after = NONE;
     for (uint32_t end = at, start; end > 0; after = end, end = start) {
         start           = best[end].start;
@@ -144,7 +146,7 @@ void unigram_text(const struct vocab *v, const struct scratch *s, const uint8_t 
 
 /* ---- WordPiece ---- */
 
-/* What the rows of a table make of a codepoint. */
+/* The replacement of a codepoint by the rows of a table. */
 static uint32_t fold(const struct forge_fold *rows, uint32_t n, uint32_t c)
 {
     uint32_t low = 0, high = n;
@@ -157,7 +159,7 @@ static uint32_t fold(const struct forge_fold *rows, uint32_t n, uint32_t c)
     return step == 0 ? rows[low].to : by % step == 0 ? rows[low].to + by : c;
 }
 
-/* Stand alone as words.  U+2B920 is where the tokenizers library has it: U+2B820 was meant. */
+/* Codepoints that are words of their own.  U+2B920 is as in the tokenizers library, which meant U+2B820. */
 static bool is_ideograph(uint32_t c)
 {
     static const uint32_t ranges[][2] = { { 0x3400, 0x4dbf },   { 0x4e00, 0x9fff },   { 0xf900, 0xfaff },   { 0x20000, 0x2a6df },
@@ -167,8 +169,8 @@ static bool is_ideograph(uint32_t c)
     return false;
 }
 
-/* s->normal: U+2581 and a word, n bytes.  A word that is not all pieces is unknown as a whole. */
-static void word(const struct vocab *v, const struct scratch *s, size_t n, struct output *o)
+/* text: U+2581 and a word, n bytes.  If the word cannot be cut into pieces completely, the whole word is unknown. */
+static void word(const struct vocab *v, const uint8_t *text, size_t n, struct output *o)
 {
     const size_t before = o->n;
     if (n <= sizeof escaped_blank) return;
@@ -176,7 +178,7 @@ static void word(const struct vocab *v, const struct scratch *s, size_t n, struc
         struct prefix p = { 0 };
         uint32_t      longest = NONE;
         length = 0;
-        for (size_t k = i; k < n && prefix_read(v, &p, s->normal[k]); k++) {
+        for (size_t k = i; k < n && prefix_read(v, &p, text[k]); k++) {
             const uint32_t token = prefix_token(v, &p);
             if (token != NONE) { longest = token; length = p.length; }
         }
@@ -189,8 +191,66 @@ static void word(const struct vocab *v, const struct scratch *s, size_t n, struc
     }
 }
 
-/* BERT's normaliser and splitter (BasicTokenizer): words end at blanks; punctuation, ASCII symbols and ideographs are words. */
-void wordpiece_text(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, struct output *o)
+enum { MAX_WORD = 100 };                                    /* longer words are unknown; the limit of every BERT */
+
+/* The words of s->units, [n]. */
+static void words(const struct vocab *v, const struct scratch *s, size_t n, struct output *o)
+{
+    const bool lower = v->h->flags & FORGE_VOCAB_LOWERCASE;
+    memcpy(s->bytes, escaped_blank, sizeof escaped_blank);
+    for (size_t i = 0, end; i < n; i = end) {
+        size_t size = sizeof escaped_blank, length = 0;
+        bool   known = true;                                /* U+2581 begins the words of the vocabulary and occurs nowhere else */
+        for (end = i; end < n; end++) {
+            const uint32_t c     = s->units[end];
+            const uint32_t class = class_value(v->classes, v->h->n_classes, c, unicode_class(c));
+            const bool     alone = class == UNICODE_PUNCTUATION || (class == UNICODE_SYMBOL && c < 0x7f);
+            if (c == ' ' || (alone && end > i)) break;
+            known = known && c != 0x2581;
+            if (lower && c == 0x130) {                      /* the only letter with a lower case of two codepoints */
+                size += forge_utf8_put(s->bytes + size, 'i');
+                size += forge_utf8_put(s->bytes + size, 0x307);
+                length += 2;
+            } else {
+                size += forge_utf8_put(s->bytes + size, lower ? fold(v->fold, v->h->n_fold_lower, c) : c);
+                length++;
+            }
+            if (alone) { end++; break; }
+        }
+        if (known && length <= MAX_WORD) word(v, s->bytes, size, o);
+        else if (v->h->unk >= 0) emit(o, (uint32_t)v->h->unk);
+        if (end < n && s->units[end] == ' ') end++;
+    }
+}
+
+/* BERT's normaliser and splitter: removes control characters, ends words at white space, makes each ideograph a word, removes accents,
+ * makes punctuation and ASCII symbols words, and converts to lower case. */
+static void bert_text(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, struct output *o)
+{
+    const bool strip = v->h->flags & FORGE_VOCAB_STRIP_ACCENTS;
+    size_t     n_units = 0;
+    for (size_t i = 0, length; i < n; i += length) {
+        const uint32_t c     = pretoken_codepoint(text + i, n - i, &length);
+        const uint32_t class = class_value(v->classes, v->h->n_classes, c, unicode_class(c));
+        const bool     alone = is_ideograph(c);             /* at least three bytes */
+        if (class == UNICODE_OTHER || c == 0xfffd) continue;
+        if (alone) s->units[n_units++] = ' ';
+        s->units[n_units++] = class == UNICODE_SPACE ? ' ' : c;
+        if (alone) s->units[n_units++] = ' ';
+    }
+    if (strip) {
+        const size_t n_all = normal_form(v, s, n_units, false);
+        n_units = 0;
+        for (size_t i = 0; i < n_all; i++) {
+            const uint32_t c = s->units[i];
+            if (class_value(v->classes, v->h->n_classes, c, unicode_class(c)) != UNICODE_MARK) s->units[n_units++] = c;
+        }
+    }
+    words(v, s, n_units, o);
+}
+
+/* llama.cpp's version: a codepoint is replaced by the first codepoint of its decomposition. */
+static void llama_cpp_text(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, struct output *o)
 {
     const bool strip = v->h->flags & FORGE_VOCAB_STRIP_ACCENTS, lower = v->h->flags & FORGE_VOCAB_LOWERCASE;
     size_t     size  = sizeof escaped_blank;
@@ -198,18 +258,23 @@ void wordpiece_text(const struct vocab *v, const struct scratch *s, const uint8_
     for (size_t i = 0, length; i < n; i += length) {
         uint32_t c = pretoken_codepoint(text + i, n - i, &length);
         if (strip) c = fold(v->fold, v->h->n_fold_base, c);
-        const enum unicode_class class = unicode_class(c);
-        const bool alone = class == UNICODE_PUNCTUATION || (class == UNICODE_SYMBOL && c < 0x7f) || is_ideograph(c);
+        const uint32_t class = class_value(v->classes, v->h->n_classes, c, unicode_class(c));
+        const bool     alone = class == UNICODE_PUNCTUATION || (class == UNICODE_SYMBOL && c < 0x7f) || is_ideograph(c);
         if (class == UNICODE_SPACE || alone) {
-            word(v, s, size, o);
+            word(v, s->normal, size, o);
             size = sizeof escaped_blank;
         }
         if (class == UNICODE_SPACE || class == UNICODE_OTHER || c == 0xfffd || (strip && class == UNICODE_MARK)) continue;
         size += forge_utf8_put(s->normal + size, lower ? fold(v->fold + v->h->n_fold_base, v->h->n_fold_lower, c) : c);
         if (alone) {
-            word(v, s, size, o);
+            word(v, s->normal, size, o);
             size = sizeof escaped_blank;
         }
     }
-    word(v, s, size, o);
+    word(v, s->normal, size, o);
+}
+
+void wordpiece_text(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, struct output *o)
+{
+    if (v->h->flags & FORGE_VOCAB_LLAMA_CPP) llama_cpp_text(v, s, text, n, o); else bert_text(v, s, text, n, o);
 }

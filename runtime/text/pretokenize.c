@@ -1,39 +1,41 @@
 /* pretokenize.c -- the splitting rules that byte-level BPE vocabularies were trained with, as small matchers.
- * A rule is a list of stages; each stage cuts the words of the one before.  The regular expression that a matcher
- * stands for is above it; results follow llama.cpp (src/unicode.cpp, src/llama-vocab.cpp), including where its
- * expression differs from the tokenizer.json it came from. */
+ * A rule is a list of stages; each stage splits the words of the previous stage.  The regular expression of a matcher stands above it:
+ * that of the models' own tokenizer.json, and also llama.cpp's (src/unicode.cpp, src/llama-vocab.cpp) where that is different. */
 #include "pretokenize.h"
 #include "unicode.h"
-#include <stdbool.h>
+#include "vocabulary.h"
 
 enum {
-    N = 1 << UNICODE_NUMBER, L = 1 << UNICODE_LETTER, M = 1 << UNICODE_MARK, P = 1 << UNICODE_PUNCTUATION,
+    UPPER = 1 << UNICODE_UPPER, LOWER = 1 << UNICODE_LOWER, L = 1 << UNICODE_LETTER | UPPER | LOWER,
+    ND = 1 << UNICODE_DIGIT, N = 1 << UNICODE_NUMBER | ND, M = 1 << UNICODE_MARK, P = 1 << UNICODE_PUNCTUATION,
     S = 1 << UNICODE_SYMBOL, SPACE = 1 << UNICODE_SPACE, OTHER = 1 << UNICODE_OTHER | 1 << UNICODE_UNASSIGNED,
 };
 
 struct range { uint32_t first, last; };
-struct set {                              /* a codepoint is in it by class or by range */
+struct set {                              /* a codepoint is in the set by class or by range */
     uint32_t            classes, n_ranges;
     const struct range *ranges;           /* ascending */
 };
 struct stage;
-/* Length of the match at pos, or minus the number of units to pass over without one.  pos < end, which ends the word.  Inside what it
- * goes over a matcher may set PRETOKEN_START by itself. */
+/* Returns the length of the match at pos, or minus the number of units to skip without a match.  pos < end; end is the end of the word.
+ * Within the units that it returns, a matcher may set PRETOKEN_START itself. */
 typedef ptrdiff_t matcher(const struct stage *stage, uint32_t *u, size_t pos, size_t end);
 
-enum shape        { PLAIN, CASED, SPACED };                       /* <word> of match_words: the functions below say what each is */
-enum contractions { NO_CONTRACTIONS, ALONE, BEHIND };             /* 's, 'll ...: words of their own; the end of a word */
-enum tail         { LINES, LINES_SLASHES, LINE, NO_TAIL };        /* behind punctuation: [\r\n]* [\r\n/]* [\r\n]? nothing */
+enum tokens       { BOTH, MODEL, LLAMA_CPP };                     /* stages for one of them are skipped for the other */
+enum shape        { PLAIN, CASED, CASED_ASCII, SPACED };          /* <word> of match_words: described at the functions below */
+enum contractions { NO_CONTRACTIONS, ALONE, BEHIND };             /* 's, 'll ...: separate words; the end of a word */
+enum tail         { LINES, LINES_SLASHES, LINE, NO_TAIL };        /* after punctuation: [\r\n]* [\r\n/]* [\r\n]? nothing */
 struct stage {
     matcher          *match;
     const struct set *set;
     uint32_t          digits;             /* most digits in a word */
-    uint32_t          letters;            /* classes that make up words, without those in set */
+    uint32_t          letters;            /* classes that make up words, except codepoints in set */
     uint32_t          other;              /* classes that make up punctuation */
     enum shape        shape;
     enum contractions contractions;
     enum tail         tail;
-    bool              halves;             /* blanks go in powers of two */
+    bool              halves;             /* spaces are split into runs whose lengths are powers of two */
+    enum tokens       of;                 /* never BOTH when a matcher is called */
 };
 
 /* ---- units ---- */
@@ -57,25 +59,23 @@ uint32_t pretoken_codepoint(const uint8_t *s, size_t n, size_t *length)
 size_t pretoken_decode(uint32_t *units, const uint8_t *text, size_t n)
 {
     size_t n_units = 0;
-    for (size_t i = 0, length; i < n; i += length) {
-        const uint32_t c = pretoken_codepoint(text + i, n - i, &length);
-        units[n_units++] = c | (uint32_t)unicode_class(c) << 21;
-    }
+    for (size_t i = 0, length; i < n; i += length) units[n_units++] = pretoken_codepoint(text + i, n - i, &length);
     return n_units;
 }
 
 static inline uint32_t codepoint(uint32_t unit)                { return PRETOKEN_CODEPOINT(unit); }
-static inline bool     is(uint32_t unit, uint32_t classes)     { return classes >> (unit >> 21 & 7) & 1; }
+static inline bool     is(uint32_t unit, uint32_t classes)     { return classes >> (unit >> 21 & 15) & 1; }
 static inline bool     is_newline(uint32_t unit)               { return codepoint(unit) == '\r' || codepoint(unit) == '\n'; }
 static inline bool     is_ascii_lower(uint32_t unit)           { return codepoint(unit) - 'a' < 26; }
 static inline bool     is_ascii_upper(uint32_t unit)           { return codepoint(unit) - 'A' < 26; }
 static inline bool     is_ascii_letter(uint32_t unit)          { return is_ascii_lower(unit) || is_ascii_upper(unit); }
 
-static bool in_set(uint32_t unit, const struct set *set)
+static bool in_set(uint32_t unit, const struct stage *s)
 {
-    const uint32_t c = codepoint(unit);
+    const struct set *set = s->set;
+    const uint32_t    c   = codepoint(unit);
     if (is(unit, set->classes)) return true;
-    if (c >= 0x80 && is(unit, SPACE)) return false;     /* llama.cpp turns these into a control character first */
+    if (s->of == LLAMA_CPP && c >= 0x80 && is(unit, SPACE)) return false;      /* llama.cpp first replaces these by a control character */
     uint32_t low = 0, high = set->n_ranges;
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
@@ -84,40 +84,40 @@ static bool in_set(uint32_t unit, const struct set *set)
     return low < set->n_ranges && c >= set->ranges[low].first;
 }
 
-/* First position at or after pos that is not of these classes. */
+/* The first position at or after pos that is not in these classes. */
 static size_t skip(const uint32_t *u, size_t pos, size_t end, uint32_t classes)
 {
     while (pos < end && is(u[pos], classes)) pos++;
     return pos;
 }
-/* The same, at most `most` of them. */
+/* The same, skipping at most `most` units. */
 static size_t skip_most(const uint32_t *u, size_t pos, size_t end, uint32_t classes, size_t most)
 {
     return skip(u, pos, end - pos < most ? end : pos + most, classes);
 }
 static ptrdiff_t length(size_t pos, size_t end) { return (ptrdiff_t)(end - pos); }
 
-/* ---- sets: one class of characters is cut out ---- */
+/* ---- sets: one class of characters is split off ---- */
 
 /* [set] */
 static ptrdiff_t match_each(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     (void)end;
-    return in_set(u[pos], s->set) ? 1 : -1;
+    return in_set(u[pos], s) ? 1 : -1;
 }
 /* [set]+ */
 static ptrdiff_t match_run(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     size_t e = pos;
-    while (e < end && in_set(u[e], s->set)) e++;
+    while (e < end && in_set(u[e], s)) e++;
     return e > pos ? length(pos, e) : -1;
 }
 /* \s?[set]+ */
 static ptrdiff_t match_space_run(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     size_t e = pos + is(u[pos], SPACE);
-    if (e == end || !in_set(u[e], s->set)) return -1;
-    while (e < end && in_set(u[e], s->set)) e++;
+    if (e == end || !in_set(u[e], s)) return -1;
+    while (e < end && in_set(u[e], s)) e++;
     return length(pos, e);
 }
 /* \s+$ */
@@ -132,8 +132,8 @@ static ptrdiff_t match_trailing_space(const struct stage *s, uint32_t *u, size_t
 static ptrdiff_t match_blank_others(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     size_t e = pos + (codepoint(u[pos]) == ' ');
-    if (e == end || in_set(u[e], s->set)) return -1;
-    while (e < end && !in_set(u[e], s->set)) e++;
+    if (e == end || in_set(u[e], s)) return -1;
+    while (e < end && !in_set(u[e], s)) e++;
     return length(pos, e);
 }
 /* [^\n]+|\n+ */
@@ -161,8 +161,8 @@ static ptrdiff_t match_numbers(const struct stage *s, uint32_t *u, size_t pos, s
     return e > pos ? length(pos, e) : -1;
 }
 
-/* Numbers are cut into threes, of which the first may be short.  What stands before a number stays with the first of them: a later stage
- * cuts there. */
+/* llama.cpp's replacement for the next two: splits numbers into groups of three digits, of which the first may be shorter.  Text before
+ * a number stays with the first group, because a later stage splits there. */
 static ptrdiff_t match_threes(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     (void)s;
@@ -173,12 +173,27 @@ static ptrdiff_t match_threes(const struct stage *s, uint32_t *u, size_t pos, si
     for (size_t cut = e - 3; e - first > 3 && cut > first; cut -= cut - first > 3 ? 3 : cut - first) u[cut] |= PRETOKEN_START;
     return length(pos, e);
 }
-/* (?=([0-9]{3})+(?![0-9])) */
-static ptrdiff_t match_before_threes(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+/* \p{Nd}+, and within it \A\p{Nd}{1,2}(?=\p{Nd}{3}+\z), \p{Nd}{3} */
+static ptrdiff_t match_digit_threes(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     (void)s;
+    const size_t e = skip(u, pos, end, ND);
+    if (e == pos) return -1;
+    for (size_t cut = e; cut - pos > 3; u[cut] |= PRETOKEN_START) cut -= 3;
+    return length(pos, e);
+}
+/* \d{1,3}(?=(?:\d{3})*\b): the same for digits that are not followed by another part of a word. */
+static ptrdiff_t match_digits_alone(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+{
+    const size_t e = skip(u, pos, end, ND);
+    if (e == pos) return -1;
+    return e < end && (is(u[e], L | M) || in_set(u[e], s)) ? -length(pos, e) : match_digit_threes(s, u, pos, e);
+}
+/* (?=(\d{3})+(?!\d)); llama.cpp's \d is ASCII only */
+static ptrdiff_t match_before_threes(const struct stage *s, uint32_t *u, size_t pos, size_t end)
+{
     size_t e = pos;
-    while (e < end && codepoint(u[e]) - '0' < 10) e++;
+    while (e < end && (s->of == LLAMA_CPP ? codepoint(u[e]) - '0' < 10 : is(u[e], ND))) e++;
     if (e == pos) return -1;
     for (size_t cut = e; cut - pos >= 3;) {
         cut -= 3;
@@ -186,7 +201,7 @@ static ptrdiff_t match_before_threes(const struct stage *s, uint32_t *u, size_t 
     }
     return -length(pos, e);
 }
-/* IMGIMG[A-I]{1,4}Z, Chameleon's own.  Its <sentinel:[0-9]+> needs no stage: a later one cuts at each < and > anyway. */
+/* IMGIMG[A-I]{1,4}Z, only in Chameleon.  Its <sentinel:[0-9]+> needs no stage, because a later stage splits at each < and >. */
 static ptrdiff_t match_image(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     static const char text[] = "IMGIMG";
@@ -198,7 +213,7 @@ static ptrdiff_t match_image(const struct stage *s, uint32_t *u, size_t pos, siz
     while (e < end && e - letters < 4 && codepoint(u[e]) - 'A' < 9) e++;
     return e > letters && e < end && codepoint(u[e]) == 'Z' ? length(pos, e + 1) : -1;
 }
-/* [\t\n]|    |   : a tabulator, a newline, four blanks, two blanks */
+/* [\t\n]|    |   : a tab, a newline, four spaces, two spaces */
 static ptrdiff_t match_indent(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     (void)s;
@@ -208,23 +223,28 @@ static ptrdiff_t match_indent(const struct stage *s, uint32_t *u, size_t pos, si
     return e - pos == 4 ? 4 : e - pos >= 2 ? 2 : -1;
 }
 
-/* ---- whole rules: every unit ends up in some match ---- */
+/* ---- complete rules: every unit belongs to a match ---- */
 
-/* '(?:s|t|m|d|re|ve|ll), in any case of ASCII letters if any_case: its length or 0.  Letters outside ASCII whose lower
- * case is one of these do not exist. */
-static size_t contraction(const uint32_t *u, size_t pos, size_t end, bool any_case)
+/* '(?:s|t|m|d|re|ve|ll) in this case only: its length, or 0. */
+static size_t contraction(const uint32_t *u, size_t pos, size_t end)
 {
-    const uint32_t fold = any_case ? 0x20 : 0;
     if (end - pos < 2 || codepoint(u[pos]) != '\'') return 0;
-    if (any_case && !is_ascii_letter(u[pos + 1])) return 0;
-    const uint32_t a = codepoint(u[pos + 1]) | fold;
+    const uint32_t a = codepoint(u[pos + 1]);
     if (a == 's' || a == 't' || a == 'm' || a == 'd') return 2;
-    if (end - pos < 3 || (any_case && !is_ascii_letter(u[pos + 2]))) return 0;
-    const uint32_t b = codepoint(u[pos + 2]) | fold;
+    if (end - pos < 3) return 0;
+    const uint32_t b = codepoint(u[pos + 2]);
     return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
 }
+/* The same in any case.  The only non-ASCII letter that is equal to one of these in another case is the long s; llama.cpp ignores it. */
+static size_t contraction_any_case(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
+{
+    uint32_t folded[3] = { 0 };
+    for (size_t i = 0; i < 3 && pos + i < end; i++)
+        folded[i] = is_ascii_letter(u[pos + i]) ? u[pos + i] | 0x20 : codepoint(u[pos + i]) == 0x17f && s->of == MODEL ? 's' : u[pos + i];
+    return contraction(folded, 0, end - pos < 3 ? end - pos : 3);
+}
 
-/* At white space.  newlines: \s*[\r\n]+ goes first.  Then \s+(?!\S)|\s+: the last blank stays with the next word. */
+/* At white space.  newlines: \s*[\r\n]+ is matched first.  Then \s+(?!\S)|\s+: the last space stays with the next word. */
 static ptrdiff_t match_space(const uint32_t *u, size_t pos, size_t end, bool newlines)
 {
     const size_t e = skip(u, pos, end, SPACE);
@@ -234,11 +254,11 @@ static ptrdiff_t match_space(const uint32_t *u, size_t pos, size_t end, bool new
     return length(pos, e) - (e < end && e - pos > 1);
 }
 
-/* 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)   and what is left over, blank by blank */
+/* 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)   and the remaining spaces one by one */
 static ptrdiff_t match_gpt2(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
     static const uint32_t kinds[3] = { L, N, OTHER | M | P | S };
-    const size_t          apostrophe = contraction(u, pos, end, false);
+    const size_t          apostrophe = contraction(u, pos, end);
     (void)s;
     if (apostrophe) return (ptrdiff_t)apostrophe;
     const size_t word = pos + (codepoint(u[pos]) == ' ');
@@ -258,7 +278,7 @@ static ptrdiff_t match_other(const uint32_t *u, size_t pos, size_t end, uint32_t
     return length(pos, e);
 }
 
-static bool is_letter(const struct stage *s, uint32_t unit) { return is(unit, s->letters) && !(s->set && in_set(unit, s->set)); }
+static bool is_letter(const struct stage *s, uint32_t unit) { return is(unit, s->letters) && !(s->set && in_set(unit, s)); }
 
 /* <word> PLAIN: <letters>+ */
 static size_t plain_word(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
@@ -267,7 +287,7 @@ static size_t plain_word(const struct stage *s, const uint32_t *u, size_t pos, s
     return pos;
 }
 
-/* <word> SPACED: (\p{L}\p{M}*(?: \p{L}\p{M}*)*)+, letters with their marks, and single blanks between them */
+/* <word> SPACED: (\p{L}\p{M}*(?: \p{L}\p{M}*)*)+, letters with their marks, and single spaces between them */
 static size_t spaced_word(const uint32_t *u, size_t pos, size_t end)
 {
     for (pos++; pos < end;) {
@@ -278,17 +298,19 @@ static size_t spaced_word(const uint32_t *u, size_t pos, size_t end)
     return pos;
 }
 
-/* <word> CASED: U*W+, or else U+W*, where U is any of the letters but a-z and W any but A-Z: those outside ASCII are both.
- * This is U*W+ from pos; 0: no match. */
+/* <word> CASED: U*W+, or else U+W*, where U is any letter that is not lower case and W any letter that is not upper case: letters
+ * without case and marks are both.  CASED_ASCII: U is any letter but a-z and W any letter but A-Z.  This function matches U*W+ from pos;
+ * 0: no match. */
 static size_t cased_word(const struct stage *s, const uint32_t *u, size_t pos, size_t end)
 {
-    size_t e = pos, after_w = 0;                        /* behind the last of the U that is a W as well: U* gives back until W+ has one */
-    while (e < end && is_letter(s, u[e]) && !is_ascii_lower(u[e])) {
-        if (!is_ascii_upper(u[e])) after_w = e + 1;
+    const bool ascii = s->shape == CASED_ASCII;
+    size_t e = pos, after_w = 0;                        /* end of the last U that is also a W: U* backtracks until W+ has one unit */
+    while (e < end && is_letter(s, u[e]) && !(ascii ? is_ascii_lower(u[e]) : is(u[e], LOWER))) {
+        if (!(ascii ? is_ascii_upper(u[e]) : is(u[e], UPPER))) after_w = e + 1;
         e++;
     }
     if (e == end || !is_letter(s, u[e])) return after_w;
-    while (e < end && is_letter(s, u[e]) && !is_ascii_upper(u[e])) e++;
+    while (e < end && is_letter(s, u[e]) && !(ascii ? is_ascii_upper(u[e]) : is(u[e], UPPER))) e++;
     return e;
 }
 
@@ -302,10 +324,10 @@ static size_t led_word(const struct stage *s, const uint32_t *u, size_t pos, siz
     if (s->shape == SPACED) return spaced_word(u, pos + lead, end);
     size_t e = lead ? cased_word(s, u, pos + 1, end) : 0;
     if (!e && here) e = cased_word(s, u, pos, end);
-    return e ? e : plain_word(s, u, pos + lead, end);   /* U+W*: nothing but A-Z */
+    return e ? e : plain_word(s, u, pos + lead, end);   /* U+W*: only upper case */
 }
 
-/* \s{512}(?!\S)|\s{256}(?!\S)| ... |\s{4}(?!\S)|\s{1,2}(?!\S)|\s   of the blanks pos .. e - 1 */
+/* \s{512}(?!\S)|\s{256}(?!\S)| ... |\s{4}(?!\S)|\s{1,2}(?!\S)|\s   on the spaces pos .. e - 1 */
 static ptrdiff_t halve_blanks(uint32_t *u, size_t pos, size_t e, size_t end)
 {
     const size_t left = e < end && e - pos > 1 ? 1 : 0;                  /* one stays with the next word */
@@ -319,14 +341,14 @@ static ptrdiff_t halve_blanks(uint32_t *u, size_t pos, size_t e, size_t end)
 }
 
 /* [set]+|(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?<word>|\p{N}{1,digits}| ?<other>+<tail>|\s*[\r\n]+|\s+(?!\S)|\s+
- * or, with contractions BEHIND, (?i:'s|'t|'re|'ve|'m|'ll|'d)? behind <word> instead of before */
+ * or, with contractions BEHIND, (?i:'s|'t|'re|'ve|'m|'ll|'d)? after <word> instead of before */
 static ptrdiff_t match_words(const struct stage *s, uint32_t *u, size_t pos, size_t end)
 {
-    if (s->set && in_set(u[pos], s->set)) return match_run(s, u, pos, end);
-    const size_t apostrophe = s->contractions == ALONE ? contraction(u, pos, end, true) : 0;
+    if (s->set && in_set(u[pos], s)) return match_run(s, u, pos, end);
+    const size_t apostrophe = s->contractions == ALONE ? contraction_any_case(s, u, pos, end) : 0;
     if (apostrophe) return (ptrdiff_t)apostrophe;
     const size_t word = led_word(s, u, pos, end);
-    if (word) return length(pos, s->contractions == BEHIND ? word + contraction(u, word, end, true) : word);
+    if (word) return length(pos, s->contractions == BEHIND ? word + contraction_any_case(s, u, word, end) : word);
     if (is(u[pos], N)) return length(pos, skip_most(u, pos, end, N, s->digits));
     const ptrdiff_t other = match_other(u, pos, end, s->other, s->tail);
     if (other) return other;
@@ -356,7 +378,7 @@ static ptrdiff_t match_deepseek3(const struct stage *s, uint32_t *u, size_t pos,
 
 /* ---- the rules ---- */
 
-/* The cased letters of deepseek-llm's expression (its tokenizer.json). */
+/* The cased letters in deepseek-llm's expression (its tokenizer.json). */
 static const struct range cased[] = {
     {0x41, 0x5a}, {0x61, 0x7a}, {0xb5, 0xb5}, {0xc0, 0xd6}, {0xd8, 0xf6}, {0xf8, 0x1ba}, {0x1bc, 0x1bf}, {0x1c4, 0x293},
     {0x295, 0x2af}, {0x370, 0x373}, {0x376, 0x376}, {0x377, 0x377}, {0x37b, 0x37d}, {0x37f, 0x37f}, {0x386, 0x386},
@@ -380,7 +402,27 @@ static const struct range cjk_hangul[]  = { {0x800, 0x9fa5}, {0xac00, 0xd7ff} };
 static const struct range cjk_kana[]    = { {0x3040, 0x30ff}, {0x4e00, 0x9fa5} };
 static const struct range han[]         = { {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfaff}, {0x20000, 0x2a6df}, {0x2a700, 0x2ebef},
                                             {0x2f800, 0x2fa1f} };
-/* U+8C48 is where AFMoE's expression has it: U+F900, normalised. */
+/* \p{Han} of Unicode 16 */
+static const struct range han_script[]  = { {0x2e80, 0x2e99}, {0x2e9b, 0x2ef3}, {0x2f00, 0x2fd5}, {0x3005, 0x3005}, {0x3007, 0x3007},
+                                            {0x3021, 0x3029}, {0x3038, 0x303b}, {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfa6d},
+                                            {0xfa70, 0xfad9}, {0x16fe2, 0x16fe3}, {0x16ff0, 0x16ff1}, {0x20000, 0x2a6df},
+                                            {0x2a700, 0x2b739}, {0x2b740, 0x2b81d}, {0x2b820, 0x2cea1}, {0x2ceb0, 0x2ebe0},
+                                            {0x2ebf0, 0x2ee5d}, {0x2f800, 0x2fa1d}, {0x30000, 0x3134a}, {0x31350, 0x323af} };
+/* The rest of Oniguruma's \w: \p{Pc}, \p{Nl}, circled letters and the numbers of Latin-1. */
+static const struct range joiners[]     = { {'_', '_'}, {0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}, {0x16ee, 0x16f0}, {0x203f, 0x2040},
+                                            {0x2054, 0x2054}, {0x2160, 0x2188},
+                                            {0x24b6, 0x24e9}, {0x3007, 0x3007}, {0x3021, 0x3029}, {0x3038, 0x303a}, {0xa6e6, 0xa6ef},
+                                            {0xfe33, 0xfe34}, {0xfe4d, 0xfe4f}, {0xff3f, 0xff3f}, {0x10140, 0x10174}, {0x10341, 0x10341},
+                                            {0x1034a, 0x1034a}, {0x103d1, 0x103d5}, {0x12400, 0x1246e}, {0x1f130, 0x1f149},
+                                            {0x1f150, 0x1f169}, {0x1f170, 0x1f189} };
+static const struct range cjk_all[]     = { {0x2f00, 0x2fdf}, {0x3040, 0x30ff}, {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfaff},
+                                            {0xff65, 0xff9f} };
+static const struct range thai[]        = { {0xe00, 0xe7f} };
+static const struct range lao[]         = { {0xe80, 0xeff} };
+static const struct range khmer[]       = { {0x1780, 0x17ff} };
+static const struct range myanmar[]     = { {0x1000, 0x109f}, {0xa9e0, 0xa9ff}, {0xaa60, 0xaa7f} };
+static const struct range hangul_jamo[] = { {0x1100, 0x11ff}, {0xac00, 0xd7af} };
+/* llama.cpp's set for AFMoE.  U+8C48 is as in its expression: it is U+F900, normalised. */
 static const struct range asian[]       = { {0xe40, 0xeff}, {0x1000, 0x109f}, {0x1100, 0x11ff}, {0x1780, 0x17ff}, {0x2f00, 0x2fdf},
                                             {0x3040, 0x30ff}, {0x3400, 0x4dbf}, {0x4e00, 0xfaff}, {0xff65, 0xff9f} };
 static const struct range hangul[]      = { {0x3131, 0x318e}, {0xac00, 0xd7a3} };
@@ -403,6 +445,14 @@ static const struct set set_marks_wide  = { 0, RANGES(marks_wide) };
 static const struct set set_cjk_hangul  = { 0, RANGES(cjk_hangul) };
 static const struct set set_cjk_kana    = { 0, RANGES(cjk_kana) };
 static const struct set set_han         = { 0, RANGES(han) };
+static const struct set set_han_script  = { 0, RANGES(han_script) };
+static const struct set set_joiners     = { 0, RANGES(joiners) };
+static const struct set set_cjk_all     = { 0, RANGES(cjk_all) };
+static const struct set set_thai        = { 0, RANGES(thai) };
+static const struct set set_lao         = { 0, RANGES(lao) };
+static const struct set set_khmer       = { 0, RANGES(khmer) };
+static const struct set set_myanmar     = { 0, RANGES(myanmar) };
+static const struct set set_hangul_jamo = { 0, RANGES(hangul_jamo) };
 static const struct set set_asian       = { 0, RANGES(asian) };
 static const struct set set_hangul      = { 0, RANGES(hangul) };
 static const struct set set_marks_cjk   = { 0, RANGES(marks_cjk) };
@@ -414,46 +464,65 @@ static const struct set set_signs_tick  = { P, RANGES(math_signs_backtick) };
 
 #define WORDS .match = match_words, .letters = L, .other = OTHER | M | P | S
 #define MARKED_WORDS .match = match_words, .letters = L | M, .other = OTHER | M | P | S
-#define MAX_STAGES 6
-static const struct stage rules[FORGE_PRE_COUNT][MAX_STAGES + 1] = {
-    [FORGE_PRE_DEFAULT]        = { { .match = match_run, .set = &set_signs }, { .match = match_gpt2 },
-                                   { .match = match_run, .set = &set_number }, { .match = match_three_digits } },
-    [FORGE_PRE_GPT2]           = { { .match = match_gpt2 } },
-    [FORGE_PRE_STARCODER]      = { { .match = match_each, .set = &set_number }, { .match = match_gpt2 } },
-    [FORGE_PRE_LLAMA3]         = { { WORDS, .digits = 3, .contractions = ALONE } },
-    [FORGE_PRE_JAIS2]          = { { WORDS, .digits = 3, .contractions = ALONE, .halves = true } },
-    [FORGE_PRE_QWEN2]          = { { WORDS, .digits = 1, .contractions = ALONE } },
-    [FORGE_PRE_QWEN35]         = { { .match = match_words, .letters = L | M, .other = OTHER | P | S, .digits = 1, .contractions = ALONE } },
-    [FORGE_PRE_SEED_CODER]     = { { WORDS, .digits = 1, .contractions = ALONE, .tail = NO_TAIL } },
-    [FORGE_PRE_LAGUNA]         = { { .match = match_lines }, { WORDS, .digits = 1, .contractions = ALONE } },
-    [FORGE_PRE_MINICPM5]       = { { .match = match_numbers, .digits = 3 }, { WORDS, .digits = UINT32_MAX, .contractions = ALONE } },
-    [FORGE_PRE_EXAONE_MOE]     = { { WORDS, .digits = 1, .contractions = ALONE, .shape = SPACED, .tail = LINE } },
-    [FORGE_PRE_FALCON]         = { { .match = match_run, .set = &set_signs_tick }, { .match = match_gpt2 },
-                                   { .match = match_three_digits } },
-    [FORGE_PRE_CHAMELEON]      = { { .match = match_image }, { .match = match_indent }, { .match = match_each, .set = &set_number },
-                                   { .match = match_each, .set = &set_ascii_marks }, { .match = match_gpt2 } },
-    [FORGE_PRE_PORO]           = { { .match = match_blank_others, .set = &set_stops } },
-    [FORGE_PRE_VIKING]         = { { .match = match_blank_others, .set = &set_stops }, { .match = match_each, .set = &set_number } },
-    [FORGE_PRE_SUPERBPE]       = { { .match = match_run, .set = &set_number }, { .match = match_before_threes } },
-    [FORGE_PRE_DEEPSEEK_LLM]   = { { .match = match_each, .set = &set_newline }, { .match = match_space_run, .set = &set_cased },
-                                   { .match = match_space_run, .set = &set_marks_wide }, { .match = match_trailing_space },
-                                   { .match = match_run, .set = &set_cjk_hangul }, { .match = match_run, .set = &set_number } },
-    [FORGE_PRE_DEEPSEEK_CODER] = { { .match = match_each, .set = &set_newline }, { .match = match_space_run, .set = &set_letter },
-                                   { .match = match_space_run, .set = &set_punctuation },
-                                   { .match = match_run, .set = &set_cjk_hangul }, { .match = match_each, .set = &set_number } },
-    [FORGE_PRE_DEEPSEEK3]      = { { .match = match_numbers, .digits = 3 }, { .match = match_run, .set = &set_cjk_kana },
-                                   { .match = match_deepseek3 } },
-    [FORGE_PRE_AFMOE]          = { { .match = match_threes }, { .match = match_run, .set = &set_asian }, { .match = match_deepseek3 } },
-    [FORGE_PRE_GPT4O]          = { { WORDS, .digits = 3, .contractions = BEHIND, .shape = CASED, .tail = LINES_SLASHES } },
-    [FORGE_PRE_GRANITE_EMBED]  = { { MARKED_WORDS, .digits = 3, .contractions = BEHIND, .shape = CASED, .tail = LINES_SLASHES } },
-    [FORGE_PRE_TINY_AYA]       = { { .match = match_threes },
-                                   { MARKED_WORDS, .digits = 3, .contractions = BEHIND, .tail = LINES_SLASHES } },
-    [FORGE_PRE_YOUTU]          = { { .match = match_run, .set = &set_hangul }, { .match = match_run, .set = &set_marks_cjk },
-                                   { .match = match_run, .set = &set_bopomofo }, { .match = match_run, .set = &set_cjk_kana },
-                                   { MARKED_WORDS, .digits = 1, .contractions = BEHIND, .tail = LINES_SLASHES } },
-    [FORGE_PRE_KIMI_K2]        = { { WORDS, .set = &set_han, .digits = 3, .contractions = BEHIND } },
-    [FORGE_PRE_TEKKEN]         = { { WORDS, .digits = 1, .shape = CASED, .tail = LINES_SLASHES } },
-    [FORGE_PRE_LINES]          = { { .match = match_lines } },
+#define O200K_BUT_DIGITS .contractions = BEHIND, .tail = LINES_SLASHES
+#define O200K O200K_BUT_DIGITS, .digits = 3
+#define RULE(...) (const struct stage[]){ __VA_ARGS__, { .match = NULL } }
+static const struct stage *const rules[FORGE_PRE_COUNT] = {
+    [FORGE_PRE_DEFAULT]        = RULE({ .match = match_run, .set = &set_signs }, { .match = match_gpt2 },
+                                      { .match = match_run, .set = &set_number }, { .match = match_three_digits }),
+    [FORGE_PRE_GPT2]           = RULE({ .match = match_gpt2 }),
+    [FORGE_PRE_STARCODER]      = RULE({ .match = match_each, .set = &set_number }, { .match = match_gpt2 }),
+    [FORGE_PRE_LLAMA3]         = RULE({ WORDS, .digits = 3, .contractions = ALONE }),
+    [FORGE_PRE_JAIS2]          = RULE({ WORDS, .digits = 3, .contractions = ALONE, .halves = true }),
+    [FORGE_PRE_QWEN2]          = RULE({ WORDS, .digits = 1, .contractions = ALONE }),
+    [FORGE_PRE_QWEN35]         = RULE({ .match = match_words, .letters = L | M, .other = OTHER | P | S, .digits = 1,
+                                        .contractions = ALONE }),
+    [FORGE_PRE_SEED_CODER]     = RULE({ WORDS, .digits = 1, .contractions = ALONE, .tail = NO_TAIL }),
+    [FORGE_PRE_LAGUNA]         = RULE({ .match = match_lines }, { WORDS, .digits = 1, .contractions = ALONE }),
+    [FORGE_PRE_MINICPM5]       = RULE({ .match = match_numbers, .digits = 3 }, { WORDS, .digits = UINT32_MAX, .contractions = ALONE }),
+    [FORGE_PRE_EXAONE_MOE]     = RULE({ WORDS, .digits = 1, .contractions = ALONE, .shape = SPACED, .tail = LINE }),
+    [FORGE_PRE_FALCON]         = RULE({ .match = match_run, .set = &set_signs_tick }, { .match = match_gpt2 },
+                                      { .match = match_three_digits }),
+    [FORGE_PRE_CHAMELEON]      = RULE({ .match = match_image }, { .match = match_indent }, { .match = match_each, .set = &set_number },
+                                      { .match = match_each, .set = &set_ascii_marks }, { .match = match_gpt2 }),
+    [FORGE_PRE_PORO]           = RULE({ .match = match_blank_others, .set = &set_stops }),
+    [FORGE_PRE_VIKING]         = RULE({ .match = match_blank_others, .set = &set_stops }, { .match = match_each, .set = &set_number }),
+    [FORGE_PRE_SUPERBPE]       = RULE({ .match = match_run, .set = &set_number }, { .match = match_before_threes }),
+    [FORGE_PRE_DEEPSEEK_LLM]   = RULE({ .match = match_each, .set = &set_newline }, { .match = match_space_run, .set = &set_cased },
+                                      { .match = match_space_run, .set = &set_marks_wide }, { .match = match_trailing_space },
+                                      { .match = match_run, .set = &set_cjk_hangul }, { .match = match_run, .set = &set_number }),
+    [FORGE_PRE_DEEPSEEK_CODER] = RULE({ .match = match_each, .set = &set_newline }, { .match = match_space_run, .set = &set_letter },
+                                      { .match = match_space_run, .set = &set_punctuation },
+                                      { .match = match_run, .set = &set_cjk_hangul }, { .match = match_each, .set = &set_number }),
+    [FORGE_PRE_DEEPSEEK3]      = RULE({ .match = match_numbers, .digits = 3 }, { .match = match_run, .set = &set_cjk_kana },
+                                      { .match = match_deepseek3 }),
+    [FORGE_PRE_AFMOE]          = RULE({ .match = match_digit_threes, .of = MODEL },
+                                      { .match = match_run, .set = &set_cjk_all, .of = MODEL },
+                                      { .match = match_run, .set = &set_thai, .of = MODEL },
+                                      { .match = match_run, .set = &set_lao, .of = MODEL },
+                                      { .match = match_run, .set = &set_khmer, .of = MODEL },
+                                      { .match = match_run, .set = &set_myanmar, .of = MODEL },
+                                      { .match = match_run, .set = &set_hangul_jamo, .of = MODEL },
+                                      { .match = match_threes, .of = LLAMA_CPP },
+                                      { .match = match_run, .set = &set_asian, .of = LLAMA_CPP },
+                                      { .match = match_deepseek3 }),
+    [FORGE_PRE_GPT4O]          = RULE({ MARKED_WORDS, O200K, .shape = CASED, .of = MODEL },
+                                      { WORDS, O200K, .shape = CASED_ASCII, .of = LLAMA_CPP }),
+    [FORGE_PRE_GRANITE_EMBED]  = RULE({ MARKED_WORDS, O200K, .shape = CASED, .of = MODEL },
+                                      { MARKED_WORDS, O200K, .shape = CASED_ASCII, .of = LLAMA_CPP }),
+    [FORGE_PRE_TINY_AYA]       = RULE({ .match = match_digits_alone, .set = &set_joiners, .of = MODEL },
+                                      { MARKED_WORDS, O200K, .shape = CASED, .of = MODEL },
+                                      { .match = match_threes, .of = LLAMA_CPP }, { MARKED_WORDS, O200K, .of = LLAMA_CPP }),
+    [FORGE_PRE_YOUTU]          = RULE({ .match = match_run, .set = &set_hangul }, { .match = match_run, .set = &set_marks_cjk },
+                                      { .match = match_run, .set = &set_bopomofo }, { .match = match_run, .set = &set_cjk_kana },
+                                      { MARKED_WORDS, O200K_BUT_DIGITS, .digits = 1, .shape = CASED, .of = MODEL },
+                                      { MARKED_WORDS, O200K_BUT_DIGITS, .digits = 1, .of = LLAMA_CPP }),
+    [FORGE_PRE_KIMI_K2]        = RULE({ MARKED_WORDS, .set = &set_han_script, .digits = 3, .contractions = BEHIND, .shape = CASED,
+                                        .of = MODEL },
+                                      { WORDS, .set = &set_han, .digits = 3, .contractions = BEHIND, .of = LLAMA_CPP }),
+    [FORGE_PRE_TEKKEN]         = RULE({ MARKED_WORDS, .digits = 1, .shape = CASED, .tail = LINES_SLASHES, .of = MODEL },
+                                      { WORDS, .digits = 1, .shape = CASED_ASCII, .tail = LINES_SLASHES, .of = LLAMA_CPP }),
+    [FORGE_PRE_LINES]          = RULE({ .match = match_lines }),
 };
 
 static void split_word(const struct stage *stage, uint32_t *u, size_t pos, size_t end)
@@ -470,13 +539,21 @@ static void split_word(const struct stage *stage, uint32_t *u, size_t pos, size_
     }
 }
 
-void pretoken_split(uint32_t *units, size_t n, enum forge_pre pre)
+void pretoken_split(uint32_t *units, size_t n, enum forge_pre pre, bool llama_cpp, const struct forge_class *classes, uint32_t n_classes)
 {
     if (n == 0) return;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t class = n_classes ? class_value(classes, n_classes, units[i], UINT32_MAX) : UINT32_MAX;
+        units[i] |= (class == UINT32_MAX ? (uint32_t)unicode_fine_class(units[i]) : class) << 21;
+    }
     units[0] |= PRETOKEN_START;
-    for (const struct stage *stage = rules[pre]; stage->match; stage++)
+    for (const struct stage *rule = rules[pre]; rule->match; rule++) {
+        struct stage stage = *rule;
+        stage.of = llama_cpp ? LLAMA_CPP : MODEL;
+        if (rule->of != BOTH && rule->of != stage.of) continue;
         for (size_t pos = 0, end; pos < n; pos = end) {
             for (end = pos + 1; end < n && !(units[end] & PRETOKEN_START); end++) { }
-            split_word(stage, units, pos, end);
+            split_word(&stage, units, pos, end);
         }
+    }
 }

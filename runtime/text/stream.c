@@ -1,4 +1,4 @@
-/* stream.c -- text to stdout as it comes, whole characters at a time. */
+/* stream.c -- writes text to stdout as it arrives, in whole characters. */
 #include "stream.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ enum forge_status write_all(int fd, const void *bytes, size_t n, const char *nam
     for (const char *at = bytes; n > 0;) {
         const ssize_t written = write(fd, at, n);
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {     /* a non-blocking pipe of somebody else's */
+        if (written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {     /* the pipe was made non-blocking by another process */
             poll(&(struct pollfd){ .fd = fd, .events = POLLOUT }, 1, -1);
             continue;
         }
@@ -27,7 +27,7 @@ enum forge_status write_all(int fd, const void *bytes, size_t n, const char *nam
 
 enum forge_status flush_stdout(struct forge_error *error)
 {
-    const bool failed = ferror(stdout) != 0;                    /* in an earlier printf, whose errno is gone */
+    const bool failed = ferror(stdout) != 0;                    /* in an earlier printf, whose errno is lost */
     if (fflush(stdout) == 0 && !failed) return FORGE_OK;
     const int why = errno;
     struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -42,7 +42,7 @@ static size_t sequence_length(unsigned char lead)
     return lead >= 0xc2 && lead <= 0xdf ? 2 : lead >= 0xe0 && lead <= 0xef ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 1;
 }
 
-/* Bytes at the end that begin a sequence and lack its rest, 0 .. 3. */
+/* Number of bytes at the end that begin a sequence without its rest, 0 .. 3. */
 static size_t unfinished(const char *bytes, size_t n)
 {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
@@ -53,7 +53,8 @@ static size_t unfinished(const char *bytes, size_t n)
     return 0;
 }
 
-/* Bytes of a control character at text, 0: none begins there; U+0080 to U+009F are two bytes, and only one where the text is no UTF-8. */
+/* Number of bytes of the control character at text; 0 if none begins there.  U+0080 to U+009F have two bytes, or one if the text is not
+ * UTF-8. */
 static size_t control(const char *text, size_t n)
 {
     const unsigned char c = (unsigned char)text[0];
@@ -85,7 +86,7 @@ static enum forge_status put(struct forge_stream *s, const char *bytes, size_t n
 
 enum forge_status stream_write(struct forge_stream *s, const char *bytes, size_t n, struct forge_error *error)
 {
-    /* Fill up what is held byte by byte; the rest then goes out in one write. */
+    /* First complete the held sequence byte by byte; the rest then goes out in one write. */
     while (s->n_held > 0 && n > 0) {
         const bool fits = ((unsigned char)*bytes & 0xc0) == 0x80;
         if (fits) {

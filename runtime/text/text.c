@@ -1,4 +1,4 @@
-/* text.c -- prompts and token lists: reading, tokenizing, looking up. */
+/* text.c -- prompts and token lists: reads, tokenizes, and looks up tokens. */
 #include "text.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ enum forge_status read_all(struct forge_bytes *out, const char *path, struct for
         if (got < 0) { status = error_set(error, FORGE_FAILED, "cannot read %s: %s", name, strerror(errno)); break; }
         if (got == 0) break;
         n += (size_t)got;
-        if (n > FORGE_TOK_MAX_BYTES) {                           /* /dev/zero and the like */
+        if (n > FORGE_TOK_MAX_BYTES) {                           /* for instance /dev/zero */
             status = error_set(error, FORGE_TOO_LONG, "%s has more than %zu bytes", name, FORGE_TOK_MAX_BYTES);
             break;
         }
@@ -68,7 +68,7 @@ enum forge_status tokens_of_text(struct forge_tokens *out, const uint8_t *vocab,
 {
     *out = (struct forge_tokens){ NULL, 0 };
     if (!vocab) return error_set(error, FORGE_USAGE, "the model has no tokenizer: give token ids with --tokens and --print-tokens");
-    if (n > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "text of %zu bytes, at most %zu are possible", n,
+    if (n > FORGE_TOK_MAX_BYTES) return error_set(error, FORGE_TOO_LONG, "the text has %zu bytes; the maximum is %zu", n,
                                                   FORGE_TOK_MAX_BYTES);
     const size_t capacity = FORGE_TOK_MOST(n), scratch_bytes = forge_tokenize_scratch(n);
     int32_t *ids = malloc(capacity * sizeof *ids);
@@ -105,7 +105,7 @@ enum forge_status tokens_of_list(struct forge_tokens *out, const char *list, uin
     if (count < 0) {
         free(ids);
         const char *name = list[0] == '@' ? list + 1 : "", *colon = list[0] == '@' ? ": " : "";
-        return error_set(error, FORGE_USAGE, "--tokens: %s%swhat begins at byte %lld is no token id below %u", name, colon,
+        return error_set(error, FORGE_USAGE, "--tokens: %s%sthe text at byte %lld is not a token id below %u", name, colon,
                          (long long)(NUMBERS_WRONG - count), n_vocab);
     }
     *out = (struct forge_tokens){ ids, (size_t)count };

@@ -1,9 +1,9 @@
-/* tokenize.c -- text to token ids and back: special tokens first, then the merges of a BPE or SentencePiece, or the pieces of pieces.c. */
+/* tokenize.c -- text to token ids and back: first special tokens, then the merges of BPE or SentencePiece, or the pieces of pieces.c. */
 #include "tokenize.h"
 #include "pretokenize.h"
 #include "vocabulary.h"
 
-/* The symbol of exactly this text, or NONE. */
+/* The symbol with exactly this text, or NONE. */
 static uint32_t symbol_find(const struct vocab *v, const uint8_t *text, size_t n)
 {
     const uint32_t bucket = forge_hash_bucket(forge_hash_text(text, n), v->h->token_buckets);
@@ -20,7 +20,7 @@ static uint32_t symbol_find(const struct vocab *v, const uint8_t *text, size_t n
     return NONE;
 }
 
-/* The token of exactly this text, or NONE. */
+/* The token with exactly this text, or NONE. */
 static uint32_t token_find(const struct vocab *v, const uint8_t *text, size_t n)
 {
     const uint32_t symbol = n == 0 || n > v->h->max_token_bytes ? NONE : symbol_find(v, text, n);
@@ -46,7 +46,7 @@ static uint32_t merge_find(const struct vocab *v, uint32_t left, uint32_t right)
 
 /* ---- scratch ---- */
 
-enum { PRESENT_BITS = 1 << 16 };                            /* special tokens beyond share bits: a bit only saves a search */
+enum { PRESENT_BITS = 1 << 16 };                            /* further special tokens share bits: a bit only saves a search */
 
 static size_t scratch_layout(struct scratch *s, uint8_t *base, size_t n)
 {
@@ -56,7 +56,7 @@ static size_t scratch_layout(struct scratch *s, uint8_t *base, size_t n)
     TAKE(symbols, 3 * n + 3);
     TAKE(claims,  n);
     TAKE(present, PRESENT_BITS / 32);
-    TAKE(units,   n);
+    TAKE(units,   2 * n);
     TAKE(bytes,   3 * n + 3);
     TAKE(encoded, 6 * n + 6);
 #undef TAKE
@@ -107,7 +107,7 @@ static uint32_t piece_end(const struct merging *m, uint32_t i)
     return m->symbols[i].next == NONE ? m->text_bytes : m->symbols[m->symbols[i].next].value;
 }
 
-/* What merging symbol i with its right neighbour is worth; NONE: they do not merge. */
+/* The priority of merging symbol i with its right neighbour; NONE: they do not merge. */
 static uint32_t pair_priority(const struct merging *m, uint32_t i)
 {
     const uint32_t next = m->symbols[i].next;
@@ -125,7 +125,7 @@ static void pair_update(struct merging *m, uint32_t i)
     if (m->symbols[i].pair != NONE) heap_push(m, (uint64_t)m->symbols[i].pair << 32 | i);
 }
 
-/* symbols[0 .. n-1]: value set, in text order.  Afterwards the chain from symbol 0 along next is what remains. */
+/* symbols[0 .. n-1]: value is set, in the order of the text.  Afterwards the chain from symbol 0 along `next` has the remaining symbols. */
 static void merge_all(struct merging *m, uint32_t n)
 {
     struct symbol *s = m->symbols;
@@ -150,7 +150,7 @@ static void merge_all(struct merging *m, uint32_t n)
 
 /* ---- byte-level BPE ---- */
 
-/* A symbol that only occurs inside merges: the tokens of its single bytes, as far as there are any. */
+/* For a symbol that only occurs inside merges: emits the tokens of its bytes, as far as they exist. */
 static void emit_spelt(const struct vocab *v, uint32_t symbol, struct output *o)
 {
     size_t         n;
@@ -184,7 +184,7 @@ static void bpe_word(const struct vocab *v, const struct scratch *s, const uint3
     }
 }
 
-/* The byte tokens of text that is no token, as far as there are any. */
+/* Emits the byte tokens of text that is not a token, as far as they exist. */
 static void emit_bytes(const struct vocab *v, const uint8_t *bytes, size_t n, bool or_unknown, struct output *o)
 {
     for (size_t i = 0; i < n; i++) {
@@ -194,13 +194,13 @@ static void emit_bytes(const struct vocab *v, const uint8_t *bytes, size_t n, bo
     }
 }
 
-/* Merges characters instead of bytes.  A character that is no symbol merges with nothing. */
+/* Merges characters instead of bytes.  A character that is not a symbol never merges. */
 static void bpe_characters(const struct vocab *v, const struct scratch *s, const uint32_t *units, size_t n, struct output *o)
 {
     struct merging m = { .v = v, .symbols = s->symbols, .heap = s->heap };
     uint8_t        text[4];
     size_t         size;
-    if (v->h->flags & FORGE_VOCAB_NEWLINES && PRETOKEN_CODEPOINT(units[0]) == '\n') {         /* then all of them are */
+    if (v->h->flags & FORGE_VOCAB_NEWLINES && PRETOKEN_CODEPOINT(units[0]) == '\n') {         /* then all of them are newlines */
         memset(s->bytes, '\n', n);
         const uint32_t token = token_find(v, s->bytes, n);
         if (token != NONE) { emit(o, token); return; }
@@ -222,10 +222,11 @@ static void bpe_characters(const struct vocab *v, const struct scratch *s, const
 static void bpe_text(const struct vocab *v, const struct scratch *s, const uint8_t *text, size_t n, struct output *o)
 {
     const bool   escaped = v->h->flags & FORGE_VOCAB_ESCAPED;
-    const size_t n_units = pretoken_decode(s->units, text, n);
+    size_t       n_units = pretoken_decode(s->units, text, n);
+    if (v->h->flags & FORGE_VOCAB_NFC) n_units = normal_form(v, s, n_units, true);
     for (size_t i = 0; escaped && i < n_units; i++)
         if (PRETOKEN_CODEPOINT(s->units[i]) == ' ') s->units[i] = 0x2581;
-    pretoken_split(s->units, n_units, (enum forge_pre)v->h->pre);
+    pretoken_split(s->units, n_units, (enum forge_pre)v->h->pre, v->h->flags & FORGE_VOCAB_LLAMA_CPP, v->classes, v->h->n_classes);
     for (size_t start = 0, end; start < n_units; start = end) {
         for (end = start + 1; end < n_units && !(s->units[end] & PRETOKEN_START); end++) { }
         if (escaped) bpe_characters(v, s, s->units + start, end - start, o);
@@ -258,7 +259,7 @@ static void spm_text(const struct vocab *v, const struct scratch *s, const uint8
 
 /* ---- special tokens in the text ---- */
 
-enum { FREE = 0, TAKEN = 1, FIRST_TOKEN = 2 };              /* claims: FIRST_TOKEN + index into special, at its first byte */
+enum { FREE = 0, TAKEN = 1, FIRST_TOKEN = 2 };              /* claims: FIRST_TOKEN + index in special, at its first byte */
 
 static bool is_blank(uint8_t c) { return c == ' ' || (c >= 9 && c <= 13); }
 
@@ -277,7 +278,7 @@ static void mark_present(const struct vocab *v, uint32_t *present, const uint8_t
         }
         if (depth == n) return;
         uint32_t bounds[2];
-        for (uint32_t side = 0; side < 2; side++) {         /* first text whose byte at depth is >= (side 0) or > (side 1) ours */
+        for (uint32_t side = 0; side < 2; side++) {         /* first text whose byte at depth is >= (side 0) or > (side 1) this text's */
             uint32_t a = side ? bounds[0] : low, b = high;
             while (a < b) {
                 const uint32_t middle = a + (b - a) / 2;
@@ -291,7 +292,7 @@ static void mark_present(const struct vocab *v, uint32_t *present, const uint8_t
     }
 }
 
-/* A user-defined token of blanks and newlines says nothing that the text does not, whoever wrote it. */
+/* A user-defined token of white space means the same as its text, from the template and from the user. */
 static bool is_blank_text(uint8_t attr, const uint8_t *text, size_t n)
 {
     if (!(attr & FORGE_ATTR_USER_DEFINED)) return false;
@@ -299,7 +300,7 @@ static bool is_blank_text(uint8_t attr, const uint8_t *text, size_t n)
     return true;
 }
 
-/* Claims every free occurrence of one special token, from the left, and the blanks that it swallows.  input: of forge_tokenize_marked. */
+/* Claims every free occurrence of one special token, from the left, and the spaces that it removes.  input: as in forge_tokenize_marked. */
 static void claim_token(const struct vocab *v, uint32_t *claims, uint32_t index, const uint8_t *text, const uint8_t *input, size_t n)
 {
     size_t         length;
@@ -326,7 +327,7 @@ static void claim_token(const struct vocab *v, uint32_t *claims, uint32_t index,
     }
 }
 
-/* Longer special tokens win over shorter ones wherever they stand.  False: the text holds none. */
+/* Longer special tokens take precedence over shorter ones everywhere.  False: the text contains none. */
 static bool claim_specials(const struct vocab *v, const struct scratch *s, const uint8_t *text, const uint8_t *input, size_t n,
                            bool control)
 {
@@ -368,22 +369,20 @@ int64_t forge_tokenize_marked(const uint8_t *vocab, const char *text, const uint
 
     if (flags & FORGE_TOK_ADD && v.h->flags & FORGE_VOCAB_ADD_BOS && v.h->bos >= 0) emit(&o, (uint32_t)v.h->bos);
     const bool claimed       = n > 0 && claim_specials(&v, &s, bytes, input, n, flags & FORGE_TOK_SPECIAL);
-    bool       after_special = true;                        /* the start of the text counts as one */
     for (size_t pos = 0; pos < n;) {
         if (claimed && s.claims[pos] != FREE) {
-            if (s.claims[pos] >= FIRST_TOKEN) { emit(&o, v.special[s.claims[pos] - FIRST_TOKEN]); after_special = true; }
+            if (s.claims[pos] >= FIRST_TOKEN) emit(&o, v.special[s.claims[pos] - FIRST_TOKEN]);
             pos++;
             continue;
         }
         size_t end = n;
-        if (claimed) for (end = pos; end < n && s.claims[end] == FREE; end++) { }
+        if (claimed) for (end = pos; end < n && s.claims[end] == FREE; end++) { }     /* at the start or after a special token */
         switch (v.h->kind) {
         case FORGE_VOCAB_BPE:       bpe_text(&v, &s, bytes + pos, end - pos, &o); break;
         case FORGE_VOCAB_UNIGRAM:   unigram_text(&v, &s, bytes + pos, end - pos, &o); break;
         case FORGE_VOCAB_WORDPIECE: wordpiece_text(&v, &s, bytes + pos, end - pos, &o); break;
-        default: spm_text(&v, &s, bytes + pos, end - pos, after_special && v.h->flags & FORGE_VOCAB_SPACE_PREFIX, &o);
+        default: spm_text(&v, &s, bytes + pos, end - pos, v.h->flags & FORGE_VOCAB_SPACE_PREFIX, &o);
         }
-        after_special = false;
         pos = end;
     }
     if (flags & FORGE_TOK_ADD && v.h->flags & FORGE_VOCAB_ADD_EOS && v.h->eos >= 0) emit(&o, (uint32_t)v.h->eos);
@@ -393,7 +392,7 @@ int64_t forge_tokenize_marked(const uint8_t *vocab, const char *text, const uint
 
 /* ---- tokens to text ---- */
 
-struct sink { uint8_t *data; size_t n, capacity; };    /* n may pass capacity */
+struct sink { uint8_t *data; size_t n, capacity; };    /* n may exceed capacity */
 
 static void put(struct sink *k, uint8_t byte)
 {
@@ -405,7 +404,8 @@ static void put_bytes(struct sink *k, const void *bytes, size_t n)
     for (size_t i = 0; i < n; i++) put(k, ((const uint8_t *)bytes)[i]);
 }
 
-/* A text in the byte alphabet.  A character outside of it becomes a note with the whole text in it, as in llama.cpp. */
+/* Writes a text that is in the byte alphabet.  If it has a character outside of the alphabet, writes a note with the whole text, like
+ * llama.cpp. */
 static void put_decoded(struct sink *k, const uint8_t *text, size_t n)
 {
     static const char hex[] = "0123456789abcdef";
@@ -433,7 +433,7 @@ static void put_unescaped(struct sink *k, const uint8_t *text, size_t n)
     }
 }
 
-/* "<0x0A>": the two hexadecimal digits. */
+/* "<0x0A>": the value of the two hexadecimal digits. */
 static uint8_t byte_value(const uint8_t *text, size_t n)
 {
     uint32_t value = 0;
@@ -484,6 +484,8 @@ int32_t  forge_vocab_unk(const uint8_t *vocab)                    { return heade
 int32_t  forge_vocab_pad(const uint8_t *vocab)                    { return header(vocab)->pad; }
 bool     forge_vocab_add_bos(const uint8_t *vocab)                { return header(vocab)->flags & FORGE_VOCAB_ADD_BOS; }
 bool     forge_vocab_add_eos(const uint8_t *vocab)                { return header(vocab)->flags & FORGE_VOCAB_ADD_EOS; }
+bool     forge_vocab_is_llama_cpp(const uint8_t *vocab)           { return header(vocab)->flags & FORGE_VOCAB_LLAMA_CPP; }
+bool     forge_vocab_differs(const uint8_t *vocab)                { return header(vocab)->flags & FORGE_VOCAB_DIFFERS; }
 bool     forge_vocab_is_eog(const uint8_t *vocab, int32_t id)     { return attr_of(vocab, id) & FORGE_ATTR_EOG; }
 bool     forge_vocab_is_control(const uint8_t *vocab, int32_t id) { return attr_of(vocab, id) & FORGE_ATTR_CONTROL; }
 

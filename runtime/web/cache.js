@@ -1,6 +1,7 @@
-// cache.js -- keeps the pieces of weights on the visitor's device: model.js imports it where load has `cache: true` and there is a browser.
-// In a worker they are files of the origin (OPFS), written in place and so resumed; elsewhere entries of the Cache API, whole ones only.
-// Everything is done under one lock for each address, so a second tab waits; what is read is held against its hash by model.js.
+// cache.js -- keeps the pieces of weights on the visitor's device: model.js imports it in a browser if load has `cache: true`.
+// In a worker the pieces are files of the origin (OPFS), which are written in place and can therefore be resumed; elsewhere they are
+// entries of the Cache API, which are always complete.
+// All work is done under one lock for each address, so a second tab waits.  model.js compares what is read with its hash.
 
 const STEP = 1 << 22;
 const hex = (buffer) => Array.from(new Uint8Array(buffer), (b) => b.toString(16).padStart(2, '0')).join('');
@@ -16,7 +17,7 @@ function giveUp(store, error) {
   store.note = error.name === 'QuotaExceededError' ? notes.full : notes.refused;
 }
 
-/** A piece as a file: NAME when its hash was right, NAME.part before. */
+/** A piece as a file: NAME once its hash is known to be right, NAME.part before that. */
 class FilePiece {
   constructor(store, file) {
     this.store = store;
@@ -24,7 +25,7 @@ class FilePiece {
     this.access = null;
   }
 
-  /** Opens NAME; false where it is not there. */
+  /** Opens NAME; false if it does not exist. */
   async open(name, create = false) {
     try {
       this.handle = await this.store.folder.getFileHandle(name, { create });
@@ -32,7 +33,7 @@ class FilePiece {
       if (error.name === 'NotFoundError') return false;
       throw error;
     }
-    for (let tries = 0; !this.access; tries++)           // a tab that was just closed may hold it a little longer than the lock
+    for (let tries = 0; !this.access; tries++)           // a tab that has just been closed may hold the file a little longer than the lock
       try {
         this.access = await this.handle.createSyncAccessHandle();
       } catch (error) {
@@ -42,7 +43,8 @@ class FilePiece {
     return true;
   }
 
-  /** Reads what is here into target from `at` on: how many bytes.  A whole piece is closed again, a part left open to be gone on with. */
+  /** Reads what is stored here into target from `at` on; returns the number of bytes.  A complete piece is closed again; an incomplete
+   * one stays open so that writing can continue. */
   async read(target, at, progress) {
     let done = 0;
     try {
@@ -70,7 +72,7 @@ class FilePiece {
     return 0;
   }
 
-  /** Bytes that came, from `at` of the piece on. */
+  /** Writes bytes that arrived, from `at` of the piece on. */
   async write(bytes, at) {
     if (this.store.full) return this.close();
     try {
@@ -83,12 +85,12 @@ class FilePiece {
     }
   }
 
-  /** The hash was right: from now on it is a whole one. */
+  /** The hash was right: from now on the piece is complete. */
   async done() {
     if (this.whole || !this.access) return;
     this.access.flush();
     this.close();
-    await this.handle.move?.(this.file.file).catch(() => {});           // a part of full size is as good
+    await this.handle.move?.(this.file.file).catch(() => {});           // a .part file of full size is as good
   }
 
   async drop() {
@@ -119,7 +121,7 @@ class FileStore {
   piece(file) { return new FilePiece(this, file); }
 }
 
-/** A piece as an entry of the Cache API, which is written when all of it is here. */
+/** A piece as an entry of the Cache API, which is written when the piece is complete. */
 class EntryPiece {
   constructor(store, file) {
     this.store = store;
@@ -134,11 +136,11 @@ class EntryPiece {
       if (!entry) return 0;
       const reader = entry.body.getReader();
       for (let part; !(part = await reader.read()).done; done += part.value.length) {
-        if (done + part.value.length > this.file.bytes) throw new Error('too long');
+        if (done + part.value.length > this.file.bytes) throw new Error('the stored piece is too long');
         target.set(part.value, at + done);
         progress(part.value.length);
       }
-      if (done < this.file.bytes) throw new Error('too short');
+      if (done < this.file.bytes) throw new Error('the stored piece is too short');
       this.whole = true;
       return done;
     } catch {
@@ -180,8 +182,8 @@ class EntryStore {
   piece(file) { return new EntryPiece(this, file); }
 }
 
-/** What keeps pieces for the folder at `base`, with `kind` (`files`, `entries`, `none`) and a `note` for people; close() lets the next tab
- * in.  onWait is told when another tab is at it. */
+/** Returns the store of pieces for the folder at `base`, with `kind` (`files`, `entries`, `none`) and a `note` for people; close() lets
+ * the next tab continue.  onWait is called when another tab holds the lock. */
 export async function openCache(base, build, { signal, onWait } = {}) {
   const none = { kind: 'none', note: globalThis.isSecureContext ? notes.refused : notes.insecure, piece: () => null, close() {} };
   if (!navigator.locks) return none;

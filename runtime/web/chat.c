@@ -1,10 +1,10 @@
-/* chat.c -- what model.js calls of a module whose model has a template of chats; see web.c.  What is opened lies at the beginning of the
- * memory it is given. */
+/* chat.c -- functions that model.js calls in the module of a model with a chat template; see web.c.  An opened object lies at the
+ * beginning of the memory that it is given. */
 #include "runtime/library/instance.h"
 
 #define EXPORT(name) __attribute__((export_name(#name), visibility("default")))
 
-/* model.js: what an answer says while web_answer_token reads it (struct model_event). */
+/* In model.js: receives the events of an answer while web_answer_token runs (struct model_event). */
 __attribute__((import_module("env"), import_name("tell")))
 void web_tell(uint32_t kind, uint32_t call, const char *text, uint32_t n, const char *id, uint32_t n_id);
 
@@ -19,7 +19,7 @@ EXPORT(chat_open) int web_chat_open(void *memory, uint32_t bytes, const char *re
     return model_chat_open(&chat, memory, bytes, request, n, &options);
 }
 
-/* Bytes of the prompt's text: it has no more tokens. */
+/* Bytes of the prompt's text; it has at most as many tokens. */
 EXPORT(chat_bytes) uint32_t web_chat_bytes(const struct model_chat *chat)
 {
     size_t n = 0;

@@ -1,10 +1,10 @@
-/* engine.c -- what model.js calls of a module that computes the model itself; see web.c. */
+/* engine.c -- functions that model.js calls in a module that computes the model itself; see web.c. */
 #include "runtime/library/freestanding.h"
 #include "runtime/library/instance.h"
 
 #define EXPORT(name) __attribute__((export_name(#name), visibility("default")))
 
-/* ---- an instance: it is the beginning of its workspace ---- */
+/* ---- an instance is at the beginning of its workspace ---- */
 
 EXPORT(open) int web_open(void *workspace, uint32_t bytes, const void *weights, uint32_t weights_bytes)
 {
@@ -13,18 +13,22 @@ EXPORT(open) int web_open(void *workspace, uint32_t bytes, const void *weights, 
     return model_open(&m, workspace, bytes, &options);
 }
 
-/* MODEL_OK when all tensors have the hashes of the build. */
+/* MODEL_OK if all tensors have the hashes of the build. */
 EXPORT(verify) int web_verify(struct model *m)
 {
     uint32_t at = 0;
     return model_verify(m, &at, UINT32_MAX, NULL);
 }
 
-EXPORT(prefill) int web_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits)
-{ return model_prefill(m, tokens, n, logits); }
+/* expected: the least number of tokens that the text will have (model.js passes a prompt in pieces). */
+EXPORT(prefill) int web_prefill(struct model *m, const int32_t *tokens, uint32_t n, float *logits, uint32_t expected)
+{
+    if (instance_ready(m) == MODEL_OK) m->sequence->expected = expected;
+    return model_prefill(m, tokens, n, logits);
+}
 
-/* The same of at most a chunk of tokens, with logits [n][n_vocab] after each of them; of a model of embeddings their rows [n][n_embd]. */
-EXPORT(rows) int web_rows(struct model *m, const int32_t *tokens, uint32_t n, float *rows)
+/* The same for at most a chunk of tokens, with logits [n][n_vocab] after each of them; embedding model: their rows [n][n_embd]. */
+EXPORT(rows) int web_rows(struct model *m, const int32_t *tokens, uint32_t n, float *rows, uint32_t expected)
 {
     const int ready = instance_ready(m);
     if (ready != MODEL_OK) return ready;
@@ -32,11 +36,24 @@ EXPORT(rows) int web_rows(struct model *m, const int32_t *tokens, uint32_t n, fl
     if (!tokens || !rows || n == 0 || n > p->chunk) return MODEL_BAD_ARGUMENT;
     if (n > p->n_ctx - m->sequence->n_past) return MODEL_CONTEXT_FULL;
     for (uint32_t i = 0; i < n; i++) if (tokens[i] < 0 || (uint32_t)tokens[i] >= p->n_vocab) return MODEL_BAD_ARGUMENT;
+    struct library_sequence *q = m->sequence;
+    const uint32_t before = q->n_past, end = before + n > expected ? before + n : expected;
+    int status = MODEL_OK;
+    q->expected = end;
+    if (before > 0 && library_turns(m, n)) {                     /* a separate step without logits */
+        status = library_context_empty(m);
+        q->expected = end;
+        if (status == MODEL_OK) status = library_step_put(m, before, 0, NULL);
+        if (status == MODEL_OK) status = library_step_run(m, UINT64_MAX);
+        if (status != MODEL_OK) return status;
+    }
     memcpy(m->sequence->tokens + m->sequence->n_past, tokens, n * sizeof *tokens);
-    library_step_put(m, n, 0, rows);
+    status = library_step_put(m, n, 0, rows);
+    if (status != MODEL_OK) return status;
     m->step.args.n_logits = n;
-    const int status = library_step_run(m, UINT64_MAX);
-    if (status == MODEL_OK && p->embedding) memcpy(rows, m->rows, (size_t)n * p->n_embd * sizeof *rows);       /* over the pooled vector */
+    status = library_step_run(m, UINT64_MAX);
+    if (status == MODEL_OK && p->embedding) memcpy(rows, m->rows, (size_t)n * p->n_embd * sizeof *rows);       /* overwrites the pooled
+                                                                                                                * vector */
     return status;
 }
 
@@ -46,7 +63,7 @@ EXPORT(embed) int web_embed(struct model *m, const int32_t *tokens, uint32_t n, 
 EXPORT(n_past) uint32_t web_n_past(const struct model *m) { return model_n_past(m); }
 EXPORT(reset) int web_reset(struct model *m, uint32_t n_past) { return model_reset(m, n_past); }
 
-/* seed: 53 bits at most, 0 goes on with the random numbers. */
+/* seed: at most 53 bits; 0 continues the random numbers. */
 EXPORT(sample) int32_t web_sample(struct model *m, float *logits, float temperature, int32_t top_k, float top_p, float min_p,
                                   float repeat_penalty, int32_t repeat_last_n, double seed)
 {

@@ -1,28 +1,28 @@
-// gpu.js -- the engine of model.js on WebGPU: its methods are those of class WasmEngine there.  Kernels are those of kernels.bin,
-// launches.bin says how they are launched; both are written by forgec.  Pipelines, buffers and bind groups are made once, when the model
-// is loaded; a step encodes its launches and nothing else.
+// gpu.js -- the engine of model.js on WebGPU, with the same methods as class WasmEngine.  kernels.bin contains the kernels, launches.bin
+// says how they are launched; forgec writes both.  Pipelines, buffers and bind groups are made once, when the model is loaded; a step only
+// encodes its launches.
 
 const STEP_BYTES = 16, SAMPLING_BYTES = 64, LAUNCH_BYTES = 256, FIRST_MATRIX = 6;
 const TAIL_AT = 16;                                    // word of struct forge_launch in templates/webgpu/launch.wgsl
 const FAILED_AT = 6, RANDOM_AT = 8;                    // words of `sampling` in templates/webgpu/sample.wgsl
 const BUFFER_MOST = 2 ** 30;                           // of weights
 const SUBGROUP_MOST = 32;
-const PROFILE_WARM_MS = 400;                           // until the clocks of an idle GPU are up
+const PROFILE_WARM_MS = 400;                           // until an idle GPU has reached its full clock
 const LANES = 4;                                       // kernels that are compiled at the same time
 const BATCH_MOST = 32, BATCH_MS = 40;                  // tokens of a submission, and how long it may take
 const MEAN = 1, CLS = 2;                               // enum forge_pooling of runtime/model/pool.h; 3: last
 
-/** Launches of launches.bin by name. */
+/** A launch of launches.bin with names. */
 const launchOf = ([kernel, groups, tokens, slices, tail, [least, most], past, [state, stateBytes], slots]) =>
   ({ kernel, groups, tokens, slices, tail, least, most: most || Infinity, past, state, stateBytes, slots });
-/** Does a launch run in such a step?  Rows of a tail are only those of tokens with logits. */
+/** Does the launch run in this step?  The rows of a tail launch are only the tokens with logits. */
 const runsIn = ({ tail, least, most, past }, nPast, nTokens, nLogits) => {
   const wanted = tail ? nLogits : nTokens;
   return wanted >= least && wanted <= most && nPast >= past;
 };
 const up = (n, to) => Math.ceil(n / to) * to;
 
-/** The 256 bits that runtime/run/random.h makes of a seed by splitmix64, as 8 words. */
+/** The 256 bits that runtime/run/random.h makes from a seed with splitmix64, as 8 words. */
 function randomState(seed) {
   const mask = (1n << 64n) - 1n, words = new Uint32Array(8);
   let x = BigInt(seed) & mask;
@@ -38,14 +38,15 @@ function randomState(seed) {
   return words;
 }
 
-/** A module for subgroups of so many, as subgroups.wgsl says; 1: for none. */
+/** The module for subgroups of this size, as described in subgroups.wgsl; 1: without subgroups. */
 export function withSubgroups(code, size) {
   if (size === 1 || !code.includes('const SUBGROUP = 1u;')) return code;
   return `enable subgroups;\n${code.replace('const SUBGROUP = 1u;', `const SUBGROUP = ${size}u;`)
     .replace(/(fn across\w*\(x: \w+, apart: u32\) -> \w+ \{ return )x;/g, '$1subgroupShuffleXor(x, apart);')}`;
 }
 
-/** The size of the device's subgroups that modules may count on, or 1 where they have none that are runs of neighbours: it asks. */
+/** The size of the device's subgroups on which modules may rely; 1 if it has no subgroups of neighbouring invocations.  It is measured
+ * on the device. */
 export async function subgroupsOf(device, { subgroupMinSize = 1 }) {
   const size = Math.min(2 ** Math.floor(Math.log2(subgroupMinSize)), SUBGROUP_MOST);
   if (!device.features.has('subgroups') || size < 4) return 1;
@@ -77,8 +78,9 @@ export class GpuEngine {
   #facts; #files; #memory; #ModelError; #options; #plan; #code;
   #adapter; #device; #subgroup = 1; #buffers; #pipelines; #lanes; #lists; #failure = null;
   #seeded = false; #logitsOf = -1; #batch = 1;
+  #far = 0;                                            // 1: the context was computed as part of a text of more than plan.farFrom tokens
 
-  /** parts: of model.js: facts, files, memory, logitsAt, ModelError; options: those of load(). */
+  /** parts: from model.js: facts, files, memory, logitsAt, ModelError; options: those of load(). */
   constructor(parts) {
     this.#facts = parts.facts;
     this.#files = parts.files;
@@ -91,7 +93,7 @@ export class GpuEngine {
 
   #error(code, message, cause) { return new this.#ModelError(code, message, cause); }
 
-  /** Everything that is made once. */
+  /** Makes everything that is made once. */
   async open() {
     if (!this.#plan) {
       const text = async (file) => (await this.#files.unpacked(file, 'text/plain')).text();
@@ -106,7 +108,7 @@ export class GpuEngine {
     await this.#files.keeping(() => this.#make());
   }
 
-  /** Buffers with what they hold, and, unless options.lazy leaves them to the steps that need them, all kernels. */
+  /** Makes the buffers with their contents, and all kernels; with options.lazy, kernels are made in the first step that needs them. */
   async #make() {
     const scopes = ['out-of-memory', 'validation'];
     for (const scope of scopes) this.#device.pushErrorScope(scope);
@@ -131,7 +133,7 @@ export class GpuEngine {
     throw failed;
   }
 
-  /** Says how far compilation is, now and whenever a kernel is done. */
+  /** Reports the progress of compilation, now and whenever a kernel is done. */
   #tellCompiled() {
     const all = [...this.#pipelines.values()];
     let done = 0;
@@ -143,7 +145,7 @@ export class GpuEngine {
     const plan = this.#plan, gpu = this.#options.gpu ?? globalThis.navigator?.gpu;
     if (!gpu) throw this.#error('no_webgpu', 'This browser has no WebGPU, which the model needs.');
     this.#adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
-    if (!this.#adapter) throw this.#error('no_webgpu', 'WebGPU has no GPU for this page: there is none, or its driver is not trusted.');
+    if (!this.#adapter) throw this.#error('no_webgpu', 'WebGPU has no GPU for this page: this device has no GPU, or the browser does not trust its driver.');
     const has = this.#adapter.limits, requiredLimits = {};
     const need = (name, least, what) => {
       if (has[name] < least) throw this.#error('gpu_too_small', `This GPU has ${has[name]} ${what}, the model needs ${least}.`);
@@ -180,7 +182,7 @@ export class GpuEngine {
     return [...plan.decode, ...plan.prefill, ...(plan.sample ? [plan.sample] : [])].map(launchOf);
   }
 
-  /** Matrices of the image, each once, by place. */
+  /** The matrices of the image, each once, ordered by place. */
   #matrices() {
     const found = new Map();
     for (const { slots } of this.#launches())
@@ -192,7 +194,7 @@ export class GpuEngine {
     return Math.max(...[...this.#code.values()].map((code) => [...code.matchAll(/var<storage/g)].length));
   }
 
-  // ---- what is made once ----
+  // ---- objects that are made once ----
 
   #makeBuffers() {
     const plan = this.#plan, device = this.#device, { STORAGE, UNIFORM, COPY_DST, COPY_SRC, MAP_READ } = GPUBufferUsage;
@@ -220,7 +222,8 @@ export class GpuEngine {
     for (const part of this.#buffers.weights) part.buffer = make(`weights from ${part.offset}`, part.bytes, both);
   }
 
-  /** The pipeline of a kernel, compiled once, in one of some lanes: all at once browsers would say of none that it is done before the last. */
+  /** The pipeline of a kernel, compiled once, in one of a few lanes: if all were compiled at once, browsers would report none of them as
+   * done before the last. */
   #pipeline(name) {
     if (!this.#pipelines.has(name)) {
       const lane = this.#pipelines.size % LANES;
@@ -238,11 +241,11 @@ export class GpuEngine {
     return this.#pipelines.get(name);
   }
 
-  /** Weights, piece by piece, to where kernels read them. */
+  /** Uploads the weights, piece by piece, to where kernels read them. */
   async #upload() {
     const { vectors, weights } = this.#buffers;
     if (!this.#facts.weights.length && !this.#options.randomWeights)
-      throw this.#error('no_weights', 'The folder was built without weights: it is for measurements with noise in their place.');
+      throw this.#error('no_weights', 'The folder was built without weights: it can only measure speed, with noise instead of weights.');
     if (this.#options.randomWeights) return [...weights, { buffer: vectors, bytes: vectors.size }].forEach((part) => this.#fill(part));
     const targets = [...weights.map((part) => ({ ...part, to: 0 })),
                      ...this.#plan.vectors.map(([offset, bytes, to]) => ({ offset, bytes, buffer: vectors, to }))];
@@ -258,8 +261,8 @@ export class GpuEngine {
     }
   }
 
-  /** Noise in the place of weights, of a folder that was built without: for measurements.  Halves of words are finite as f16, and most as
-   * what else they may stand for. */
+  /** Fills a buffer with noise in place of weights, for measurements with a folder that was built without weights.  The halves of the
+   * words are finite as f16, and most are finite in their other meanings, too. */
   #fill({ buffer, bytes }) {
     const part = new Uint32Array(Math.min(1 << 22, up(bytes, 4) / 4));
     let x = 0x9e3779b9 ^ bytes;
@@ -273,10 +276,10 @@ export class GpuEngine {
       this.#device.queue.writeBuffer(buffer, at, part, 0, Math.min(part.length, up(bytes - at, 4) / 4));
   }
 
-  /** Launches of such steps, 'prefill', 'decode' or 'sample', with what they need of the GPU. */
+  /** The launches of a kind of step, 'prefill', 'decode' or 'sample', with their GPU objects. */
   #list(kind) { return this.#lists[kind] ??= this.#makeList(kind); }
 
-  /** Where the constants of such launches begin. */
+  /** The index of the first launch of a kind in the buffer of constants. */
   #firstOf(kind) {
     const { decode, prefill } = this.#plan;
     return { decode: 0, prefill: decode.length, sample: decode.length + prefill.length }[kind];
@@ -295,7 +298,7 @@ export class GpuEngine {
     return bound.filter(({ name }) => !this.#options.without || !name.startsWith(this.#options.without));
   }
 
-  /** The launch with its pipeline and its bind group; index: where its constants lie. */
+  /** The launch with its pipeline and its bind group; index: of its constants. */
   async #bound(launch, name, index, isSample) {
     const pipeline = await this.#pipeline(name), buffers = this.#buffers, words = new Uint32Array(LAUNCH_BYTES / 4), matrices = [];
     launch.slots.forEach((slot, i) => {
@@ -337,12 +340,12 @@ export class GpuEngine {
     if (this.#failure) throw this.#failure;
   }
 
-  /** A step of several tokens, or of one, behind those of the context. */
+  /** A step of one or more tokens after those of the context. */
   async #step(tokens, nLogits) {
     const launches = await this.#list(tokens.length === 1 && nLogits === 1 ? 'decode' : 'prefill');
     const { queue } = this.#device, { text, step } = this.#buffers, nPast = this.tokens.length;
     queue.writeBuffer(text, 4 * nPast, Uint32Array.from(tokens));
-    queue.writeBuffer(step, 0, Uint32Array.of(tokens.length, nPast, nLogits));
+    queue.writeBuffer(step, 0, Uint32Array.of(tokens.length, nPast, nLogits, this.#far));
     const encoder = this.#device.createCommandEncoder(), pass = encoder.beginComputePass();
     this.#encode(pass, launches, nPast, tokens.length, nLogits);
     pass.end();
@@ -351,7 +354,7 @@ export class GpuEngine {
     this.#logitsOf = nLogits ? this.tokens.length : -1;
   }
 
-  /** After a loss the device is made anew, and what it had. */
+  /** After a loss, makes the device and its contents again. */
   async #ready() {
     if (this.#failure?.code !== 'device_lost') return this.#check();
     this.#seeded = false;
@@ -359,8 +362,19 @@ export class GpuEngine {
     await this.#replay(this.tokens);
   }
 
+  #isFar(n) { return this.#plan.farFrom && n > this.#plan.farFrom ? 1 : 0; }
+
+  /** Before a step that makes the text n tokens long: if this changes the rotation (far), the context is computed again. */
+  async #settle(n) {
+    const far = this.#isFar(n), { tokens } = this;
+    if (far === this.#far) return;
+    this.#far = far;
+    if (tokens.length) await this.#replay(tokens);
+  }
+
   async prefill(tokens, pause, onProgress) {
     await this.#ready();
+    await this.#settle(this.tokens.length + tokens.length);
     for (let i = 0; i < tokens.length; i += this.#plan.chunk) {
       const chunk = tokens.slice(i, i + this.#plan.chunk), last = i + chunk.length === tokens.length;
       await this.#step(chunk, last ? 1 : 0);
@@ -373,7 +387,7 @@ export class GpuEngine {
     }
   }
 
-  /** Rows of the arena's logits, as floats of their own. */
+  /** Rows of logits from the arena, as an array of their own. */
   async #read(rows) {
     const { arena, logits } = this.#buffers, bytes = 4 * rows * this.#plan.nOut;
     const encoder = this.#device.createCommandEncoder();
@@ -386,7 +400,7 @@ export class GpuEngine {
     try {
       await buffer.mapAsync(GPUMapMode.READ, 0, bytes);
     } catch (error) {
-      await Promise.resolve();                         // what the device says of its loss comes a turn later
+      await Promise.resolve();                         // the device reports its loss one turn later
       throw this.#failure ?? this.#error('device_lost', `The GPU was lost: ${error.message}.`, error);
     }
     const taken = take(buffer.getMappedRange(0, bytes));
@@ -395,8 +409,10 @@ export class GpuEngine {
     return taken;
   }
 
-  async rows(tokens) {
+  /** expected: the least number of tokens that the text will have. */
+  async rows(tokens, expected = 0) {
     await this.#ready();
+    await this.#settle(Math.max(this.tokens.length + tokens.length, expected));
     const parts = [], most = this.#plan.logitsRows;
     for (let i = 0; i < tokens.length; i += most) {
       const some = tokens.slice(i, i + most);
@@ -405,22 +421,23 @@ export class GpuEngine {
     }
     const all = new Float32Array(tokens.length * this.#plan.nOut);
     parts.forEach((part, i) => all.set(part, i * most * this.#plan.nOut));
-    const last = all.slice(-this.#plan.nOut);        // where steps of one row have theirs
+    const last = all.slice(-this.#plan.nOut);        // where steps of one row have their logits
     this.#device.queue.writeBuffer(this.#buffers.arena, this.#plan.logits, last);
     this.#logitsOf = this.tokens.length;
     return all;
   }
 
-  /** Computes a context anew. */
+  /** Computes a context again. */
   async #replay(tokens) {
     this.tokens = [];
     for (let i = 0; i < tokens.length; i += this.#plan.chunk) await this.#step(tokens.slice(i, i + this.#plan.chunk), 1);
   }
 
-  /** Makes the logits after the last token those of the arena, where the last step left others: by that token's step again, or, where a
-   * state would take it twice, by all of them. */
+  /** Makes sure that the arena has the logits after the last token, if the last step left others: runs that token's step again or, if a
+   * state would then take the token twice, all steps. */
   async #restoreLogits() {
     if (this.tokens.length === 0) throw this.#error('bad_argument', 'There are no logits yet: no token is in the context.');
+    await this.#settle(this.tokens.length);
     if (this.#logitsOf === this.tokens.length) return;
     if (this.#plan.back === 0) return this.#replay(this.tokens);
     const last = this.tokens.pop();
@@ -428,7 +445,7 @@ export class GpuEngine {
   }
 
   #writes() {
-    if (this.#plan.pooling) throw this.#error('wrong_kind', 'The model gives vectors of texts (embed), it writes none.');
+    if (this.#plan.pooling) throw this.#error('wrong_kind', 'This is an embedding model: it writes no text; call embed().');
   }
 
   async readLogits() {
@@ -440,7 +457,7 @@ export class GpuEngine {
     return logits;
   }
 
-  /** The logits of the module's memory, which a mask has changed, in the place of the arena's. */
+  /** Writes the logits of the module's memory, which a mask has changed, to the arena. */
   writeLogits() {
     const logits = new Float32Array(this.#memory.memory.buffer, this.logitsAt, this.#plan.nOut);
     this.#device.queue.writeBuffer(this.#buffers.arena, this.#plan.logits, logits);
@@ -460,7 +477,7 @@ export class GpuEngine {
     this.#device.queue.writeBuffer(this.#buffers.sampling, 0, words, 0, seeds ? SAMPLING_BYTES / 4 : RANDOM_AT);
   }
 
-  /** Submits `n` draws, each but perhaps the last one followed by the step of its token; gives what they drew. */
+  /** Submits `n` draws, each followed by the step of its token (except perhaps the last one); returns what they drew. */
   async #submit(n, steps, back) {
     const [decode, sample] = [steps ? await this.#list('decode') : null, await this.#list('sample')];
     const encoder = this.#device.createCommandEncoder(), pass = encoder.beginComputePass(), at = this.tokens.length;
@@ -478,11 +495,11 @@ export class GpuEngine {
 
   async #drawn({ n, back }) {
     const words = await this.#map(back, 4 * BATCH_MOST + 4, (range) => new Uint32Array(range.slice(0)));
-    if (words[BATCH_MOST]) throw this.#error('not_finite', 'The model gave a logit that is no finite number.');
+    if (words[BATCH_MOST]) throw this.#error('not_finite', 'The model gave a logit that is not a finite number.');
     return Array.from(words.subarray(0, n));
   }
 
-  /** The next token, drawn from the logits, which stay those of the context. */
+  /** Draws the next token from the logits, which remain those of the context. */
   async sample(sampling, seed) {
     this.#writes();
     await this.#ready();
@@ -492,19 +509,34 @@ export class GpuEngine {
     return token;
   }
 
-  /** Tokens as they are drawn, at most `most` and as far as the context goes; those that are not taken are forgotten.  The GPU is given the
-   * next ones while these are read. */
+  /** Yields tokens as they are drawn, at most `most` and as far as the context allows; tokens that are not taken are removed.  The GPU
+   * gets the next steps while these tokens are read. */
   async *stream(sampling, seed, most) {
+    const { nCtx } = this.#facts, { farFrom } = this.#plan;
     await this.#ready();
+    for (let given = 0, last; ; seed = 0) {
+      const end = farFrom && !this.#far ? Math.min(farFrom, nCtx) : nCtx;
+      for await (last of this.#streamTo(end, sampling, seed, most - given)) {
+        given++;
+        yield last;
+      }
+      if (given >= most || end === nCtx) return;
+      await this.#settle(end + 1);                     // with the last token the text needs another rotation
+      await this.#step([last], 1);
+    }
+  }
+
+  /** The same with at most `end` tokens in the context. */
+  async *#streamTo(end, sampling, seed, most) {
     await this.#restoreLogits();
     this.#putSampling(sampling, seed);
-    const { nCtx } = this.#facts, first = this.tokens.length, ahead = this.#plan.back < 0 ? BATCH_MOST : 1;
+    const first = this.tokens.length, ahead = this.#plan.back < 0 ? BATCH_MOST : 1;
     const pending = [];
     let submitted = 0, given = 0, which = 0;
     const submit = async () => {
-      const n = Math.min(Math.max(1, Math.min(this.#batch, ahead)), most - submitted, nCtx + 1 - first - submitted);
+      const n = Math.min(Math.max(1, Math.min(this.#batch, ahead)), most - submitted, end + 1 - first - submitted);
       if (n <= 0) return;
-      const steps = Math.min(n, nCtx - first - submitted);
+      const steps = Math.min(n, end - first - submitted);
       pending.push({ ...await this.#submit(n, steps, this.#buffers.back[which]), from: performance.now() });
       which ^= 1;
       submitted += n;
@@ -534,8 +566,8 @@ export class GpuEngine {
     }
   }
 
-  /** Microseconds of each launch of a step of so many tokens behind those of the context, the least of `repeats` of them, each launch with a
-   * pass of its own: {name, us}.  Of a model loaded with `profile`; the context stays what it was. */
+  /** Microseconds of each launch of a step of nTokens tokens after those of the context, the least of `repeats` runs, each launch in a
+   * pass of its own: {name, us}.  The model must be loaded with `profile`; the context is unchanged. */
   async profile(nTokens, repeats = 5) {
     await this.#ready();
     const launches = [...await this.#list(nTokens === 1 ? 'decode' : 'prefill'), ...(nTokens === 1 ? await this.#list('sample') : [])];
@@ -546,7 +578,7 @@ export class GpuEngine {
     const times = launches.map(({ name }) => ({ name, us: Infinity }));
     const until = performance.now() + PROFILE_WARM_MS;
     for (let run = 0; run <= repeats || performance.now() < until; run++) {
-      device.queue.writeBuffer(this.#buffers.step, 0, Uint32Array.of(nTokens, this.tokens.length, 1));
+      device.queue.writeBuffer(this.#buffers.step, 0, Uint32Array.of(nTokens, this.tokens.length, 1, this.#far));
       const encoder = device.createCommandEncoder();
       launches.forEach((launch, i) => {
         const timestampWrites = { querySet, beginningOfPassWriteIndex: 2 * i, endOfPassWriteIndex: 2 * i + 1 };
@@ -566,15 +598,16 @@ export class GpuEngine {
     return times;
   }
 
-  /** The vector of a text, as runtime/model/pool.h makes it of the rows; asItIs: not divided by its length. */
+  /** The vector of a text, made from the rows as in runtime/model/pool.h; asItIs: not divided by its length. */
   async embed(tokens, asItIs) {
     const { pooling, chunk, nOut } = this.#plan, vector = new Float32Array(nOut);
-    if (!pooling) throw this.#error('wrong_kind', 'The model writes text; one of embeddings gives vectors.');
+    if (!pooling) throw this.#error('wrong_kind', 'This model writes text; only an embedding model gives vectors.');
     if (!tokens.length || !tokens.every((token) => Number.isInteger(token) && token >= 0 && token < this.#facts.nVocab))
       throw this.#error('bad_argument', `A text has one token or more, numbers from 0 to ${this.#facts.nVocab - 1}.`);
     await this.#ready();
     this.tokens = [];
-    const end = pooling === CLS ? Math.min(chunk, tokens.length) : tokens.length;   // what follows changes nothing
+    this.#far = this.#isFar(tokens.length);
+    const end = pooling === CLS ? Math.min(chunk, tokens.length) : tokens.length;   // later tokens change nothing
     for (let i = 0; i < end; i += chunk) {
       const some = tokens.slice(i, i + chunk), isLast = i + some.length === tokens.length;
       const nRows = pooling === MEAN || pooling === CLS ? some.length : isLast ? 1 : 0;
@@ -592,8 +625,9 @@ export class GpuEngine {
     return vector.map((x) => x / length);
   }
 
-  /** The kernels by themselves, for tests of them (test_kernels.js): each launch of a step alone, on what was written into the arena before.
-   * The context is empty then, and what the arena had is gone.  What WebGPU refuses rejects, and ends nothing else. */
+  /** The single kernels, for tests (test_kernels.js): each launch of a step runs alone on what was written into the arena before.
+   * Afterwards the context is empty and the arena's contents are lost.  If WebGPU refuses something, the promise rejects and nothing
+   * else ends. */
   async kernels() {
     await this.#ready();
     this.tokens = [];
@@ -611,18 +645,18 @@ export class GpuEngine {
       names: plan.kernels,
       nOut: plan.nOut,
       nameOf: (kind, i) => plan.kernels[plan[kind][i][0]],
-      /** Launch i of steps of a kind, ready to run; of 'sample' 0 looks at the logits, 1 draws. */
+      /** Launch i of a kind of step, ready to run; of 'sample', launch 0 examines the logits and launch 1 draws. */
       open: (kind, i) => guarded(() => {
         const launch = launchOf(kind === 'sample' ? plan.sample : plan[kind][i]), draws = kind === 'sample' && i === 1;
         return this.#bound(draws ? { ...launch, groups: 1 } : launch, draws ? 'sample_draw' : plan.kernels[launch.kernel], this.#firstOf(kind) + i,
                            kind === 'sample');
       }),
       runs: (launch, { nTokens, nPast, nLogits }) => runsIn(launch, nPast, nTokens, nLogits),
-      /** Kernels that only texts of more tokens than that have. */
+      /** Kernels that only texts of more than n tokens use. */
       beyond: (n) => new Set(this.#launches().filter(({ past }) => past > n).map(({ kernel }) => plan.kernels[kernel])),
       putTokens: (tokens) => device.queue.writeBuffer(text, 0, Uint32Array.from(tokens)),
       write: (at, data) => device.queue.writeBuffer(arena, at, data),
-      /** Bytes of the arena. */
+      /** Reads bytes of the arena. */
       read: async (at, bytes) => {
         const { COPY_DST, MAP_READ } = GPUBufferUsage, back = device.createBuffer({ size: bytes, usage: COPY_DST | MAP_READ });
         const encoder = device.createCommandEncoder();
@@ -634,9 +668,9 @@ export class GpuEngine {
           back.destroy();
         }
       },
-      /** Milliseconds of `times` runs, one behind the other. */
+      /** Runs the launch `times` times; returns milliseconds. */
       run: (launch, { nTokens, nPast, nLogits }, times = 1) => guarded(async () => {
-        device.queue.writeBuffer(step, 0, Uint32Array.of(nTokens, nPast, nLogits));
+        device.queue.writeBuffer(step, 0, Uint32Array.of(nTokens, nPast, nLogits, this.#isFar(nPast + nTokens)));
         const start = performance.now(), encoder = device.createCommandEncoder(), pass = encoder.beginComputePass();
         for (let i = 0; i < times; i++) this.#encode(pass, [launch], nPast, nTokens, nLogits);
         pass.end();
@@ -644,7 +678,7 @@ export class GpuEngine {
         await device.queue.onSubmittedWorkDone();
         return performance.now() - start;
       }),
-      /** The token that is drawn from such logits. */
+      /** The token that is drawn from these logits. */
       draw: async (logits, sampling, seed) => {
         device.queue.writeBuffer(arena, plan.logits, logits);
         device.queue.writeBuffer(step, 0, Uint32Array.of(0, 0, 1));
@@ -654,7 +688,7 @@ export class GpuEngine {
     };
   }
 
-  /** Back to the first n tokens; false: the states keep too little of them. */
+  /** Goes back to the first n tokens; false: the states keep too little of them. */
   async reset(n) {
     await this.#ready();
     const { back } = this.#plan;

@@ -2,86 +2,86 @@
 
 export type ErrorCode =
   | 'not_found' | 'http' | 'network' | 'offline' | 'wrong_size' | 'wrong_hash' | 'no_simd' | 'out_of_memory'   // loading
-  | 'no_webgpu' | 'gpu_too_small' | 'device_lost' | 'no_weights' | 'no_timestamps' | 'no_fallback'             // of WebGPU
+  | 'no_webgpu' | 'gpu_too_small' | 'device_lost' | 'no_weights' | 'no_timestamps' | 'no_fallback'             // WebGPU
   | 'aborted'
   | 'context_full' | 'cannot_rewind' | 'not_finite' | 'busy' | 'closed' | 'bad_argument' | 'wrong_kind'        // steps
   | 'no_tokenizer' | 'no_template' | 'refused' | 'stuck' | 'no_room' | 'failed';
 
-/** Every failure rejects with one: `code` for programs, `message` one sentence for people. */
+/** Every failure rejects with a ModelError: `code` for programs, `message` (one sentence) for people. */
 export declare class ModelError extends Error {
   readonly code: ErrorCode;
   readonly cause?: unknown;
 }
 
 export interface Progress {
-  /** 'compile': of a model for WebGPU, kernels are compiled beside the download, and behind it where they take longer. */
+  /** 'compile' (WebGPU): kernels are compiled during the download and, if they take longer, after it. */
   phase: 'download' | 'compile';
-  /** In phase 'compile': so many of so many kernels are done. */
+  /** In phase 'compile': kernels done, and kernels in all. */
   compiled?: number;
   kernels?: number;
   loaded: number;
   total: number;
-  /** How many of `loaded` were kept on this device. */
+  /** Bytes of `loaded` that were kept on this device. */
   cached: number;
   file: string;
-  /** Another tab is loading the same model, this one goes on when it is done. */
+  /** Another tab is loading the same model; this tab continues when it is done. */
   waiting?: boolean;
 }
 
 export interface LoadOptions {
-  /** Address of the folder; where model.js is unless given. */
+  /** Address of the folder (default: the folder of model.js, or where a bundler put its files). */
   base?: string | URL;
-  /** In the place of the global fetch. */
-  fetch?: (url: string, init: { signal?: AbortSignal; cache?: string; headers?: Record<string, string> }) => Promise<Response>;
-  /** WebGPU, where `navigator.gpu` is not it: in Node that of npm's package `webgpu`. */
+  /** Replaces the global fetch. */
+  fetch?: (url: string, init: { signal?: AbortSignal; cache?: 'no-store' | 'no-cache'; headers?: Record<string, string> }) => Promise<Response>;
+  /** WebGPU, if it is not `navigator.gpu`: in Node that of npm's package `webgpu`. */
   gpu?: object;
-  /** 'wasm': where there is no WebGPU, or too small a GPU, and nowhere else, the processor computes; about().fellBack says why.  The folder
-   * has to be built with -t webgpu,wasm32. */
+  /** 'wasm': the processor computes if WebGPU is missing or the GPU is too small, and only then; about().fellBack says why.  The folder
+   * must be built with -t webgpu,wasm32. */
   fallback?: 'wasm';
-  /** WebGPU: kernels are compiled when steps need them, not all at once; kernels can be timed; noise takes the place of weights. */
+  /** WebGPU: compile kernels when steps need them; make kernels timeable; use noise as weights. */
   lazy?: boolean;
   profile?: boolean;
   randomWeights?: boolean;
-  /** WebGPU: kernels whose names begin so are left out, to see what they cost; the text is none then. */
+  /** WebGPU: leave out kernels whose names begin with this, to see their cost; the text is then meaningless. */
   without?: string;
-  /** WebGPU: false does without subgroups, though the GPU has some. */
+  /** WebGPU: false uses no subgroups, even if the GPU has them. */
   subgroups?: boolean;
   onProgress?: (progress: Progress) => void;
-  /** Keep weights on the visitor's device, and go on there with what broke off (default: false; of no effect in Node). */
+  /** Keep weights on the visitor's device, and continue broken downloads (default: false; no effect in Node). */
   cache?: boolean;
   signal?: AbortSignal;
 }
 
 export interface Sampling {
-  /** 0: always the likeliest token. */
+  /** 0: always the most probable token. */
   temperature?: number;
   /** 0: all. */
   topK?: number;
   /** 0 or 1: all. */
   topP?: number;
   minP?: number;
-  /** 0 or 1: none. */
+  /** 0 or 1: off. */
   repeatPenalty?: number;
-  /** Tokens the penalty looks at, at most 64. */
+  /** Last tokens that the penalty applies to, at most 64. */
   repeatLastN?: number;
-  /** The same seed gives the same text; 0 goes on with the random numbers. */
+  /** The same seed gives the same text; 0 continues the random numbers. */
   seed?: number;
 }
 
 export interface GenerateOptions extends Sampling {
   maxTokens?: number;
-  /** Texts that end it, and are left out. */
+  /** Texts that end the output; they are not included. */
   stop?: string | string[];
   signal?: AbortSignal;
-  /** Told how much of the prompt has been read. */
+  /** Reports how much of the prompt has been read. */
   onProgress?: (done: number, total: number) => void;
-  /** Go on where the model would end. */
+  /** Continue after the model would end. */
   ignoreEnd?: boolean;
-  /** GBNF, which the text satisfies. */
+  /** A GBNF grammar that the text satisfies. */
   grammar?: string;
-  /** JSON schema of the text, which is JSON then. */
+  /** A JSON schema; the text is JSON that satisfies it. */
   schema?: object;
-  /** Texts of control tokens in the prompt become those (default: true). */
+  /** Turn texts of control tokens in the prompt into these tokens (default: true). */
   special?: boolean;
 }
 
@@ -91,7 +91,7 @@ export interface Message {
   [key: string]: unknown;
 }
 
-/** As OpenAI's chats have it: tools, tool_choice, chat_template_kwargs ...; members that mean nothing are passed over. */
+/** In the form of OpenAI's chats: tools, tool_choice, chat_template_kwargs ...; other members are ignored. */
 export interface ChatRequest { messages: Message[]; [key: string]: unknown }
 
 export type ChatEvent =
@@ -100,7 +100,7 @@ export type ChatEvent =
   | { type: 'arguments'; call: number; text: string }
   | { type: 'call_end'; call: number };
 
-/** Why a text ended: by the model, a stop, maxTokens, or a full context; and how many tokens were drawn. */
+/** Why a text ended (the model, a stop text, maxTokens, or a full context), and the number of tokens drawn. */
 export interface Result { reason: 'end' | 'stop' | 'length' | 'context'; tokens: number }
 
 export interface Info {
@@ -111,40 +111,40 @@ export interface Info {
   readonly nVocab: number;
   readonly nCtx: number;
   readonly nEmbd: number;
-  /** Tokens of a prompt computed at once. */
+  /** Tokens of a prompt that are computed at once. */
   readonly chunk: number;
-  /** The model gives vectors of texts and writes none. */
+  /** true: the model makes vectors of texts and writes no text. */
   readonly embeddings: boolean;
   readonly hasTokenizer: boolean;
   readonly hasChat: boolean;
   readonly hasGrammar: boolean;
   readonly weightsBytes: number;
   readonly memoryBytes: number;
-  /** What is used where options say nothing. */
+  /** Default options. */
   readonly sampling: Readonly<Required<Omit<Sampling, 'seed'>>>;
 }
 
-/** What is known of the model before it is loaded. */
+/** Properties of the model that are known before it is loaded. */
 export interface Card {
   readonly name: string;
   readonly target: string;
   readonly build: string;
   readonly engine: 'wasm' | 'webgpu';
-  /** Of all files. */
+  /** Size of all files. */
   readonly bytes: number;
-  /** Of all that `fallback: 'wasm'` may load in their place; 0: the folder has nothing to fall back to. */
+  /** Size of the files that `fallback: 'wasm'` may load instead; 0: the folder has no fallback. */
   readonly fallbackBytes: number;
 }
 
-/** For people: what runs the model, and what is kept. */
+/** For people: what runs the model, and where weights are kept. */
 export interface About extends Omit<Card, 'fallbackBytes'> {
-  /** Why the processor computes where WebGPU was wanted: the error without a fall-back; null: what was wanted computes. */
+  /** Why the processor computes instead of WebGPU: the error without a fallback; null: no fallback happened. */
   readonly fellBack: Readonly<{ code: ErrorCode; message: string }> | null;
-  /** Words for what computes: the processor, or a GPU and how it is used. */
+  /** Describes what computes: the processor, or a GPU and how it is used. */
   readonly device: string;
   readonly memoryBytes: number;
-  /** Where weights are kept on this device: files of the origin, entries of its Cache API, nowhere.  note: a sentence where that is not all
-   * of them, or none. */
+  /** Where weights are kept on this device: files of the origin, entries of its Cache API, or nowhere.  note: a sentence if not all of
+   * them are kept. */
   readonly storage: Readonly<{ kind: 'files' | 'entries' | 'none'; note: string }>;
 }
 
@@ -153,9 +153,9 @@ export declare class Model {
   readonly info: Info;
   about(): About;
 
-  /** Tokens of a text.  bos (default: true): with what begins a text; special: texts of control tokens become those. */
+  /** Tokens of a text.  bos (default: true): add the beginning-of-text token; special: turn texts of control tokens into these tokens. */
   encode(text: string, options?: { bos?: boolean; special?: boolean }): number[];
-  /** The text of a token, or of several together. */
+  /** The text of one token or of several. */
   decode(tokens: number | Iterable<number>): string;
   /** The bytes of one token, perhaps a part of a character. */
   pieces(token: number): Uint8Array;
@@ -170,26 +170,27 @@ export declare class Model {
   logits(): Promise<Float32Array>;
   /** Appends tokens. */
   prefill(tokens: Iterable<number>, options?: { signal?: AbortSignal; onProgress?: (done: number, total: number) => void }): Promise<void>;
-  /** Appends one. */
+  /** Appends one token. */
   step(token: number, options?: { signal?: AbortSignal }): Promise<void>;
-  /** Appends at most info.chunk tokens and gives the logits after each: [n][nVocab]; of a model of embeddings its rows: [n][nEmbd]. */
-  rows(tokens: Iterable<number>): Promise<Float32Array>;
-  /** Microseconds of each launch of a step of so many tokens, the least of some repeats; WebGPU, loaded with `profile`. */
+  /** Appends at most info.chunk tokens and returns the logits after each: [n][nVocab]; for an embedding model its rows: [n][nEmbd].
+   * expected: the least number of tokens that the text will have, if known. */
+  rows(tokens: Iterable<number>, options?: { expected?: number }): Promise<Float32Array>;
+  /** Microseconds of each launch of a step of nTokens tokens, the least of some repeats; WebGPU, loaded with `profile`. */
   profile(nTokens: number, repeats?: number): Promise<{ name: string; us: number }[]>;
-  /** WebGPU: what `work` does with the kernels by themselves, for tests of them (test_kernels.js); the context is empty behind it. */
+  /** WebGPU: runs `work` with single kernels, for tests (test_kernels.js); the context is empty afterwards. */
   withKernels<T>(work: (kernels: object) => Promise<T>): Promise<T>;
   /** The next token, drawn from the logits. */
   sample(options?: Sampling): Promise<number>;
-  /** Back to the first n tokens (default: 0). */
+  /** Goes back to the first n tokens (default: 0). */
   reset(n?: number): Promise<void>;
-  /** The vector of a text, of a model of embeddings; of length 1 unless asItIs. */
+  /** The vector of a text (embedding models), of length 1 unless asItIs is set. */
   embed(input: string | Iterable<number>, options?: { asItIs?: boolean }): Promise<Float32Array>;
 
-  /** Text behind a prompt, or the content of an answer to messages, piece by piece.  What the context has of the prompt stays. */
+  /** Text after a prompt, or the content of an answer to messages, piece by piece.  The part of the prompt in the context is reused. */
   generate(input: string | number[] | Message[] | ChatRequest, options?: GenerateOptions): AsyncGenerator<string, Result, void>;
-  /** The answer to messages as it comes: content, reasoning and calls of tools. */
+  /** The answer to messages as it arrives: content, reasoning and tool calls. */
   chat(input: Message[] | ChatRequest, options?: GenerateOptions): AsyncGenerator<ChatEvent, Result, void>;
-  /** Tokens behind tokens. */
+  /** Draws tokens after the given tokens. */
   draw(tokens: Iterable<number>, options?: GenerateOptions): AsyncGenerator<number, Result, void>;
   close(): void;
 }

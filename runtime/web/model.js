@@ -1,14 +1,89 @@
 // model.js -- the model of this folder in a page, a worker or Node: `const model = await load()`.  An ES module without dependencies;
-// model.d.ts has its types.  What computes is an engine (class WasmEngine): another one takes its place by the same methods.
+// model.d.ts has its types.  An engine computes the model (class WasmEngine); another engine with the same methods can replace it.
+
+import { openCache } from './cache.js';
+import { GpuEngine } from './gpu.js'; // @webgpu: null in a folder without gpu.js
 
 const facts = null; // @facts: what the module was built with, written by forgec
+// The address of each file that is fetched, in the form in which bundlers find and copy it.
+const addresses = null; // @addresses: { 'model.bin': () => new URL('./model.bin', import.meta.url), ... }, written by forgec
 
-/** Every failure: `code` for programs, `message` one sentence for people. */
+/** Every failure: `code` for programs, `message` (one sentence) for people. */
 export class ModelError extends Error {
   constructor(code, message, cause) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = 'ModelError';
     this.code = code;
+  }
+}
+
+// ---- arguments of callers ----
+
+const badArgument = (text, cause) => new ModelError('bad_argument', text, cause);
+
+/** A value as messages show it. */
+function shown(value) {
+  if (Array.isArray(value)) return 'an array';
+  if (isObject(value)) return 'an object';
+  if (typeof value === 'function') return 'a function';
+  const text = typeof value === 'string' ? JSON.stringify(value) : String(value);
+  return text.length > 60 ? `${text.slice(0, 60)}...` : text;
+}
+
+const isObject = (value) => value !== null && typeof value === 'object';
+
+function optionsOf(options) {
+  if (!isObject(options)) throw badArgument(`The options are ${shown(options)} and not an object.`);
+  return options;
+}
+
+function textOf(value, name) {
+  if (typeof value !== 'string') throw badArgument(`${name} is ${shown(value)} and not a text.`);
+  return value;
+}
+
+function functionOf(value, name) {
+  if (value != null && typeof value !== 'function') throw badArgument(`${name} is ${shown(value)} and not a function.`);
+  return value;
+}
+
+function number(options, name, otherwise, least, most) {
+  const value = options[name] ?? otherwise;
+  if (typeof value !== 'number' || !(value >= least && value <= most))
+    throw badArgument(`${name} is ${shown(value)} and not a number from ${least} to ${most}.`);
+  return value;
+}
+
+function whole(options, name, otherwise, least, most) {
+  const value = number(options, name, otherwise, least, most);
+  if (value !== Infinity && !Number.isInteger(value)) throw badArgument(`${name} is ${value} and not a whole number.`);
+  return value;
+}
+
+function tokenOf(value, nVocab) {
+  if (!Number.isInteger(value) || value < 0 || value >= nVocab)
+    throw badArgument(`${shown(value)} is not a token: tokens are whole numbers from 0 to ${nVocab - 1}.`);
+  return value;
+}
+
+function tokensOf(value, nVocab) {
+  if (!isObject(value) || typeof value[Symbol.iterator] !== 'function')
+    throw badArgument(`The tokens are ${shown(value)} and not a list of numbers.`);
+  return Array.from(value, (token) => tokenOf(token, nVocab));
+}
+
+function stopsOf(stop) {
+  const stops = typeof stop === 'string' ? [stop] : stop ?? [];
+  if (!Array.isArray(stops)) throw badArgument(`stop is ${shown(stop)} and not a text or an array of texts.`);
+  return stops.map((text) => textOf(text, 'A text of stop')).filter((text) => text.length > 0);
+}
+
+function jsonOf(value, name) {
+  if (!isObject(value)) throw badArgument(`${name} is ${shown(value)} and not an object.`);
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw badArgument(`${name} cannot be written as JSON: ${error.message.split('\n')[0]}.`, error);
   }
 }
 
@@ -29,17 +104,20 @@ const linear = ([each, fixed], n) => each * n + fixed;
 // ---- files ----
 
 const isNode = typeof process === 'object' && !!process.versions?.node;
+/** A module of Node.  The name is not a constant, so that bundlers for browsers do not look for it. */
+const fromNode = (name) => import(/* webpackIgnore: true */ /* @vite-ignore */ `node:${name}`);
 
 function aborted(signal) {
-  if (signal?.aborted) throw new ModelError('aborted', 'It was aborted.', signal.reason);
+  if (signal != null && typeof signal.aborted !== 'boolean') throw badArgument(`signal is ${shown(signal)} and not an AbortSignal.`);
+  if (signal?.aborted) throw new ModelError('aborted', 'The caller aborted this.', signal.reason);
 }
 
 const bytesOf = (list) => list.reduce((sum, file) => sum + file.bytes, 0);
 const allFiles = (facts) => [facts.module, facts.kernels, facts.launches, ...facts.weights].filter(Boolean);
 
-/** The bytes of a file on this machine, into `target` from `at` on, or as an array of their own. */
+/** Reads a file of this machine into `target` from `at` on, or into an array of its own. */
 async function readLocal(url, file, target, at, progress, signal) {
-  const { open } = await import('node:fs/promises');
+  const { open } = await fromNode('fs/promises');
   let handle;
   try {
     handle = await open(url, 'r');
@@ -62,15 +140,21 @@ async function readLocal(url, file, target, at, progress, signal) {
 }
 
 function wrongSize(file, size) {
-  return new ModelError('wrong_size', `${file.file} has ${size} bytes and not ${file.bytes}: it is cut short or of another build.`);
+  return new ModelError('wrong_size', `${file.file} has ${size} bytes and not ${file.bytes}: it is cut short or from another build.`);
 }
 
-/** The same from a server; the first `from` bytes are there already, which the server may have to send again.  kept: takes what comes;
- * local: is told of bytes that come again. */
+/** Many servers of applications answer with a page, and status 200, where a file is missing. */
+function isPage(response, bytes) {
+  return bytes[0] === 0x3c && /^text\/html\b/i.test(response.headers.get('Content-Type') ?? '');
+}
+
+/** The same from a server.  The first `from` bytes are already there, but the server may have to send them again.  kept: stores the
+ * bytes that arrive; local: receives the number of bytes that are sent again. */
 async function readRemote(fetcher, url, file, target, at, progress, signal, from = 0, kept = null, local = null) {
   let response, done = 0;
   try {
-    const init = { signal, cache: kept ? 'no-store' : 'no-cache' };    // kept by us, or by the browser, which asks whether it still holds
+    const init = { signal, cache: kept ? 'no-store' : 'no-cache' };    // kept by us, or by the browser, which asks the server whether its
+                                                                       // copy is still valid
     if (from > 0) init.headers = { Range: `bytes=${from}-` };
     response = await fetcher(url, init);
   } catch (error) {
@@ -90,6 +174,9 @@ async function readRemote(fetcher, url, file, target, at, progress, signal, from
   if (response.status === 404) throw new ModelError('not_found', `${file.file} is not there: ${url} gives status 404.`);
   if (!response.ok) throw new ModelError('http', `${file.file} cannot be fetched: ${url} gives status ${response.status}.`);
   const take = async (bytes) => {
+    if (done === 0 && isPage(response, bytes))
+      throw new ModelError('not_found', `${file.file} is not there: ${url} gives an HTML page with status ${response.status}. ` +
+                                        'Copy the folder to the server and give load() its address as base.');
     if (done + bytes.length > file.bytes) throw wrongSize(file, `more than ${file.bytes}`);
     target.set(bytes, at + done);
     await kept?.write(bytes, done);
@@ -115,19 +202,48 @@ async function readRemote(fetcher, url, file, target, at, progress, signal, from
   if (done !== file.bytes) throw wrongSize(file, done);
 }
 
-/** SHA-256 in hex; null where there is none: pages that came neither by https nor from this machine. */
+/** SHA-256 in hex; null if it is not available: on pages that were loaded neither by https nor from this machine. */
 async function sha256(bytes) {
-  const { subtle } = globalThis.crypto ?? (isNode ? (await import('node:crypto')).webcrypto : {});
+  const { subtle } = globalThis.crypto ?? (isNode ? (await fromNode('crypto')).webcrypto : {});
   if (!subtle) return null;
   return Array.from(new Uint8Array(await subtle.digest('SHA-256', bytes)), (b) => b.toString(16).padStart(2, '0')).join('');
 }
 
-/** Reads files of the folder; false from `get` means that a hash could not be compared. */
+function parsed(address, from) {
+  try {
+    return new URL(address, from);
+  } catch {
+    return null;
+  }
+}
+
+/** Where a file lies beside this script.  Some bundlers (Turbopack) give a path on the server instead of an address. */
+function ownAddress(path) {
+  let url = null, cause;
+  try {
+    const { href } = addresses[path](), { location } = globalThis;
+    url = parsed(href) ?? parsed(href, location?.href) ?? parsed(href, location?.origin);
+  } catch (error) {
+    cause = error;
+  }
+  if (!url) throw badArgument('This script does not know its own address: give load() the address of the folder as base.', cause);
+  return url;
+}
+
+/** The caller's `base` as the address of a folder. */
+function folderAt(base) {
+  const url = parsed(base) ?? parsed(base, globalThis.location?.href ?? ownAddress('model.bin'));
+  if (!url) throw badArgument(`base is ${shown(base)} and not the address of a folder.`);
+  if (!url.pathname.endsWith('/')) url.pathname += '/';
+  return url;
+}
+
+/** Reads files of the folder; `get` returns false if a hash could not be compared. */
 class Files {
   constructor({ base, fetch: fetcher, signal, onProgress, cache }, facts) {
-    this.base = new URL(base ?? '.', base === undefined ? import.meta.url : globalThis.location?.href ?? import.meta.url);
-    if (!this.base.pathname.endsWith('/')) this.base.pathname += '/';
-    if (facts.folder) this.base = new URL(facts.folder, this.base);
+    this.folder = facts.folder ?? '';
+    this.base = base == null ? null : folderAt(base);
+    this.key = this.#key(facts);
     this.build = facts.build;
     this.fetcher = fetcher;
     this.signal = signal;
@@ -139,20 +255,30 @@ class Files {
     this.total = bytesOf(allFiles(facts));
   }
 
+  /** The address of a file: in `base`, or where the folder or the bundler has it. */
+  #address({ file }) { return this.base ? new URL(this.folder + file, this.base) : ownAddress(this.folder + file); }
+
+  /** What names the kept weights: the folder's address, or, if a bundler gave the files other names, that of the package. */
+  #key({ package: name, module }) {
+    const { href, protocol } = this.#address(module);
+    if (href.endsWith(`/${module.file}`)) return new URL('.', href).href;
+    return protocol === 'data:' ? name : new URL(`${name}/${this.folder}`, href).href;
+  }
+
   #tell(bytes, file, more) {
     this.loaded += bytes;
     this.onProgress?.({ phase: 'download', loaded: this.loaded, total: this.total, cached: this.cached, file, ...more });
   }
 
-  /** Tells how many kernels of all are compiled, which goes on beside the download. */
+  /** Reports how many of the kernels are compiled; this happens in parallel with the download. */
   tellCompiled(compiled, kernels) { this.#tell(0, '', { phase: 'compile', compiled, kernels }); }
 
-  /** Weights are kept on this device while `work` reads them, where the caller wants that and the browser has a place. */
+  /** Keeps weights on this device while `work` reads them, if the caller wants that and the browser has a place for them. */
   async keeping(work) {
     if (!this.caches) return work();
-    const { openCache } = await import('./cache.js'), onWait = () => this.#tell(0, '', { waiting: true });
+    const onWait = () => this.#tell(0, '', { waiting: true });
     try {
-      this.cache = await openCache(this.base.href, this.build, { signal: this.signal, onWait });
+      this.cache = await openCache(this.key, this.build, { signal: this.signal, onWait });
     } catch (error) {
       aborted(this.signal);
       throw error;
@@ -166,7 +292,7 @@ class Files {
     }
   }
 
-  /** What a packed file holds, as a response of that type, which is read while it is unpacked. */
+  /** The contents of a packed file as a response of this type, which is unpacked while it is read. */
   async unpacked(file, type) {
     const bytes = new Uint8Array(file.bytes);
     await this.get(file, bytes, 0);
@@ -177,8 +303,8 @@ class Files {
   async get(file, target, at) {
     for (const kept = this.cache?.piece(file) ?? null; ;) {
       aborted(this.signal);
-      let had = 0;                                       // of what is told, what was here
-      const url = new URL(file.file, this.base), progress = (bytes) => this.#tell(bytes, file.file);
+      let had = 0;                                       // of the reported bytes, those that were already here
+      const url = this.#address(file), progress = (bytes) => this.#tell(bytes, file.file);
       const local = (bytes) => { had += bytes; this.cached += bytes; progress(bytes); };
       const from = kept ? await kept.read(target, at, local) : 0;
       try {
@@ -186,7 +312,7 @@ class Files {
         else if (from < file.bytes) await readRemote(this.fetcher ?? fetch, url.href, file, target, at, progress, this.signal, from, kept, local);
       } catch (error) {
         if (error.code === 'wrong_size') await kept?.drop();
-        else kept?.close();                              // what came stays: the next time goes on with it
+        else kept?.close();                              // what arrived is kept: the next attempt continues there
         throw error;
       }
       const bytes = target.subarray(at, at + file.bytes), hash = await sha256(bytes);
@@ -196,8 +322,8 @@ class Files {
       }
       await kept?.drop();
       if (had === 0)
-        throw new ModelError('wrong_hash', `${file.file} is damaged or of another build: its SHA-256 is not the one of this model.`);
-      progress(had - file.bytes);                        // it was damaged here: once more, all of it from the server
+        throw new ModelError('wrong_hash', `${file.file} is damaged or from another build: its SHA-256 is not the one of this model.`);
+      progress(had - file.bytes);                        // the local copy was damaged: get all of it from the server once more
       local(-had);
       kept.whole = false;
     }
@@ -206,7 +332,7 @@ class Files {
 
 // ---- memory ----
 
-/** A module's memory: what lies there for good, then the room for texts, which is taken and given back from its end. */
+/** A module's memory: first permanent data, then room for texts, which is allocated and released at its end. */
 class Memory {
   constructor(memory, from, align) {
     this.memory = memory;
@@ -219,14 +345,14 @@ class Memory {
   i32(at) { return new DataView(this.memory.buffer).getInt32(at, true); }
   f32(at) { return new DataView(this.memory.buffer).getFloat32(at, true); }
 
-  /** Memory up to `end` is there. */
+  /** Grows the memory to at least `end`. */
   need(end) {
     const missing = Math.ceil((end - this.memory.buffer.byteLength) / PAGE);
     if (missing <= 0) return;
     try {
       this.memory.grow(missing);
     } catch (error) {
-      throw new ModelError('out_of_memory', `There is no memory for ${Math.ceil(end / 2 ** 20)} MiB.`, error);
+      throw new ModelError('out_of_memory', `There is not enough memory: ${Math.ceil(end / 2 ** 20)} MiB are needed.`, error);
     }
   }
 
@@ -243,7 +369,7 @@ class Memory {
     return at;
   }
 
-  /** What `work` takes is given back. */
+  /** Releases what `work` allocates. */
   within(work) {
     const at = this.at;
     try {
@@ -263,10 +389,10 @@ function cString(memory, at) {
 
 // ---- the engine ----
 
-/** Steps of the model in WebAssembly.  An engine has `tokens` (those of its context), and the methods prefill, rows, embed, readLogits,
- * writeLogits, sample, reset, about and close, which may return promises; one that draws several tokens at once has `stream`, too.
- * Failures are thrown.  readLogits leaves the logits after the last token at logitsAt, where masks look for them, and writeLogits takes
- * what these have made of them. */
+/** Computes steps of the model in WebAssembly.  An engine has `tokens` (those of its context) and the methods prefill, rows, embed,
+ * readLogits, writeLogits, sample, reset, about and close, which may return promises; an engine that draws several tokens at once also
+ * has `stream`.  Failures are thrown.  readLogits leaves the logits after the last token at logitsAt, where masks expect them;
+ * writeLogits takes the logits that masks have changed. */
 class WasmEngine {
   constructor(facts, call, memory, check, at) {
     this.facts = facts;
@@ -283,11 +409,13 @@ class WasmEngine {
 
   put(tokens) { return this.memory.put(new Uint8Array(Int32Array.from(tokens).buffer)); }
 
-  /** Appends tokens, a chunk of them at a time, between which the page lives on. */
+  /** Appends tokens in chunks, between which the page stays responsive. */
   async prefill(tokens, pause, onProgress) {
+    const end = this.tokens.length + tokens.length;
     for (let i = 0; i < tokens.length; i += this.facts.chunk) {
       const chunk = tokens.slice(i, i + this.facts.chunk), last = i + chunk.length === tokens.length;
-      const status = this.memory.within(() => this.call.prefill(this.workspace, this.put(chunk), chunk.length, last ? this.logitsAt : 0));
+      const status = this.memory.within(
+        () => this.call.prefill(this.workspace, this.put(chunk), chunk.length, last ? this.logitsAt : 0, end));
       if (status !== OK) this.tokens.length = this.call.n_past(this.workspace);
       this.check(status);
       this.tokens.push(...chunk);
@@ -296,12 +424,13 @@ class WasmEngine {
     }
   }
 
-  /** The same of at most a chunk, with the logits after each of them, or their rows. */
-  rows(tokens) {
+  /** The same for at most a chunk, with the logits after each token, or their rows.  expected: the least number of tokens that the text
+   * will have. */
+  rows(tokens, expected = 0) {
     return this.memory.within(() => {
       const columns = this.facts.embeddings ? this.facts.nEmbd : this.facts.nVocab;
       const at = this.put(tokens), to = this.memory.take(4 * tokens.length * columns);
-      this.check(this.call.rows(this.workspace, at, tokens.length, to));
+      this.check(this.call.rows(this.workspace, at, tokens.length, to, expected));
       this.tokens.push(...tokens);
       return new Float32Array(this.memory.memory.buffer, to, tokens.length * columns).slice();
     });
@@ -315,12 +444,12 @@ class WasmEngine {
     });
   }
 
-  /** The next token, drawn from the logits, which it may change. */
+  /** Draws the next token from the logits, which it may change. */
   sample({ temperature, topK, topP, minP, repeatPenalty, repeatLastN }, seed) {
     return this.check(this.call.sample(this.workspace, this.logitsAt, temperature, topK, topP, minP, repeatPenalty, repeatLastN, seed));
   }
 
-  /** Back to the first n tokens; false: the model keeps too little of them. */
+  /** Goes back to the first n tokens; false: the model keeps too little of them. */
   reset(n) {
     const status = this.call.reset(this.workspace, n);
     if (status === CANNOT_REWIND) return false;
@@ -329,7 +458,7 @@ class WasmEngine {
     return true;
   }
 
-  /** What runs the model: `engine`, `device` as words for people, `memoryBytes` it holds. */
+  /** What runs the model: `engine`, `device` as words for people, and the `memoryBytes` that it uses. */
   about() {
     return { device: 'WebAssembly with SIMD on one core of the processor', memoryBytes: this.memory.memory.buffer.byteLength };
   }
@@ -339,10 +468,10 @@ class WasmEngine {
 
 // ---- the model ----
 
-/** Gives the page its turn when the last one is a while ago. */
+/** Lets the page work, if its last turn was long enough ago. */
 function pauser(signal, milliseconds = 12) {
   let last = performance.now();
-  // in a worker what goes on after scheduler.yield is before messages that wait, so none would end a text
+  // in a worker, code after scheduler.yield runs before waiting messages, so no message could stop a text
   const turn = globalThis.document && globalThis.scheduler?.yield ? () => globalThis.scheduler.yield()
     : typeof setImmediate === 'function' ? () => new Promise((go) => setImmediate(go))
     : () => new Promise((go) => {
@@ -359,10 +488,10 @@ function pauser(signal, milliseconds = 12) {
   };
 }
 
-/** Text up to the first of the stops, as early as it is certain. */
+/** Text up to the first stop text, passed on as early as it is certain. */
 class Stops {
   constructor(stops) {
-    this.stops = (typeof stops === 'string' ? [stops] : stops ?? []).filter((s) => s.length > 0);
+    this.stops = stopsOf(stops);
     this.held = '';
     this.found = false;
   }
@@ -377,7 +506,7 @@ class Stops {
     return out;
   }
 
-  /** How many characters at the end may be the beginning of a stop. */
+  /** The number of characters at the end with which a stop text may begin. */
   begun() {
     for (let n = Math.min(this.held.length, Math.max(0, ...this.stops.map((stop) => stop.length - 1))); n > 0; n--)
       if (this.stops.some((stop) => stop.startsWith(this.held.slice(-n)))) return n;
@@ -389,13 +518,6 @@ class Stops {
     this.held = '';
     return out;
   }
-}
-
-function number(options, name, otherwise, least, most) {
-  const value = options[name] ?? otherwise;
-  if (typeof value !== 'number' || !(value >= least && value <= most))
-    throw new ModelError('bad_argument', `${name} is ${String(value)} and not a number from ${least} to ${most}.`);
-  return value;
 }
 
 export class Model {
@@ -422,16 +544,18 @@ export class Model {
                                 memoryBytes: this.#memory.memory.buffer.byteLength, sampling: Object.freeze({ ...this.#defaults }) });
   }
 
-  /** For people: what the model is, what runs it, whether its weights are kept on this device, and why the processor
-   * computes where WebGPU was wanted. */
+  /** For people: what the model is, what runs it, whether its weights are kept on this device, and why the processor computes if WebGPU
+   * was wanted. */
   about() { return { ...card(this.#facts), ...this.#engine.about(), storage: this.#storage, fellBack: this.#fellBack }; }
 
   // ---- text ----
 
-  /** Tokens of a text.  bos: with what begins a text where the model wants it; special: texts of control tokens become those. */
-  encode(text, { bos = true, special = false } = {}) {
+  /** The tokens of a text.  bos: with the token that begins a text, if the model wants it; special: texts of control tokens become these
+   * tokens. */
+  encode(text, options = {}) {
     this.#ready(false);
-    const bytes = utf8.encode(text);
+    const { bos = true, special = false } = optionsOf(options);
+    const bytes = utf8.encode(textOf(text, 'The text'));
     return this.#memory.within(() => {
       const from = this.#memory.put(bytes), capacity = bytes.length + 8;
       const scratchBytes = linear(this.#facts.encodeBytes, bytes.length), scratch = this.#memory.take(scratchBytes);
@@ -445,6 +569,7 @@ export class Model {
   /** The bytes of one token, perhaps a part of a character. */
   pieces(token) {
     this.#ready(false);
+    tokenOf(token, this.#facts.nVocab);
     return this.#memory.within(() => {
       for (let capacity = PIECE_BYTES; ;) {
         const to = this.#memory.take(capacity), n = this.#check(this.#call.decode(token, to, capacity));
@@ -454,11 +579,11 @@ export class Model {
     });
   }
 
-  /** The text of a token, or of several together. */
+  /** The text of a token, or of several tokens together. */
   decode(tokens) {
     const decoder = new TextDecoder();
     let text = '';
-    for (const token of typeof tokens === 'number' ? [tokens] : tokens) text += decoder.decode(this.pieces(token), { stream: true });
+    for (const token of this.#tokens(typeof tokens === 'number' ? [tokens] : tokens)) text += decoder.decode(this.pieces(token), { stream: true });
     return text + decoder.decode();
   }
 
@@ -474,51 +599,62 @@ export class Model {
   async logits() { return this.#alone(async () => (await this.#engine.readLogits()).slice()); }
 
   /** Appends tokens to the context. */
-  async prefill(tokens, { signal, onProgress } = {}) {
-    return this.#alone(() => this.#append(Array.from(tokens), signal, onProgress));
+  async prefill(tokens, options = {}) {
+    return this.#alone(() => {
+      const { signal, onProgress } = optionsOf(options);
+      return this.#append(this.#tokens(tokens), signal, functionOf(onProgress, 'onProgress'));
+    });
   }
 
   /** Appends one token. */
   async step(token, options) { return this.prefill([token], options); }
 
-  /** The logits after each of at most info.chunk tokens, which are appended: [n][nVocab]; of a model of embeddings its rows: [n][nEmbd]. */
-  async rows(tokens) { return this.#alone(() => { this.#fits(tokens.length); return this.#engine.rows(Array.from(tokens)); }); }
+  /** Appends at most info.chunk tokens and returns the logits after each: [n][nVocab]; for an embedding model its rows: [n][nEmbd].
+   * expected: the least number of tokens that the text will have, if known. */
+  async rows(tokens, options = {}) {
+    return this.#alone(() => {
+      const list = this.#tokens(tokens), expected = whole(optionsOf(options), 'expected', 0, 0, 2 ** 31 - 1);
+      this.#fits(list.length);
+      return this.#engine.rows(list, expected);
+    });
+  }
 
-  /** Times of the kernels of a step of so many tokens, by an engine that can tell (WebGPU, loaded with `profile`). */
+  /** The times of the kernels in a step of nTokens tokens, from an engine that can measure them (WebGPU, loaded with `profile`). */
   async profile(nTokens, repeats) {
     return this.#alone(() => {
       if (this.#engine.profile) return this.#engine.profile(nTokens, repeats);
-      throw new ModelError('wrong_kind', 'Only the kernels of WebGPU have times of their own.');
+      throw new ModelError('wrong_kind', 'Only WebGPU can measure the times of single kernels.');
     });
   }
 
-  /** What `work` does with the kernels by themselves (WebGPU: `kernels` of gpu.js), for tests of them; the context is empty behind it. */
+  /** Runs `work` with the single kernels (WebGPU: `kernels` of gpu.js), for tests; the context is empty afterwards. */
   async withKernels(work) {
     return this.#alone(async () => {
       if (this.#engine.kernels) return work(await this.#engine.kernels());
-      throw new ModelError('wrong_kind', 'Only the kernels of WebGPU can be run by themselves.');
+      throw new ModelError('wrong_kind', 'Only WebGPU can run single kernels.');
     });
   }
 
-  /** The next token by the model's sampler, from the logits. */
+  /** Draws the next token from the logits with the model's sampler. */
   async sample(options = {}) {
-    return this.#alone(() => this.#engine.sample(this.#sampling(options), this.#seed(options, 0)));
+    return this.#alone(() => this.#engine.sample(this.#sampling(optionsOf(options)), this.#seed(options, 0)));
   }
 
-  /** Back to the first n tokens.  Where the model keeps too little of them it rejects with cannot_rewind; 0 is always possible. */
+  /** Goes back to the first n tokens.  Rejects with cannot_rewind if the model keeps too little of them; 0 is always possible. */
   async reset(n = 0) {
     return this.#alone(async () => {
       if (!Number.isInteger(n) || n < 0 || n > this.nPast)
-        throw new ModelError('bad_argument', `reset: ${String(n)} is not a number of tokens from 0 to ${this.nPast}.`);
+        throw badArgument(`reset: ${shown(n)} is not a number of tokens from 0 to ${this.nPast}.`);
       if (!await this.#engine.reset(n))
         throw new ModelError('cannot_rewind', `The model cannot go back to ${n} tokens: reset to 0 and append them again.`);
     });
   }
 
-  /** The vector of a text or of tokens, of a model of embeddings. */
-  async embed(input, { asItIs = false } = {}) {
+  /** The vector of a text or of tokens, from an embedding model. */
+  async embed(input, options = {}) {
     return this.#alone(() => {
-      const tokens = typeof input === 'string' ? this.encode(input, { special: true }) : Array.from(input);
+      const { asItIs = false } = optionsOf(options);
+      const tokens = typeof input === 'string' ? this.encode(input, { special: true }) : this.#tokens(input);
       if (tokens.length > this.#facts.nCtx) throw this.#full(tokens.length, 0);
       return this.#engine.embed(tokens, asItIs);
     });
@@ -526,11 +662,10 @@ export class Model {
 
   // ---- generation ----
 
-  /** Text behind a prompt (a string, or tokens), or the content of an answer to messages, piece by piece. */
+  /** The text after a prompt (a string, or tokens), or the content of an answer to messages, piece by piece. */
   async *generate(input, options = {}) {
-    const isTokens = ArrayBuffer.isView(input) || (Array.isArray(input) && typeof input[0] !== 'object');
-    const isChat = input !== null && typeof input === 'object' && !isTokens;
-    if (isChat) {
+    const isTokens = ArrayBuffer.isView(input) || (Array.isArray(input) && !isObject(input[0]));
+    if (isObject(input) && !isTokens) {
       const events = this.chat(input, options);
       try {
         for (let next; ;) {
@@ -544,7 +679,7 @@ export class Model {
     }
     const run = this.#begin(options);
     try {
-      const prompt = typeof input === 'string' ? this.encode(input, { special: options.special ?? true }) : Array.from(input);
+      const prompt = isTokens ? this.#tokens(input) : this.encode(textOf(input, 'The prompt'), { special: options.special ?? true });
       const decoder = new TextDecoder(), stops = new Stops(options.stop);
       const tokens = this.#draw(prompt.length ? prompt : [Math.max(this.bos, 0)], options, run);
       for (let next; ;) {
@@ -561,7 +696,7 @@ export class Model {
   }
 
   /** The answer to a conversation (messages, or a request with messages, tools ... in OpenAI's form) as events: content, reasoning, and
-   * calls of tools. */
+   * tool calls. */
   async *chat(input, options = {}) {
     const run = this.#begin(options), events = [], decoders = new Map(), stops = new Stops(options.stop);
     const push = (kind, call, text, id) => {
@@ -573,7 +708,7 @@ export class Model {
         events.push({ type, ...(words && { text: words }), ...(kind >= 2 && { call }), ...(id && { id }) });
     };
     try {
-      const { prompt, answer } = this.#render(Array.isArray(input) ? { messages: input } : input);
+      const { prompt, answer } = this.#render(jsonOf(Array.isArray(input) ? { messages: input } : input, 'The conversation'));
       this.#tell = (kind, call, text, n, id, nId) =>
         push(kind, call, this.#bytes(text, n), nId ? new TextDecoder().decode(this.#bytes(id, nId)) : '');
       run.inReasoning = () => this.#call.answer_in_reasoning(answer) !== 0;
@@ -593,17 +728,17 @@ export class Model {
     }
   }
 
-  /** Nothing can be done with the model any more; its memory is free when nothing refers to it. */
+  /** After this the model cannot be used any more; its memory is freed when nothing refers to it. */
   close() {
     this.#engine.close();
     this.#closed = true;
   }
 
-  // ---- inside ----
+  // ---- private ----
 
   #ready(alone) {
     if (this.#closed) throw new ModelError('closed', 'The model was closed.');
-    if (alone && this.#busy) throw new ModelError('busy', 'The model is at work: one text at a time.');
+    if (alone && this.#busy) throw new ModelError('busy', 'The model is busy: it makes one text at a time.');
   }
 
   async #alone(work) {
@@ -616,12 +751,14 @@ export class Model {
     }
   }
 
+  #tokens(list) { return tokensOf(list, this.#facts.nVocab); }
+
   #full(wanted, past) {
-    return new ModelError('context_full', `${wanted} tokens do not fit behind ${past}: the context has ${this.#facts.nCtx}.`);
+    return new ModelError('context_full', `${wanted} tokens do not fit after ${past}: the context has ${this.#facts.nCtx}.`);
   }
 
   #fits(n) {
-    if (n === 0) throw new ModelError('bad_argument', 'There are no tokens to append.');
+    if (n === 0) throw badArgument('There are no tokens to append.');
     if (n > this.#facts.nCtx - this.nPast) throw this.#full(n, this.nPast);
   }
 
@@ -632,21 +769,23 @@ export class Model {
 
   #sampling(options) {
     const d = this.#defaults;
-    return { temperature: number(options, 'temperature', d.temperature, 0, 1e30), topK: number(options, 'topK', d.topK, 0, 2 ** 31 - 1),
+    return { temperature: number(options, 'temperature', d.temperature, 0, 1e30), topK: whole(options, 'topK', d.topK, 0, 2 ** 31 - 1),
              topP: number(options, 'topP', d.topP, 0, 1), minP: number(options, 'minP', d.minP, 0, 1),
              repeatPenalty: number(options, 'repeatPenalty', d.repeatPenalty, 0, 1e30),
-             repeatLastN: number(options, 'repeatLastN', d.repeatLastN, 0, 64) };
+             repeatLastN: whole(options, 'repeatLastN', d.repeatLastN, 0, 64) };
   }
 
-  #seed(options, otherwise) { return number(options, 'seed', otherwise, 0, Number.MAX_SAFE_INTEGER); }
+  #seed(options, otherwise) { return whole(options, 'seed', otherwise, 0, Number.MAX_SAFE_INTEGER); }
 
-  /** A text of its own begins: one at a time, and what it takes of the memory goes with its end. */
+  /** Begins a text: only one at a time; its memory is released at its end. */
   #begin(options) {
     this.#ready(true);
-    if (this.#facts.embeddings) throw new ModelError('wrong_kind', 'The model gives vectors of texts (embed), it writes none.');
+    optionsOf(options);
+    functionOf(options.onProgress, 'onProgress');
+    if (this.#facts.embeddings) throw new ModelError('wrong_kind', 'This is an embedding model: it writes no text; call embed().');
     const run = { mark: this.#memory.at, sampling: this.#sampling(options),
                   seed: this.#seed(options, 1 + Math.floor(Math.random() * 2 ** 52)),
-                  most: number(options, 'maxTokens', Infinity, 0, Infinity), drawn: 0, inReasoning: () => false };
+                  most: whole(options, 'maxTokens', Infinity, 0, Infinity), drawn: 0, inReasoning: () => false };
     this.#busy = true;
     return run;
   }
@@ -656,10 +795,10 @@ export class Model {
     this.#busy = false;
   }
 
-  /** The prompt of a conversation, and where its answer is read. */
+  /** The prompt of a conversation, which is a request as JSON, and an object that reads its answer. */
   #render(request) {
     if (!this.#facts.hasChat) this.#check(this.#facts.hasTokenizer ? NO_TEMPLATE : NO_TOKENIZER);
-    const text = utf8.encode(JSON.stringify(request)), at = this.#memory.put(text), refusal = this.#memory.take(REFUSAL_BYTES);
+    const text = utf8.encode(request), at = this.#memory.put(text), refusal = this.#memory.take(REFUSAL_BYTES);
     const now = Math.floor(Date.now() / 1000 - 60 * new Date().getTimezoneOffset());
     for (let bytes = linear(this.#facts.chatBytes, text.length); ; bytes *= 2) {
       const mark = this.#memory.at, chat = this.#memory.take(bytes);
@@ -680,7 +819,7 @@ export class Model {
     }
   }
 
-  /** What the module means by an address and a number, which come to JavaScript with a sign. */
+  /** Converts an address and a number from the module, which arrive in JavaScript as signed values. */
   #bytes(at, n) { return this.#memory.u8.slice(at >>> 0, (at >>> 0) + (n >>> 0)); }
 
   #refused(what, refusal) {
@@ -688,7 +827,7 @@ export class Model {
     return new ModelError('refused', `${what}${place}: ${cString(this.#memory, refusal + 8)}.`);
   }
 
-  /** What masks the tokens that may not come: 0, or a mask in the run's memory. */
+  /** Makes what masks forbidden tokens: 0, or a mask in the run's memory. */
   #mask(options) {
     if (options.grammar === undefined && options.schema === undefined && !this.#facts.hasGrammar) return 0;
     const memory = this.#memory, call = this.#call, used = memory.take(8), out = memory.take(8), refusal = memory.take(REFUSAL_BYTES);
@@ -697,7 +836,7 @@ export class Model {
     let grammar = call.grammar_built_in();
     if (options.grammar !== undefined || options.schema !== undefined) {
       const kind = options.grammar !== undefined ? GRAMMAR : SCHEMA;
-      const text = utf8.encode(kind === GRAMMAR ? options.grammar : JSON.stringify(options.schema)), at = memory.put(text);
+      const text = utf8.encode(kind === GRAMMAR ? textOf(options.grammar, 'grammar') : jsonOf(options.schema, 'schema')), at = memory.put(text);
       for (let bytes = linear(kind === GRAMMAR ? this.#facts.grammarBytes : this.#facts.schemaBytes, text.length); ; bytes *= 2) {
         const mark = memory.at, status = call.grammar_open(out, memory.take(bytes), bytes, kind, at, text.length, used, refusal);
         if (status === REFUSED) throw this.#refused(kind === GRAMMAR ? 'The grammar cannot be' : 'The schema cannot be', refusal);
@@ -711,7 +850,7 @@ export class Model {
     return mask;
   }
 
-  /** Tokens behind a prompt.  What of it the context has already stays there. */
+  /** Draws tokens after a prompt.  The part of the prompt that is already in the context is kept. */
   async *#draw(prompt, { signal, onProgress, ignoreEnd = false, grammar, schema }, run) {
     if (prompt.length > this.#facts.nCtx) throw this.#full(prompt.length, 0);
     const mask = this.#mask({ grammar, schema }), pause = pauser(signal), past = this.#engine.tokens;
@@ -741,7 +880,7 @@ export class Model {
     return { reason: 'length', tokens: run.drawn };
   }
 
-  /** Tokens by an engine that draws several at once. */
+  /** Draws tokens with an engine that draws several at once. */
   async *#stream(run, signal, ignoreEnd) {
     for await (const token of this.#engine.stream(run.sampling, run.seed, run.most - run.drawn)) {
       aborted(signal);
@@ -752,11 +891,11 @@ export class Model {
     return { reason: run.drawn < run.most ? 'context' : 'length', tokens: run.drawn };
   }
 
-  /** Tokens behind tokens, as drawn: for those who make text of them elsewhere. */
+  /** Yields the tokens after the given tokens as they are drawn, for callers that make the text elsewhere. */
   async *draw(prompt, options = {}) {
     const run = this.#begin(options);
     try {
-      return yield* this.#draw(Array.from(prompt), options, run);
+      return yield* this.#draw(this.#tokens(prompt), options, run);
     } finally {
       this.#end(run);
     }
@@ -767,10 +906,10 @@ export class Model {
 
 const card = (facts) => ({ name: facts.name, target: facts.target, build: facts.build, engine: facts.engine, bytes: bytesOf(allFiles(facts)) });
 
-/** What is known before anything is loaded; fallbackBytes: of what load({ fallback: 'wasm' }) may load in its place, 0: there is nothing. */
+/** What is known before anything is loaded; fallbackBytes: size of what load({ fallback: 'wasm' }) may load instead, 0: no fallback. */
 export const about = () => ({ ...card(facts), fallbackBytes: facts.fallback ? bytesOf(allFiles(facts.fallback)) : 0 });
 
-// A function that returns a vector: only engines with SIMD take it.
+// A function that returns a vector: only engines with SIMD accept it.
 const simdProbe = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0,
                                 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
 
@@ -792,7 +931,6 @@ async function openWasm({ facts, exports, files, memory, check }) {
 }
 
 async function openGpu({ facts, files, memory, options }) {
-  const { GpuEngine } = await import('./gpu.js');
   const logitsAt = memory.take(4 * facts.nVocab);
   memory.need(memory.at + facts.roomBytes);
   const engine = new GpuEngine({ facts, files, memory, logitsAt, ModelError, options });
@@ -800,13 +938,14 @@ async function openGpu({ facts, files, memory, options }) {
   return engine;
 }
 
-/** Loads the model.  base: the folder's address (default: where this file is); fetch: in the place of the global one; onProgress: is told
+/** Loads the model.  base: the folder's address (default: where this file is); fetch: replaces the global one; onProgress: receives
  * {phase, loaded, total, cached, file}, and {compiled, kernels} in phase 'compile'; signal: an AbortSignal; cache: keep weights on the
- * visitor's device; fallback: 'wasm' takes the processor where, and only where, there is no WebGPU or too small a GPU. */
+ * visitor's device; fallback: 'wasm' computes on the processor if WebGPU is missing or the GPU is too small, and only then. */
 export async function load(options = {}) {
-  const { fallback } = options;
-  if (fallback !== undefined && fallback !== 'wasm')
-    throw new ModelError('bad_argument', `fallback is ${String(fallback)}; 'wasm' is all it can be.`);
+  const { fallback } = optionsOf(options);
+  if (fallback !== undefined && fallback !== 'wasm') throw badArgument(`fallback is ${shown(fallback)}; the only value is 'wasm'.`);
+  functionOf(options.onProgress, 'onProgress');
+  functionOf(options.fetch, 'fetch');
   if (fallback && facts.engine === 'webgpu' && !facts.fallback)
     throw new ModelError('no_fallback', 'This folder has nothing to fall back to: build it with -t webgpu,wasm32.');
   if (typeof WebAssembly !== 'object' || !WebAssembly.validate(simdProbe) || typeof DecompressionStream !== 'function')
@@ -826,7 +965,7 @@ async function open(facts, options, fellBack) {
     const imports = { env: { tell: (...event) => hear?.(...event) } };
     ({ exports } = (await WebAssembly.instantiateStreaming(code, imports)).instance);
   } catch (error) {
-    if (error instanceof RangeError) throw new ModelError('out_of_memory', 'There is no memory for the module.', error);
+    if (error instanceof RangeError) throw new ModelError('out_of_memory', 'There is not enough memory for the module.', error);
     throw new ModelError('no_simd', `The module cannot be compiled here: ${error.message}.`, error);
   }
   exports.complete();

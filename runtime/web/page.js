@@ -1,5 +1,5 @@
-// page.js -- downloads the model once, and talks, tells, or compares texts with it.  The model is in worker.js; what computes it is known
-// only from its about().  Text of a model becomes text nodes, never markup.
+// page.js -- downloads the model once, then chats, tells stories, or compares texts with it.  The model runs in worker.js; about()
+// describes the engine.  Text of a model becomes text nodes, never markup.
 
 const $ = (id) => document.getElementById(id);
 const numbers = ['temperature', 'topK', 'topP', 'minP', 'maxTokens', 'seed'], STORY_TOKENS = 256;
@@ -47,23 +47,23 @@ const stop = () => running && worker.postMessage({ stop: true });
 // ---- loading ----
 
 const processorKept = `processor ${location.pathname}`;
-let name = 'A model', fallbackBytes = 0, onProcessor = false;    // where there is no WebGPU: what the visitor said, now or before
+let name = 'A model', fallbackBytes = 0, onProcessor = false;    // without WebGPU: the visitor's choice, now or on an earlier visit
 try { onProcessor = localStorage.getItem(processorKept) !== null; } catch {}
 
 function named(about) {
   name = about.name || name;
   fallbackBytes = about.fallbackBytes;
   $('title').textContent = document.title = name;
-  $('loading-title').textContent = `${name} comes to this device`;
+  $('loading-title').textContent = `Loading ${name}`;
 }
 
-/** What is said of a download: bytes, what of them was here, speed of the last seconds; and of kernels that are compiled for longer. */
+/** Words about a download: bytes, how many of them were local, the speed of the last seconds; and about kernels that still compile. */
 function downloadWords() {
   const seen = [];
   let compiled = 0, kernels = 0;
   return ({ phase, loaded, total, cached, waiting: others, ...told }) => {
     if (phase === 'compile') ({ compiled, kernels } = told);
-    if (others) return { part: 0, text: 'Another tab is loading the model; this one waits for it.' };
+    if (others) return { part: 0, text: 'Another tab is loading the model. This tab waits for it.' };
     if (loaded >= total && compiled < kernels)
       return { part: compiled / kernels, text: `${megabytes(total)} are here; preparing this GPU: ${compiled} of ${kernels} kernels compiled` };
     const part = loaded / total;
@@ -107,22 +107,22 @@ function fail({ code, message }) {
   const noGpu = ['no_webgpu', 'gpu_too_small'].includes(code);
   $('fallback').hidden = !noGpu || !fallbackBytes;
   $('failure-note').hidden = !noGpu;
-  $('failure-note').textContent = `The model is made for WebGPU. ${fallbackBytes ? 'It can run on the processor, too, but slower.'
-    : 'Another browser, or another device, may have what it needs.'}`;
+  $('failure-note').textContent = `This model needs WebGPU. ${fallbackBytes ? 'It can also run on the processor, but slower.'
+    : 'Another browser or device may support it.'}`;
   $('fallback').textContent = `Run on the processor instead (${megabytes(fallbackBytes)} to download)`;
 }
 
 function ready(about) {
-  const storage = about.storage.kind === 'none' || about.storage.note ? about.storage.note : 'on this device: it works without a network, too';
+  const storage = about.storage.kind === 'none' || about.storage.note ? about.storage.note : 'on this device; works without a network';
   const rows = { 'Runs on': about.device, ...(about.fellBack && { 'Not on a GPU': about.fellBack.message }), Memory: megabytes(about.memoryBytes), Weights: megabytes(info.weightsBytes),
                  Context: `${info.nCtx} tokens`, Kept: storage };
   $('facts').replaceChildren(...Object.entries(rows).flatMap(([term, words]) => [element('dt', '', term), element('dd', '', words)]));
   $('facts').dataset.engine = about.engine;
   $('facts').dataset.storage = about.storage.kind;
   $('welcome-title').textContent = name;
-  $('welcome-text').textContent = !info.hasTokenizer ? 'This model has no tokenizer: it takes tokens, from a program of yours, and no text.'
-    : info.embeddings ? 'It makes vectors of texts: how near are two of them?'
-    : info.hasChat ? 'Write to it: nothing leaves this device.' : 'Begin a text, and it goes on: nothing leaves this device.';
+  $('welcome-text').textContent = !info.hasTokenizer ? 'This model has no tokenizer: your program must give it tokens instead of text.'
+    : info.embeddings ? 'This model makes vectors of texts. Compare two texts here.'
+    : info.hasChat ? 'Write a message. Nothing leaves this device.' : 'Begin a text, and the model continues it. Nothing leaves this device.';
   $('runs').textContent = `${about.device}; ${megabytes(about.memoryBytes)} of memory; nothing leaves this device`;
   for (const field of numbers) if (field in info.sampling) fields[field].placeholder = info.sampling[field];
   for (const field of ['prompt', 'generate']) {
@@ -141,7 +141,7 @@ function ready(about) {
   if (!$('footer').hidden) input.focus();
 }
 
-// ---- views: what the address says behind # ----
+// ---- views: chosen by the part of the address after # ----
 
 const views = {
   '': () => (!info?.hasTokenizer ? [] : info.embeddings ? ['compare'] : ['log', 'footer', 'fresh', 'open-settings']).concat('open-bench', 'welcome'),
@@ -186,7 +186,7 @@ function options() {
   return o;
 }
 
-/** Marks of code, strong text and headings become those; the rest of Markdown is read well as it is. */
+/** Formats code, strong text and headings; the rest of Markdown is readable as it is. */
 function markdown(to, text) {
   to.replaceChildren();
   for (const [i, part] of text.split(/^[ \t]*```/m).entries()) {
@@ -202,9 +202,9 @@ function markdown(to, text) {
   }
 }
 
-const reasons = { aborted: 'stopped', length: 'as many tokens as wanted', context: 'the context is full' };
+const reasons = { aborted: 'stopped', length: 'token limit reached', context: 'the context is full' };
 
-/** The model's text into e, behind `before` and what was written already; resolves with all that was written and why it ended. */
+/** Writes the model's text into e, after `before` and what was written already; resolves with all text written and why it ended. */
 async function write(e, given, before = '', already = '') {
   const body = e.querySelector('.body'), told = element('span', 'told', before), tail = element('span');
   const note = element('span', 'note'), actions = element('div', 'actions');
@@ -277,7 +277,7 @@ async function tell(beginning, so = '', e = null) {
   e ??= message('story', name, '');
   const { text, actions, reason } = await write(e, { input: beginning + so, options: options() }, beginning, so);
   if (!e.isConnected) return;
-  if (reason === 'length' || reason === 'aborted') addButton(actions, 'Go on', () => tell(beginning, text, e));
+  if (reason === 'length' || reason === 'aborted') addButton(actions, 'Continue', () => tell(beginning, text, e));
   addButton(actions, 'Again', () => tell(beginning, '', e));
 }
 
@@ -389,7 +389,7 @@ $('bench-copy').onclick = async () => {
   setTimeout(() => { $('bench-copy').textContent = 'Copy as text'; }, 1500);
 };
 
-// a page that is left while it loads lets another tab do it, and begins again when the visitor comes back
+// a page that is left while it loads lets another tab load, and starts again when the visitor comes back
 onpagehide = () => { if (!info) worker?.terminate(); };
 onpageshow = ({ persisted }) => { if (persisted && !info) start(); };
 start();

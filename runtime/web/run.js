@@ -9,23 +9,23 @@ import { about, load, ModelError } from './model.js';
 const help = `usage: node run.js [options]
 
   -p TEXT                the prompt                  --chat TEXT       a message; prints the answer
-  -n N                   tokens at most              -s N              seed (0: any)
+  -n N                   most tokens                 -s N              seed (0: random)
       --temp X, --top-k N, --top-p X, --min-p X, --repeat-penalty X, --repeat-last-n N
-  -r TEXT                stop before this text       --ignore-eos      go on where the text ends
-      --tokens IDS       ids as the prompt; @FILE    --print-tokens    ids in place of text
-      --logits FILE      logits after every prompt token, float32 [tokens][vocabulary]
-      --rows FILE        of a model of embeddings: its rows, float32 [tokens][numbers]
-  -ub N                  tokens of a step for --logits (default: as many as it takes; 0 and 1: one by one)
-      --bench            tokens in a second: of a prompt (-pp N, default 128), and generated (-n N, default 64)
-      --min-time S       of --bench: as many measurements as take so many seconds of each (default: seven of each)
-  -o json                of --bench: as JSON
-      --profile          WebGPU: time of each kernel, of a token and of a prompt (-pp N, default 512)
-      --fallback wasm    the processor computes where there is no WebGPU, or too small a GPU
-      --test-kernels     WebGPU: each kernel against the reference, of a folder built so; ends with 1 where one fails
-      --random-weights   WebGPU: noise in place of weights, for --bench
-      --without NAME     WebGPU: leave out kernels whose names begin so, for --bench
-      --no-subgroups     WebGPU: kernels without them, though the GPU has some
-  -q                     no closing line             --info            what the model is, as JSON
+  -r TEXT                stop before this text       --ignore-eos      continue after the end of the text
+      --tokens IDS       prompt as ids, or @FILE     --print-tokens    print ids instead of text
+      --logits FILE      write logits after every prompt token, float32 [tokens][vocabulary]
+      --rows FILE        embedding models: write the rows, float32 [tokens][columns]
+  -ub N                  tokens of a step for --logits (default: the most of a step; 0 and 1: one by one)
+      --bench            measure tokens/s of a prompt (-p N, default 128) and of generation (-n N, default 64)
+      --min-time S       --bench: measure each for at least S seconds (default: seven measurements)
+  -o json                --bench: print JSON
+      --profile          WebGPU: time each kernel of a token and of a prompt (-p N, default 512)
+      --fallback wasm    use the processor if WebGPU is missing or the GPU is too small
+      --test-kernels     WebGPU: compare each kernel with the reference (forgec build --kernel-tests); exit code 1 on failure
+      --random-weights   WebGPU: noise instead of weights, for --bench
+      --without NAME     WebGPU: leave out kernels whose names begin with NAME, for --bench
+      --no-subgroups     WebGPU: use kernels without subgroups
+  -q                     no closing line             --info            print the model's properties as JSON
 `;
 
 function usage(message) {
@@ -51,10 +51,14 @@ function options(argv) {
     else if (++i === argv.length) usage(`${word} needs a value`);
     else if (word in words) o[words[word]] = argv[i];
     else if (Number.isFinite(o[numbers[word]] = Number(argv[i])) && argv[i].trim()) continue;
-    else usage(`${word}: "${argv[i]}" is no number`);
+    else usage(`${word}: "${argv[i]}" is not a number`);
+  }
+  if ((o.bench || o.profile) && o.prompt !== undefined) {     // -p is then a number of tokens, as in programs; -pp is the same
+    if (!/^[1-9]\d*$/.test(o.prompt)) usage(`-p: "${o.prompt}" is not a number of tokens`);
+    o.promptTokens = Number(o.prompt);
   }
   if (o.seed === 0) delete o.seed;
-  if (o.fallback !== undefined && o.fallback !== 'wasm') usage(`--fallback: "${o.fallback}" is not wasm, all it can be`);
+  if (o.fallback !== undefined && o.fallback !== 'wasm') usage(`--fallback: "${o.fallback}" is not wasm, the only choice`);
   if (o.form !== undefined && o.form !== 'json') usage(`-o: "${o.form}" is not json`);
   if (o.threads !== undefined && o.threads !== 1) usage('-t: there is one thread');
   return o;
@@ -63,7 +67,7 @@ function options(argv) {
 function idsOf(text) {
   if (text.startsWith('@')) text = readFileSync(text.slice(1), 'utf8');
   return text.split(/[\s,]+/).filter(Boolean).map((word) => {
-    if (!/^\d+$/.test(word)) usage(`--tokens: "${word}" is no id`);
+    if (!/^\d+$/.test(word)) usage(`--tokens: "${word}" is not an id`);
     return Number(word);
   });
 }
@@ -80,10 +84,10 @@ function writeAll(path, parts) {
 
 const stepOf = (model, together = model.info.chunk) => Math.max(1, Math.min(together, model.info.chunk));
 
-/** Logits after each token, or the rows of a model of embeddings, computed in steps of so many. */
+/** Logits after each token, or the rows of an embedding model, computed in steps of `together` tokens. */
 async function rowsOf(model, tokens, together) {
   const most = stepOf(model, together), parts = [];
-  for (let i = 0; i < tokens.length; i += most) parts.push(await model.rows(tokens.slice(i, i + most)));
+  for (let i = 0; i < tokens.length; i += most) parts.push(await model.rows(tokens.slice(i, i + most), { expected: tokens.length }));
   return parts;
 }
 
@@ -93,7 +97,7 @@ async function seconds(work) {
   return (performance.now() - start) / 1e3;
 }
 
-/** Medians of measurements by turns, and the best of them; what comes first makes kernels, and does not count. */
+/** Medians of alternating measurements, and the best of them; the first one compiles kernels and does not count. */
 async function bench(model, { promptTokens = 128, maxTokens = 64, minTime, form }) {
   const tokens = (n) => Array.from({ length: n }, (_, i) => (i * 2654435761) % model.info.nVocab), prompt = [], decode = [];
   const isEnough = (list) => (minTime === undefined ? list.length === 8
@@ -121,7 +125,7 @@ async function bench(model, { promptTokens = 128, maxTokens = 64, minTime, form 
                          { n_prompt: 0, n_gen: maxTokens, median_ts: median(decodes) }])}\n`);
 }
 
-/** Times of kernels, those of one name together. */
+/** The times of kernels, summed by name. */
 async function profile(model, { promptTokens = 512 }) {
   await model.step(1);
   for (const n of [1, Math.min(promptTokens, model.info.chunk)]) {
@@ -138,7 +142,7 @@ async function profile(model, { promptTokens = 512 }) {
   }
 }
 
-/** Tests of all kernels as a table; false: some fail. */
+/** Prints tests of all kernels as a table; false: some fail. */
 async function testAll(model) {
   const folder = dirname(fileURLToPath(import.meta.url)), at = (name) => join(folder, name);
   if (!existsSync(at('tests.json')))
@@ -155,7 +159,7 @@ async function write(model, o) {
   let result;
   if (o.printTokens) {
     const prompt = promptOf(model, o);
-    if (o.together !== undefined) {                       // what is there already is not computed again
+    if (o.together !== undefined) {                       // tokens that are already there are not computed again
       const most = stepOf(model, o.together);
       await model.reset(0);
       for (let i = 0; i + 1 < prompt.length; i += most) await model.prefill(prompt.slice(i, Math.min(i + most, prompt.length - 1)));
@@ -176,7 +180,7 @@ async function write(model, o) {
   if (!o.quiet) process.stderr.write(`${result.tokens} tokens (${result.reason}), ${rate} tok/s with the prompt\n`);
 }
 
-/** WebGPU where Node has none: npm's package of that name, here, where the program is run, or in $NODE_PATH. */
+/** WebGPU for Node: npm's package of that name, found beside this file, in the current folder, or in $NODE_PATH. */
 async function webgpu(profiles) {
   if (about().engine !== 'webgpu' || globalThis.navigator?.gpu) return undefined;
   const paths = [dirname(fileURLToPath(import.meta.url)), process.cwd()];
@@ -184,7 +188,7 @@ async function webgpu(profiles) {
   try {
     found = createRequire(import.meta.url).resolve('webgpu', { paths });
   } catch (error) {
-    throw new ModelError('no_webgpu', 'Node has no WebGPU: `npm install webgpu` in this folder, or in one of $NODE_PATH, brings it.', error);
+    throw new ModelError('no_webgpu', 'Node has no WebGPU: run `npm install webgpu` in this folder, or in a folder of $NODE_PATH.', error);
   }
   const { create, globals } = await import(pathToFileURL(found).href);
   Object.assign(globalThis, globals);

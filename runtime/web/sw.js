@@ -1,17 +1,17 @@
-// sw.js -- the page without a network: keeps the files of one build, all or none of them, each held against its SHA-256.  With a network
-// the server's are taken, so a new build is seen at once.  Weights are not its business: cache.js keeps them.
+// sw.js -- the page without a network: keeps the files of one build, all or none of them, and compares each with its SHA-256.  With a
+// network the server's files are used, so a new build is seen at once.  Weights are not handled here: cache.js keeps them.
 
 const facts = null; // @facts: { build, files: [{ file, bytes, sha256 }] }, written by forgec
 
 const ours = `forgec page ${registration.scope} `, name = ours + facts.build;
-const at = (file) => registration.scope + (file === 'index.html' ? '' : file);     // some servers send those of index.html elsewhere
+const at = (file) => registration.scope + (file === 'index.html' ? '' : file);     // some servers redirect requests of index.html
 
 async function keep() {
   const responses = await Promise.all(facts.files.map(async ({ file, sha256 }) => {
     const response = await fetch(at(file), { cache: 'no-cache' });
     if (!response.ok) throw new Error(`${file}: status ${response.status}`);
     const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', await response.clone().arrayBuffer()));
-    if (Array.from(hash, (b) => b.toString(16).padStart(2, '0')).join('') !== sha256) throw new Error(`${file} is of another build`);
+    if (Array.from(hash, (b) => b.toString(16).padStart(2, '0')).join('') !== sha256) throw new Error(`${file} is from another build`);
     return [file, response];
   }));
   const cache = await caches.open(name);

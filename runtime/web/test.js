@@ -1,4 +1,4 @@
-// test.js -- the page of test.html: starts the tests of test_worker.js, shows what they say, and copies it as text.
+// test.js -- the page of test.html: starts the tests of test_worker.js, shows their results, and copies them as text.
 import { cells, heads, report, total } from './test_kernels.js';
 
 const $ = (id) => document.getElementById(id);
@@ -61,13 +61,13 @@ $('start').onclick = () => {
   $('copy').hidden = $('table').hidden = true;
   $('bar').hidden = false;
   rows = [];
-  say('The model comes to this device');
+  say('Downloading the model');
   worker = new Worker('test_worker.js', { type: 'module' });
   worker.onmessage = ({ data }) => { for (const [what, value] of Object.entries(data)) hear[what](value); };
   worker.onerror = (event) => {
     event.preventDefault();
     end(event.message ? `The test failed: ${event.message}.`
-      : 'The test cannot be loaded: a file of this folder is missing, or the network is.', true);
+      : 'The test cannot be loaded: a file of this folder or the network is missing.', true);
   };
   worker.postMessage({});
 };

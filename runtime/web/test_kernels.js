@@ -1,16 +1,16 @@
-// test_kernels.js -- each kernel of a model on the GPU at hand against forgec's reference.  tests.json and tests.bin, both written by
-// `forgec build --kernel-tests`, have the values that groups of kernels read and those that they should leave, of a short text.  For every
-// step of the text and every launch: its inputs are put into the arena as the reference has them, it runs alone, and what it leaves is
-// compared.  An error is the largest difference in a row, as a part of the root of the row's mean square.
+// test_kernels.js -- compares each kernel of a model on this GPU with forgec's reference.  `forgec build --kernel-tests` writes tests.json
+// and tests.bin: for a short text, the values that groups of kernels read, and the values that they should write.  For every step of the
+// text and every launch, the inputs are put into the arena as the reference has them, the launch runs alone, and its results are compared.
+// An error is the largest difference in a row, divided by the root of the row's mean square.
 
 const PASSED = 'pass', FAILED = 'FAIL', UNTESTED = '-';
 const words = { prefill: 'prompt', decode: 'token' };
-const TIMED_MS = 10, TIMED_MOST = 256;                 // how long launches are repeated for their time, and how often
+const TIMED_MS = 10, TIMED_MOST = 256;                 // how long launches are repeated to measure their time, and how often
 
-/** tests.json, parsed, and tests.bin, an ArrayBuffer, as testKernels() takes them; compiler/web/tests.c writes them. */
+/** Prepares tests.json, parsed, and tests.bin, an ArrayBuffer, for testKernels(); compiler/web/tests.c writes them. */
 export function readTests({ tokens, steps, values, groups, bytes, floats: floatsBound }, data) {
   if (data.byteLength !== bytes)
-    throw new Error(`tests.bin has ${data.byteLength} bytes, ${bytes} are expected: it is cut short, or of another build.`);
+    throw new Error(`tests.bin has ${data.byteLength} bytes instead of ${bytes}: it is cut short, or from another build.`);
   const floats = new Float32Array(data);
   const launchOf = (bounds) => ([index, writes]) => ({ index, writes: writes.map(([value, from, to, offset, stride, ofLogits, bound]) =>
     ({ value: values[value], from, to, offset, stride, ofLogits, boundOf: (t) => [0, floatsBound, bounds[t]][bound] })) });
@@ -26,14 +26,14 @@ export function readTests({ tokens, steps, values, groups, bytes, floats: floats
   };
 }
 
-/** The tokens of a step whose rows a launch leaves: [first, end). */
+/** The tokens of a step for which a launch writes rows: [first, end). */
 const rowsOf = (launch, { nTokens, nLogits }) => [launch.tail ? nTokens - nLogits : 0, nTokens];
 const placeOf = ({ offset, stride, ofLogits }, t, { nTokens, nLogits }) => offset + stride * (ofLogits ? t - (nTokens - nLogits) : t);
 
-/** Of a bound, how much an error takes. */
+/** The part of a bound that an error takes. */
 const share = (error, bound) => (Number.isNaN(error) ? Infinity : bound > 0 ? error / bound : error > 0 ? Infinity : 0);
 
-/** Error and bound of the row of those that a launch left that has most of its bound. */
+/** Error and bound of the row, among those that a launch wrote, with the largest error relative to its bound. */
 async function errorOf(kernels, launch, write, step) {
   const { value, from, to } = write, [begin, end] = rowsOf(launch, step), at = placeOf(write, begin, step);
   const got = new Float32Array(await kernels.read(at, write.stride * (end - 1 - begin) + 4 * value.cols));
@@ -45,7 +45,7 @@ async function errorOf(kernels, launch, write, step) {
       const column = value.first + i * value.every;
       if (column < from || column >= to) continue;
       const off = Math.abs(got[row + column] - wanted[i]);
-      largest = Math.max(largest, off);                // of NaN it is NaN
+      largest = Math.max(largest, off);                // NaN if any value is NaN
       squares += wanted[i] ** 2;
       n++;
     }
@@ -77,14 +77,14 @@ class Tester {
     return this.#opened.get(key);
   }
 
-  /** One comparison counts for a kernel; via: the kernel in whose result it shows. */
+  /** Counts one comparison for a kernel; via: the kernel whose result shows it. */
   count(row, { error, bound }, kind, via) {
     row.steps.add(words[kind] ?? kind);
     if (row.checks++ && share(error, bound) <= share(row.error, row.bound)) return;
     Object.assign(row, { error, bound, via });
   }
 
-  /** Numbers that no kernel leaves, where results go, then what the group reads. */
+  /** Writes NaN where results will be, which no kernel writes, then the inputs of the group. */
   #put(group, step) {
     for (const { writes } of group[step.kind])
       for (const write of writes) {
@@ -95,7 +95,7 @@ class Tester {
       for (let t = 0; t < step.nTokens; t++) this.kernels.write(offset + t * stride, value.row(step.nPast + t));
   }
 
-  /** A group's launches of a step.  hidden: rows of kernels that ran and whose results have not shown yet. */
+  /** Runs a group's launches of a step.  hidden: rows of kernels that ran without a comparison of their results so far. */
   async #run(group, step, hidden) {
     this.#put(group, step);
     for (const { index, writes } of group[step.kind]) {
@@ -118,7 +118,7 @@ class Tester {
     }
   }
 
-  /** Microseconds of a launch in such a step. */
+  /** Microseconds of a launch in this kind of step. */
   async #time(launch, step) {
     let times = 1, ms = await this.kernels.run(launch, step);
     while (ms < TIMED_MS && times < TIMED_MOST) {
@@ -128,7 +128,7 @@ class Tester {
     return 1e3 * ms / times;
   }
 
-  /** All steps of one group, and then times of its kernels: of a token where they have one, else of a prompt. */
+  /** Runs all steps of one group, then measures its kernels: for a token if they run in decode, else for a prompt. */
   async test(group) {
     const { groups, steps } = this.tests, order = [];
     const add = (one) => {
@@ -149,7 +149,7 @@ class Tester {
       }
   }
 
-  /** The two kernels that draw a token, on logits whose likeliest tokens are known. */
+  /** Tests the two kernels that draw a token, on logits with known most probable tokens. */
   async testSample() {
     const rows = ['sample', 'sample_draw'].map((name) => this.row(name, 'sample')), n = this.kernels.nOut;
     let x = 1, wrong = 0;
@@ -176,7 +176,7 @@ class Tester {
     }
   }
 
-  /** The row as it stands: passed, and words for people. */
+  /** The row in its present state: passed, and words for people. */
   shown(row) {
     const { name, group, steps, error, bound, via, checks, us, tokens } = row;
     const untested = !checks && !row.problem && this.beyond.has(name);
@@ -186,8 +186,8 @@ class Tester {
   }
 }
 
-/** Tests all kernels of a model that was loaded; tests: of readTests().  hear: is told {done, total, rows}, all rows so far.  Gives the
- * rows: {name, group, steps, passed, untested, problem, error, bound, via, us, tokens}; untested: the text is too short for it. */
+/** Tests all kernels of a loaded model; tests: from readTests().  hear: receives {done, total, rows} with all rows so far.  Returns the
+ * rows: {name, group, steps, passed, untested, problem, error, bound, via, us, tokens}; untested: the text is too short for the kernel. */
 export async function testKernels(model, tests, hear = () => {}) {
   return model.withKernels(async (kernels) => {
     const tester = new Tester(kernels, tests), { groups, tokens } = tests, total = groups.length + 1;
@@ -208,8 +208,8 @@ const number = (x) => (Number.isNaN(x) ? 'not a number' : x === 0 ? '0' : Math.a
 
 const time = (us) => (us >= 1e4 ? `${(us / 1e3).toFixed(0)} ms` : `${us < 100 ? us.toPrecision(2) : us.toFixed(0)} us`);
 
-/** Words of a row, with their heads.  Where no number came of it the fourth word, the last one, says why.  Time is that of so many tokens;
- * of a kernel whose result another one takes on the error is the other's. */
+/** The words of a row, with their heads.  If a kernel has no numbers, the fourth word is the last and says why.  The time is for the
+ * given number of tokens; if another kernel continues a kernel's result, the error is that of the other kernel. */
 export const heads = ['kernel', 'steps', 'result', 'error', 'bound', 'time', 'tokens', 'seen in'];
 export function cells(row) {
   const first = [row.name, row.steps, row.untested ? UNTESTED : row.passed ? PASSED : FAILED];

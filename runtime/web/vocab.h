@@ -1,10 +1,11 @@
-/* vocab.h -- the vocabulary as it lies in a module's file: without what follows from the rest, which is zeros there and packs to nothing.
- * The compiler leaves it out, the module computes it anew, in place, before anything else reads the vocabulary. */
+/* vocab.h -- the vocabulary in a module's file: without the parts that can be computed from the rest.  They are zeros there, which
+ * compress to nothing.  The compiler removes them, and the module computes them again in place before anything else reads the
+ * vocabulary. */
 #ifndef FORGE_WEB_VOCAB_H
 #define FORGE_WEB_VOCAB_H
 #include "runtime/model/vocab.h"
 
-/* The sections that this is about; the others stay what they are. */
+/* The sections that change; the others stay as they are. */
 struct vocab_parts {
     const struct forge_vocab_header *h;
     uint32_t *text_offset, *token_bucket, *token_order, *merge_bucket, *merge_order;
@@ -21,7 +22,7 @@ static inline struct vocab_parts vocab_parts_of(uint8_t *image)
                                  image + l.text };
 }
 
-/* Tables become zeros, results of merges, too, and offsets of texts the lengths of the texts before them. */
+/* Sets the tables and the results of merges to zero, and replaces offsets of texts by the lengths of the texts before them. */
 static inline void vocab_leave_out(uint8_t *image)
 {
     const struct vocab_parts v = vocab_parts_of(image);
@@ -39,7 +40,7 @@ static inline uint32_t vocab_text(const struct vocab_parts *v, uint32_t symbol, 
     return v->text_offset[symbol + 1] - v->text_offset[symbol];
 }
 
-/* ---- buckets: of symbols by their texts, or of merges by their pairs ---- */
+/* ---- buckets of symbols by their texts, or of merges by their pairs ---- */
 
 static inline uint32_t vocab_bucket(const struct vocab_parts *v, int merges, uint32_t i)
 {
@@ -49,7 +50,7 @@ static inline uint32_t vocab_bucket(const struct vocab_parts *v, int merges, uin
     return forge_hash_bucket(forge_hash_text(text, n), v->h->token_buckets);
 }
 
-/* Whether i comes behind j in their bucket; of equal texts the later one does. */
+/* True if i comes after j in their bucket; of symbols with equal texts the later one comes after. */
 static inline int vocab_behind(const struct vocab_parts *v, int merges, uint32_t i, uint32_t j)
 {
     if (merges) {
@@ -62,7 +63,7 @@ static inline int vocab_behind(const struct vocab_parts *v, int merges, uint32_t
     return order ? order > 0 : i > j;
 }
 
-/* Shell's sort: a bucket mostly has one or two, and texts chosen to collide cost less than their square. */
+/* Shell sort: a bucket mostly has one or two entries, and texts that were chosen to collide cost less than the square of their number. */
 static inline void vocab_sort(const struct vocab_parts *v, int merges, uint32_t *order, uint32_t n)
 {
     for (uint32_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
@@ -78,12 +79,12 @@ static inline void vocab_sort(const struct vocab_parts *v, int merges, uint32_t 
 static inline void vocab_fill(const struct vocab_parts *v, int merges, uint32_t n, uint32_t n_buckets, uint32_t *bucket, uint32_t *order)
 {
     for (uint32_t i = 0; i < n; i++) bucket[vocab_bucket(v, merges, i)]++;
-    for (uint32_t b = 0, end = 0; b <= n_buckets; b++) bucket[b] = end += bucket[b];         /* where it ends */
-    for (uint32_t i = n; i-- > 0;) order[--bucket[vocab_bucket(v, merges, i)]] = i;          /* where it begins, at last */
+    for (uint32_t b = 0, end = 0; b <= n_buckets; b++) bucket[b] = end += bucket[b];         /* the end of the bucket */
+    for (uint32_t i = n; i-- > 0;) order[--bucket[vocab_bucket(v, merges, i)]] = i;          /* finally the beginning of the bucket */
     for (uint32_t b = 0; b < n_buckets; b++) vocab_sort(v, merges, order + bucket[b], bucket[b + 1] - bucket[b]);
 }
 
-/* Of symbols with one text the last one stays. */
+/* Removes duplicates: of symbols with the same text the last one stays. */
 static inline void vocab_forget_twins(const struct vocab_parts *v)
 {
     uint32_t kept = 0;
@@ -101,7 +102,7 @@ static inline void vocab_forget_twins(const struct vocab_parts *v)
     memset(v->token_order + kept, 0xff, 4 * (size_t)(v->h->n_symbols - kept));
 }
 
-/* The symbol whose text is that of two others together. */
+/* The symbol whose text is the texts of two others joined. */
 static inline uint32_t vocab_together(const struct vocab_parts *v, uint32_t left, uint32_t right)
 {
     const uint8_t *x, *y, *whole;

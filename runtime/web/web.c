@@ -1,11 +1,12 @@
-/* web.c -- what model.js calls of a model's module.  Functions of model.h whose arguments are structures take numbers here, since
- * JavaScript has no structures, and 64-bit results are 32-bit ones.  Memory is laid out by model.js; addresses are its numbers. */
+/* web.c -- functions that model.js calls in a model's module.  Functions of model.h with structures as arguments take numbers here,
+ * because JavaScript has no structures; 64-bit results become 32-bit results.  model.js lays out the memory; it treats addresses as
+ * numbers. */
 #include "runtime/library/instance.h"
 #include "runtime/web/vocab.h"
 
 #define EXPORT(name) __attribute__((export_name(#name), visibility("default")))
 
-/* ---- what model.js has as numbers ---- */
+/* ---- values that model.js contains as numbers ---- */
 
 _Static_assert(sizeof(struct model_refusal) == 308 && offsetof(struct model_refusal, text) == 8, "REFUSAL_BYTES; line, column, text");
 _Static_assert(offsetof(struct forge_sampling, repeat_penalty) == 12 && offsetof(struct forge_sampling, top_k) == 16 &&
@@ -16,7 +17,7 @@ _Static_assert(MODEL_MORE == 1 && MODEL_BAD_ARGUMENT == -1 && MODEL_BAD_WORKSPAC
                MODEL_STUCK == -19, "statusCodes");
 _Static_assert(MODEL_SPECIAL == 1 && MODEL_ADD_BOS == 2 && MODEL_GRAMMAR_GBNF == 0 && MODEL_GRAMMAR_SCHEMA == 1, "flags and kinds");
 
-/* ---- what clang calls: instructions of their own ---- */
+/* ---- functions that clang calls; each is one instruction ---- */
 
 void *memcpy(void *to, const void *from, size_t n)  { return __builtin_memcpy(to, from, n); }
 void *memmove(void *to, const void *from, size_t n) { return __builtin_memmove(to, from, n); }
@@ -24,12 +25,12 @@ void *memset(void *to, int byte, size_t n)          { return __builtin_memset(to
 
 EXPORT(explain) const char *web_explain(int status) { return model_strerror(status); }
 
-/* What the model's file suggests; negative numbers: nothing. */
+/* Defaults that the model's file suggests; negative numbers: not given. */
 EXPORT(suggested) const struct forge_sampling *web_suggested(void) { return &library_program()->sampling; }
 
 /* ---- text ---- */
 
-/* The first call of all. */
+/* Must be called first. */
 EXPORT(complete) void web_complete(void)
 {
     const struct forge_program *p = library_program();
@@ -45,7 +46,7 @@ EXPORT(bos) int32_t web_bos(void) { return model_bos(); }
 EXPORT(eos) int32_t web_eos(void) { return model_eos(); }
 EXPORT(is_end) int web_is_end(int32_t token) { return model_is_end(token); }
 
-/* ---- grammars: *used is what of the memory is kept ---- */
+/* ---- grammars: *used is the part of the memory that must be kept ---- */
 
 EXPORT(lexicon_open) int web_lexicon_open(void *memory, uint32_t bytes, size_t *used)
 {
@@ -53,7 +54,7 @@ EXPORT(lexicon_open) int web_lexicon_open(void *memory, uint32_t bytes, size_t *
     return model_lexicon_open(&lexicon, memory, bytes, used);
 }
 
-/* *out: the grammar, which need not be at the beginning. */
+/* *out: the grammar, which need not be at the beginning of the memory. */
 EXPORT(grammar_open) int web_grammar_open(const struct model_grammar **out, void *memory, uint32_t bytes, uint32_t kind, const char *text,
                                           uint32_t n, size_t *used, struct model_refusal *refusal)
 { return model_grammar_open(out, memory, bytes, kind, text, n, used, refusal); }

@@ -1,5 +1,5 @@
-// worker.js -- the model of the page, off its thread: index.html stays alive while a step runs.  Takes { id, task, ... } and answers
-// { id, event } as it comes, then { id, result } or { id, error: { code, message } }; { stop: true } ends the task at work.
+// worker.js -- runs the model outside of the page's thread, so that index.html stays responsive during a step.  Takes { id, task, ... } and
+// answers { id, event } repeatedly, then { id, result } or { id, error: { code, message } }; { stop: true } ends the current task.
 import { load, about, ModelError } from './model.js';
 
 let model = null, running = null;
@@ -9,7 +9,7 @@ function median(list) {
   return list.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-/** What is measured of a text: seconds of its prompt and of its generation, with the tokens of each. */
+/** Measurements of a text: seconds of its prompt and of its generation, and the tokens of each. */
 class Meter {
   constructor() { this.start = performance.now(); }
 
@@ -50,14 +50,14 @@ const tasks = {
     }
   },
 
-  /** The cosine of two texts. */
+  /** The cosine between the vectors of two texts. */
   async compare({ texts }) {
     const start = performance.now(), [a, b] = [await model.embed(texts[0]), await model.embed(texts[1])];
     const dot = (x, y) => x.reduce((sum, value, i) => sum + value * y[i], 0);
     return { cosine: dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b)), numbers: a.length, seconds: (performance.now() - start) / 1e3 };
   },
 
-  /** Tokens in a second of prompts and of generation: a run to warm up, then medians of `runs`. */
+  /** Tokens per second of prompts and of generation: one run to warm up, then medians of `runs`. */
   async measure({ signal, tell, prompt, generate, runs }) {
     const rate = async (n, work) => {
       const start = performance.now();
@@ -77,7 +77,7 @@ const tasks = {
         }));
       }
       await new Promise((turn) => setTimeout(turn));
-      if (signal.aborted) throw new ModelError('aborted', 'It was stopped.');
+      if (signal.aborted) throw new ModelError('aborted', 'The caller stopped this.');
     }
     return Object.entries(rows).filter(([, list]) => list.length).map(([what, [, ...list]]) =>
       ({ what, tokens: what === 'prompt' ? prompt : generate, best: Math.max(...list), median: median(list) }));

@@ -1,18 +1,18 @@
-/* activation_tmpl.c -- functions of single values, and products with factors.  Rows are [n] for any n, in place unless told otherwise. */
+/* activation_tmpl.c -- activation functions, and products with factors.  Rows are [n] for any n, changed in place unless noted. */
 #include "elementwise_tmpl.c"
 #include "glu_tmpl.c"
 #include "norm_tmpl.c"
 
 DEVICE vf vf_sigmoid(vf x) { return vf_div(vf_set1(1.0f), vf_add(vf_set1(1.0f), vf_exp(vf_sub(vf_set1(0), x)))); }
 
-/* max(0, x)^2; not a number stays so. */
+/* max(0, x)^2; NaN stays NaN. */
 DEVICE vf vf_relu_sqr(vf x)
 {
     const vf m = vf_max(vf_set1(0), x);
     return vf_mul(m, m);
 }
 
-/* log(1 + x), 0 <= x <= 1: 2 artanh(x / (2 + x)), whose series has odd powers of at most 1/3. */
+/* log(1 + x), 0 <= x <= 1: 2 artanh(x / (2 + x)); its series has odd powers of a number of at most 1/3. */
 DEVICE vf vf_log1p_unit(vf x)
 {
     const vf s = vf_div(x, vf_add(x, vf_set1(2.0f))), z = vf_mul(s, s);
@@ -27,14 +27,14 @@ DEVICE vf vf_log1p_unit(vf x)
     return vf_mul(vf_add(s, s), p);
 }
 
-/* log(1 + e^x), of large x without the exponential. */
+/* log(1 + e^x); large x do not overflow because only e^-|x| is computed. */
 DEVICE vf vf_softplus(vf x)
 {
     return vf_add(vf_max(vf_set1(0), x), vf_log1p_unit(vf_exp(vf_sub(vf_set1(0), vf_abs(x)))));
 }
 
-/* GELU as x times the normal distribution, max(x, 0) - |x| erfc(|x| / sqrt(2)) / 2.  In t = 1 / (1 + 0.4 |x| / sqrt(2)) the half of erfc is
- * e^(-x^2 / 2) times a polynomial, which was fitted at nodes of Chebyshev: relative error below 3e-7. */
+/* GELU as x times the normal distribution function: max(x, 0) - |x| erfc(|x| / sqrt(2)) / 2.  With t = 1 / (1 + 0.4 |x| / sqrt(2)), half of
+ * erfc is e^(-x^2 / 2) times a polynomial in t that was fitted at Chebyshev nodes: relative error below 3e-7. */
 DEVICE vf vf_gelu_erf(vf x)
 {
     const vf size = vf_abs(x), t = vf_div(vf_set1(1.0f), vf_fma(size, vf_set1(0.282842712f), vf_set1(1.0f)));
@@ -74,7 +74,7 @@ DEVICE void multiply(float *y, const float *a, const float *b, uint32_t n)
     if (i < n) vf_store_n(y + i, vf_mul(vf_load_n(a + i, n - i), vf_load_n(b + i, n - i)), n - i);
 }
 
-/* y, columns r .. r + n - 1 of a row, times the factor of each run of `each` columns. */
+/* y holds columns r .. r + n - 1 of a row; each run of `each` columns is multiplied by its factor. */
 DEVICE void multiply_runs(float *y, const float *factors, uint32_t r, uint32_t each, uint32_t n)
 {
     for (uint32_t i = 0; i < n;) {
@@ -84,7 +84,7 @@ DEVICE void multiply_runs(float *y, const float *factors, uint32_t r, uint32_t e
     }
 }
 
-/* y = g sigmoid(alpha g) (u + 1), g = min(gate, limit), u = up within -limit to limit.  y may be gate or up. */
+/* y = g sigmoid(alpha g) (u + 1), g = min(gate, limit), u = up clamped to -limit .. limit.  y may be gate or up. */
 DEVICE vf vf_glu_oai(vf gate, vf up, float alpha, float limit)
 {
     const vf most = vf_set1(limit), g = vf_min(most, gate), u = vf_max(vf_set1(-limit), vf_min(most, up));
@@ -104,7 +104,7 @@ DEVICE void l2norm(float *y, uint32_t n, float eps)
     scale(y, y, squares > eps * eps ? f32_rsqrt(squares) : 1.0f / eps, n);
 }
 
-/* The factor of scores that grows with the position: 1 + by log(1 + floor(position / n_ctx)). */
+/* The factor of attention scores that grows with the position: 1 + by log(1 + floor(position / n_ctx)). */
 DEVICE float temperature(uint32_t position, float by, uint32_t n_ctx)
 {
     const uint32_t n = 1 + position / n_ctx, exponent = 31u - (uint32_t)__builtin_clz(n);
@@ -112,7 +112,7 @@ DEVICE float temperature(uint32_t position, float by, uint32_t n_ctx)
     return 1.0f + by * ((float)exponent * 0.693147181f + vf_get(vf_log1p_unit(vf_set1(rest)), 0));
 }
 
-/* Heads of x and z, one behind the other: y[n] begins at head `head`; x [..][x_dim], z [..][z_dim]. */
+/* Alternates heads of x and z: each output head is x's followed by z's.  y[n] begins at head `head`; x [..][x_dim], z [..][z_dim]. */
 DEVICE void join_heads(float *y, const float *x, const float *z, uint32_t head, uint32_t x_dim, uint32_t z_dim, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i += x_dim + z_dim, head++) {
@@ -121,7 +121,7 @@ DEVICE void join_heads(float *y, const float *x, const float *z, uint32_t head, 
     }
 }
 
-/* Of every `every` columns of x `count`, the piece number `piece` first, without gaps. */
+/* From every `every` columns of x takes `count`, beginning with piece number `piece`, and stores them without gaps. */
 DEVICE void take_parts(float *y, const float *x, uint32_t piece, uint32_t count, uint32_t every, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i += count, piece++)

@@ -1,8 +1,8 @@
-/* attention_tmpl.c -- causal attention over the cache, with a streaming softmax.  (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao 2022,
+/* attention_tmpl.c -- causal attention over the cache with an online softmax.  (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao 2022,
  * arXiv:2205.14135)
- * A tile of queries of one KV head shares every K and V load, whether they are heads of a group or tokens of a prompt.
- * Blocks of ATTENTION_BLOCK positions: scores with lanes = positions, then softmax, then V with lanes = dimensions; the un-normalised
- * output stays in `out` between blocks, so no array depends on head_dim. */
+ * The queries of a tile belong to one KV head and share every load of K and V; they are heads of a group or tokens of a prompt.
+ * For each block of ATTENTION_BLOCK positions: scores with lanes = positions, then softmax, then V with lanes = dimensions.  The
+ * un-normalised output stays in `out` between blocks, so no array depends on head_dim. */
 #include "vec.h"
 #include "kv_tmpl.c"
 
@@ -14,16 +14,16 @@
 #define ATTENTION_COMMON
 _Static_assert(ATTENTION_BLOCK % 64 == 0, "a step is whole rounds of up to 4 vectors of scores");
 
-/* Queries that share one load. */
+/* Most queries that share one load. */
 enum { ATTENTION_TILE = VEC_ACCUMULATORS > 8 ? 8 : VEC_ACCUMULATORS };
-/* Scores that take no part; far below any real one, yet finite, so that differences of two of them are not NaN. */
+/* The score of a masked position: far below any real score, yet finite, so that the difference of two of them is not NaN. */
 #define ATTENTION_MASKED (-1e30f)
 
-/* What is the same for all queries of a call; a field that the model does not have is 0. */
+/* Values that all queries of a call share; a feature that the model does not have is 0. */
 struct attention {
-    uint32_t head_dim, value_dim;                /* of q and k, and of v and what comes out */
+    uint32_t head_dim, value_dim;                /* of q and k; of v and the output */
     float    scale;                              /* of q . k */
-    float    cap;                                /* score = cap * tanh(score / cap), 0: none */
+    float    cap;                                /* score = cap * tanh(score / cap); 0: no cap */
     uint32_t ring;                               /* position p lies in row p % ring, a multiple of 16; 0: in row p */
 };
 
@@ -36,14 +36,14 @@ struct attention_tile {
     uint32_t     first[ATTENTION_TILE], end[ATTENTION_TILE];
 };
 
-/* Largest of 4, 2, 1 vectors beside each of `tile` queries that leaves accumulators enough. */
+/* The largest of 4, 2, 1 vectors per query for which `tile` queries have enough accumulators. */
 DEVICE uint32_t attention_vectors(uint32_t tile)
 {
     return tile * 4 <= VEC_ACCUMULATORS ? 4 : tile * 2 <= VEC_ACCUMULATORS ? 2 : 1;
 }
 
-/* Scores of one query in one step become weights; the state moves to the new maximum. Returns the factor of the old sums.
- * weight: [ATTENTION_BLOCK], of which n are used, position of weight[0] is base. Lanes outside [first, end) may hold anything, NaN too. */
+/* Turns the scores of one query in one step into weights and updates its maximum and sum.  Returns the factor for the old sums.
+ * weight: [ATTENTION_BLOCK], n are used; weight[0] has position base.  Lanes outside [first, end) may hold anything, NaN too. */
 DEVICE float attention_softmax(float *weight, float *max, float *sum, uint32_t base, uint32_t n, uint32_t first, uint32_t end,
                                const struct attention *a)
 {
@@ -64,7 +64,7 @@ DEVICE float attention_softmax(float *weight, float *max, float *sum, uint32_t b
     const float new_max = vf_hmax(top);
     for (uint32_t i = 0; i < n; i += 16) {
         vf e = vf_exp(vf_sub(vf_load(weight + i), vf_set1(new_max)));
-        if (masked) {                            /* exp of a masked score is small but not 0, and 1 where all is masked */
+        if (masked) {                            /* exp of a masked score is small but not 0, and 1 if all are masked */
             const uint32_t p = base + i;
             if (p + 16 > end)  e = vf_first(e, vf_set1(0), end > p ? end - p : 0);
             if (p < first)     e = vf_first(vf_set1(0), e, first - p);
@@ -93,14 +93,14 @@ DEVICE void attention_normalise(float *out, float max, float sum, const float *s
     if (d < value_dim) vf_store8(out + d, vf_mul(vf_load8(out + d), f));
 }
 
-/* First position that a query at `position` may attend with a sliding window of `window` positions, itself included (0: no window). */
+/* First position that a query at `position` attends with a sliding window of `window` positions, its own included (0: no window). */
 DEVICE uint32_t attention_first(uint32_t position, uint32_t window)
 {
     return window && position + 1 > window ? position + 1 - window : 0;
 }
 
-/* Joins parts of the positions: out[group][value_dim] from o[n_parts][group][value_dim], m and l[n_parts][group] of attention_part.
- * sink: [group] or NULL. Exact: every part is moved to the common maximum. Empty parts have l = 0. */
+/* Joins parts of the positions: out[group][value_dim] from o[n_parts][group][value_dim], m and l[n_parts][group] of attention_part().
+ * sink: [group] or NULL.  Exact: every part is rescaled to the common maximum.  Empty parts have l = 0. */
 DEVICE void attention_merge(float *out, const float *o, const float *m, const float *l, uint32_t n_parts, uint32_t group,
                             uint32_t value_dim, const float *sink)
 {
@@ -127,7 +127,7 @@ DEVICE void attention_merge(float *out, const float *o, const float *m, const fl
 }
 #endif
 
-/* Dot products of `tile` queries with `blocks` x 16 positions of K. weight: [tile][ATTENTION_BLOCK] at this position. */
+/* Dot products of `tile` queries with `blocks` x 16 positions of K.  weight: [tile][ATTENTION_BLOCK], at the first of these positions. */
 DEVICE void PASTE2(attention_scores, KV)(float *weight, const struct attention_tile *t, const uint8_t *k_block, uint32_t head_dim,
                                          uint32_t tile, uint32_t blocks)
 {
@@ -162,7 +162,7 @@ DEVICE void PASTE2(attention_scores, KV)(float *weight, const struct attention_t
     }
 }
 
-/* out[d ...] = out * factor + sum over n rows of weight * V, for `vectors` x `width` dimensions from d on; fresh: out held nothing yet. */
+/* out[d ...] = out * factor + sum over n rows of weight * V, for `vectors` x `width` dimensions from d on; fresh: out is not read. */
 DEVICE void PASTE2(attention_values, KV)(const struct attention_tile *t, const float *weight, const float *factor, uint32_t fresh,
                                          const uint8_t *v_row, uint32_t n, uint32_t d, uint32_t value_dim,
                                          uint32_t tile, uint32_t vectors, uint32_t width)
@@ -199,10 +199,10 @@ DEVICE void PASTE2(attention_values, KV)(const struct attention_tile *t, const f
     }
 }
 
-/* Runs `tile` queries over their positions and leaves out, max and sum un-normalised. K lanes beyond the last position are read and
- * masked (they lie in the cache, whose length is a multiple of 16); V rows beyond it are not read. */
+/* Runs `tile` queries over their positions; leaves out, max and sum un-normalised.  K lanes after the last position are read and masked
+ * (they lie in the cache, whose length is a multiple of 16); V rows after it are not read. */
 DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k_head, const uint8_t *v_head, const struct attention *a,
-                                      uint32_t tile)
+                                      uint32_t tile, const uint32_t align)
 {
     const uint32_t head_dim = a->head_dim, value_dim = a->value_dim, vectors = attention_vectors(tile);
     const uint64_t row_bytes = PASTE2(kv_row_bytes, KV)(head_dim), value_bytes = PASTE2(kv_row_bytes, KV)(value_dim);
@@ -219,9 +219,12 @@ DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k
         for (uint32_t i = 0; i < tile; i++) for (uint32_t d = 0; d < value_dim; d += 8) vf_store8(t->out[i] + d, vf_set1(0));
         return;
     }
-    for (uint32_t base = first / 16 * 16, n; base < end; base += n, fresh = 0) {
+    uint32_t base = first / align * align;
+    if (a->ring && base < first / a->ring * a->ring) base = first / a->ring * a->ring;
+    for (uint32_t n; base < end; base += n, fresh = 0) {
         const uint32_t left = end - base, row = a->ring ? base % a->ring : base;
         n = left < ATTENTION_BLOCK ? (left + 15) / 16 * 16 : ATTENTION_BLOCK;
+        if (n > ATTENTION_BLOCK - base % align) n = ATTENTION_BLOCK - base % align;
         if (a->ring && a->ring - row < n) n = a->ring - row;
         uint32_t i = 0;
         for (; i + 16 * vectors <= n; i += 16 * vectors)
@@ -245,7 +248,7 @@ DEVICE void PASTE2(attention_run, KV)(struct attention_tile *t, const uint8_t *k
     }
 }
 
-/* Heads head .. head + tile - 1 of a group over [first, end). */
+/* Heads head .. head + tile - 1 of a group over positions [first, end). */
 DEVICE void PASTE2(attention_heads, KV)(float *o, float *m, float *l, const float *q, const uint8_t *k_head, const uint8_t *v_head,
                                         uint32_t first, uint32_t end, uint32_t head, const struct attention *a, uint32_t tile)
 {
@@ -257,7 +260,7 @@ DEVICE void PASTE2(attention_heads, KV)(float *o, float *m, float *l, const floa
         t.first[i] = first;
         t.end[i] = end;
     }
-    PASTE2(attention_run, KV)(&t, k_head, v_head, a, tile);
+    PASTE2(attention_run, KV)(&t, k_head, v_head, a, tile, /* align */ 16);
     VEC_UNROLL
     for (uint32_t i = 0; i < tile; i++) {
         m[head + i] = t.max[i];
@@ -266,8 +269,8 @@ DEVICE void PASTE2(attention_heads, KV)(float *o, float *m, float *l, const floa
 }
 
 /* The `group` query heads of one KV head over the positions first <= p < end, un-normalised: o[group][value_dim] = sum of exp(s - m) v,
- * m[group] the largest score, l[group] = sum of exp(s - m). An empty range gives o = 0, l = 0. q: [group][head_dim].
- * group, head_dim and value_dim must be constants: they choose the register tile. */
+ * m[group] the largest score, l[group] = sum of exp(s - m).  An empty range gives o = 0, l = 0.  q: [group][head_dim].
+ * group, head_dim and value_dim must be constants because they determine the register tile. */
 DEVICE void PASTE2(attention_part, KV)(float *o, float *m, float *l, const float *q, const uint8_t *k_head, const uint8_t *v_head,
                                        uint32_t first, uint32_t end, uint32_t group, uint32_t head_dim, uint32_t value_dim,
                                        float scale_qk, float cap, uint32_t ring)
@@ -279,9 +282,9 @@ DEVICE void PASTE2(attention_part, KV)(float *o, float *m, float *l, const float
     if (group % tile) PASTE2(attention_heads, KV)(o, m, l, q, k_head, v_head, first, end, head, &a, group % tile);
 }
 
-/* One token at position n_kv - 1 and the `group` query heads of one KV head.  out: [group][value_dim], q: [group][head_dim].
- * scale_qk: of q . k; cap: of the scores, 0 none; ring: rows of the cache when it is one, else 0; window: positions attended, the token's
- * own included, 0 all; sink: [group] or NULL.
+/* One token at position n_kv - 1, the `group` query heads of one KV head.  out: [group][value_dim], q: [group][head_dim].
+ * scale_qk: factor of q . k; cap: of the scores, 0: none; ring: rows of a ring-buffer cache, else 0; window: positions attended, including
+ * the token's own, 0: all; sink: [group] or NULL.
  * group, head_dim and value_dim must be constants. */
 DEVICE void PASTE2(attention_decode, KV)(float *out, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t n_kv,
                                          uint32_t group, uint32_t head_dim, uint32_t value_dim, float scale_qk, float cap, uint32_t ring,
@@ -302,9 +305,10 @@ DEVICE void PASTE2(attention_decode, KV)(float *out, const float *q, const uint8
     }
 }
 
-/* Tokens first_token .. first_token + n_tokens - 1 of a batch whose token t stands at position n_past + t, all already in the cache.
- * out, q: rows of token 0 of the batch, [.. out_stride or q_stride floats ..], the `group` heads of this KV head side by side in a row.
- * The rest as in attention_decode. Best with group * n_tokens a multiple of ATTENTION_TILE: a last, partial tile repeats its last query. */
+/* Tokens first_token .. first_token + n_tokens - 1 of a batch, all already in the cache; token t of the batch is at position n_past + t.
+ * out, q: rows of token 0 of the batch, out_stride and q_stride floats apart; a row has the `group` heads of this KV head side by side.
+ * Other parameters as in attention_decode().  Fastest if group * n_tokens is a multiple of ATTENTION_TILE: a partial last tile repeats its
+ * last query. */
 DEVICE void PASTE2(attention_prefill, KV)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride,
                                           const uint8_t *k_head, const uint8_t *v_head, uint32_t n_past, uint32_t first_token,
                                           uint32_t n_tokens, uint32_t group, uint32_t head_dim, uint32_t value_dim, float scale_qk,
@@ -323,14 +327,14 @@ DEVICE void PASTE2(attention_prefill, KV)(float *out, uint32_t out_stride, const
             t.first[i] = attention_first(n_past + token, window);
             t.end[i]   = n_past + token + 1;
         }
-        PASTE2(attention_run, KV)(&t, k_head, v_head, &a, ATTENTION_TILE);
+        PASTE2(attention_run, KV)(&t, k_head, v_head, &a, ATTENTION_TILE, /* align */ ATTENTION_BLOCK);
         for (uint32_t i = 0; i < used; i++)
             attention_normalise(t.out[i], t.max[i], t.sum[i], sink ? sink + (query + i) % group : 0, value_dim);
     }
 }
 
-/* n_tokens tokens that attend all positions below `end`, later ones too; out and q: rows of the first of them.  The rest as in
- * attention_prefill. */
+/* n_tokens tokens that all attend the positions below `end`, later ones included; out and q: rows of the first token.  Other parameters as
+ * in attention_prefill(). */
 DEVICE void PASTE2(attention_all, KV)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride, const uint8_t *k_head,
                                       const uint8_t *v_head, uint32_t end, uint32_t n_tokens, uint32_t group, uint32_t head_dim,
                                       uint32_t value_dim, float scale_qk, float cap, uint32_t ring, const float *sink)
@@ -348,7 +352,7 @@ DEVICE void PASTE2(attention_all, KV)(float *out, uint32_t out_stride, const flo
             t.first[i] = 0;
             t.end[i] = end;
         }
-        PASTE2(attention_run, KV)(&t, k_head, v_head, &a, ATTENTION_TILE);
+        PASTE2(attention_run, KV)(&t, k_head, v_head, &a, ATTENTION_TILE, /* align */ ATTENTION_BLOCK);
         for (uint32_t i = 0; i < used; i++)
             attention_normalise(t.out[i], t.max[i], t.sum[i], sink ? sink + (query + i) % group : 0, value_dim);
     }

@@ -1,6 +1,6 @@
-/* bf16.h -- rows of x rounded to bfloat16, and products of pairs of such columns (docs/kernels.md).
- * With AVX512-BF16 or Arm's BF16 the processor rounds and multiplies, else integers and multiply-adds of floats do, for any vector of
- * vec.h. */
+/* bf16.h -- rows of x rounded to bfloat16, and dot products of pairs of neighbouring columns (docs/kernels.md).
+ * With AVX512-BF16 or Arm's BF16 the processor rounds and multiplies.  Otherwise integer operations round and float FMAs multiply, for any
+ * vector of vec.h. */
 #ifndef FORGE_BF16_H
 #define FORGE_BF16_H
 #include "vec.h"
@@ -17,10 +17,13 @@
 #define BF16_OF_ARM 0
 #endif
 
-/* A row: bfloat16 x[cols], cols a multiple of 32.  Its stride is an odd multiple of 64 bytes, as those of quantize.h. */
+/* A row: bfloat16 x[cols], cols a multiple of 32.  Its stride is an odd multiple of 64 bytes, as in quantize.h. */
 #define XB_STRIDE(cols)   ((((cols) * 2 + 63) / 64 | 1) * 64)
+/* A row in two parts: bfloat16 x[cols], then at XB_LEFT the rounding remainders of x as bfloat16, of the same size. */
+#define XB_LEFT(cols)         ((cols) * 2)
+#define XB_PARTS_STRIDE(cols) ((((cols) * 4 + 63) / 64 | 1) * 64)
 
-/* The nearest bfloat16, ties to even, in the low half of each lane; what is no number stays none. */
+/* The nearest bfloat16, ties to even, in the low half of each lane; NaN stays NaN. */
 DEVICE vi vi_bf16(vf x)
 {
     vi bits;
@@ -29,7 +32,7 @@ DEVICE vi vi_bf16(vf x)
     const vi none = vi_less(vi_set1(0x7f800000), vi_and(bits, vi_set1(0x7fffffff))), quiet = vi_or(vi_shr(bits, 16), vi_set1(0x40));
     return vi_or(vi_and(none, quiet), vi_and(vi_xor(none, vi_set1(-1)), near));
 }
-/* Lanes of a in the low halves, of b in the high ones. */
+/* Each lane: a rounded to bfloat16 in the low half, b in the high half. */
 DEVICE vi pairs_of(vf a, vf b)
 {
 #if BF16_OF_AVX512
@@ -49,6 +52,11 @@ DEVICE vi pairs_of(vf a, vf b)
     return vi_or(vi_bf16(a), vi_shl(vi_bf16(b), 16));
 #endif
 }
+/* The remainders of a and b after rounding, as pairs, for more precision; near: pairs_of(a, b). */
+DEVICE vi pairs_left(vi near, vf a, vf b)
+{
+    return pairs_of(vf_sub(a, vf_bits(vi_shl(near, 16))), vf_sub(b, vf_bits(vi_and(near, vi_set1((int32_t)0xffff0000u)))));
+}
 /* Two columns of 16 rows at p, [2][16] bfloat16, as pairs. */
 DEVICE vi pairs_beside(const uint8_t *p)
 {
@@ -66,7 +74,7 @@ DEVICE vi pairs_beside(const uint8_t *p)
     return vi_or(low, vi_shl(high, 16));
 #endif
 }
-/* acc[row] + a pair of each row times the pair of x at p, in float. */
+/* acc[row] + the dot product of each row's pair with the pair of x at p, in float. */
 DEVICE vf dot_pairs(vf acc, vi pairs, const uint8_t *p)
 {
     int32_t x;
@@ -85,7 +93,7 @@ DEVICE vf dot_pairs(vf acc, vi pairs, const uint8_t *p)
 #endif
 }
 
-/* 32 columns of a row: 16 lanes of a, then those of b; two neighbours are a pair. */
+/* 32 columns of a row: the 16 lanes of a, then those of b; neighbouring columns form a pair. */
 DEVICE vi bf16_two(vf a, vf b)
 {
 #if BF16_OF_AVX512
@@ -103,7 +111,15 @@ DEVICE vi bf16_two(vf a, vf b)
     return both;
 #endif
 }
-/* Block `block` of 32 columns of a row. */
+/* Stores 32 columns at `near` and their rounding remainders at `left`. */
+DEVICE void bf16_parts(uint8_t *near, uint8_t *left, vf a, vf b)
+{
+    const vi first = bf16_two(a, b);
+    __builtin_memcpy(near, &first, 64);
+    const vi second = bf16_two(vf_sub(a, vf_load_bf16(near)), vf_sub(b, vf_load_bf16(near + 32)));
+    __builtin_memcpy(left, &second, 64);
+}
+/* Stores 32 columns as block `block` of a row. */
 DEVICE void bf16_block(void *row, const float *x32, uint32_t block)
 {
     const vi both = bf16_two(vf_load(x32), vf_load(x32 + 16));
@@ -113,5 +129,15 @@ DEVICE void bf16_block(void *row, const float *x32, uint32_t block)
 DEVICE void bf16_row(void *row, const float *x, uint32_t cols)
 {
     for (uint32_t block = 0; block < cols / 32; block++) bf16_block(row, x + 32 * block, block);
+}
+/* The same for a row in two parts, of XB_PARTS_STRIDE(cols) bytes. */
+DEVICE void bf16_parts_block(void *row, const float *x32, uint32_t block, uint32_t cols)
+{
+    uint8_t *const at = (uint8_t *)row + 64 * (uint64_t)block;
+    bf16_parts(at, at + XB_LEFT((uint64_t)cols), vf_load(x32), vf_load(x32 + 16));
+}
+DEVICE void bf16_parts_row(void *row, const float *x, uint32_t cols)
+{
+    for (uint32_t block = 0; block < cols / 32; block++) bf16_parts_block(row, x + 32 * block, block, cols);
 }
 #endif

@@ -1,6 +1,6 @@
-/* dot_avx2.h -- integer dot products with AVX2: vpmaddubsw multiplies unsigned with signed bytes and adds pairs into
- * 16 bits, saturating at 32767.  With |x| <= 127 narrow codes leave room to add several steps before widening.
- * AVX-VNNI has vpdpbusd for these vectors, as dot_avx512.h. */
+/* dot_avx2.h -- integer dot products with AVX2.  vpmaddubsw multiplies unsigned by signed bytes and adds pairs in 16 bits, saturating at
+ * 32767.  Because |x| <= 127, sums of several steps with narrow codes fit before they are widened.
+ * With AVX-VNNI, vpdpbusd is used as in dot_avx512.h. */
 #ifndef FORGE_DOT_H
 #define FORGE_DOT_H
 #include "vec.h"
@@ -11,7 +11,7 @@
 #define DOT_RUN(bits) 1
 #else
 #define DOT_FLIP 0
-/* 2 * 127 * (2^bits - 1) * steps <= 32767.  Eight bits: |code| * x with the code's sign moved to x, 2 * 127 * 128 = 32512. */
+/* 2 * 127 * (2^bits - 1) * steps <= 32767.  Eight bits: |code| * x with the sign of the code moved to x, 2 * 127 * 128 = 32512. */
 #define DOT_RUN(bits) ((bits) <= 4 ? 8 : (bits) == 5 ? 4 : (bits) == 6 ? 2 : 1)
 #endif
 

@@ -1,19 +1,19 @@
-/* dot_c.h -- integer dot products in portable C11: any compiler, any machine. */
+/* dot_c.h -- integer dot products in portable C11, for any compiler and machine. */
 #ifndef FORGE_DOT_H
 #define FORGE_DOT_H
 #include "vec.h"
 
-/* Codes of eight bits are signed bytes in the packed file. DOT_FLIP is xored onto them where an instruction wants unsigned
- * weights; the codes then are too large by DOT_FLIP. */
+/* 8-bit codes are signed bytes in the packed file.  DOT_FLIP is xored onto them if the instruction needs unsigned weights; the codes are
+ * then too large by DOT_FLIP. */
 #define DOT_FLIP 0
-/* Steps of 4 columns that dot() takes at a time for codes of so many bits. */
+/* Most steps of 4 columns per call of dot(), for codes of this many bits. */
 #define DOT_RUN(bits) 4
 
-/* acc[row] + sum over steps of the 4 codes of a row times the 4 activations of the step; codes [steps], x: int8 [4 * steps].
- * bits: codes are unsigned numbers below 2^bits; 8: signed bytes. */
+/* Returns acc[row] + sum over steps of (4 codes of the row) . (4 activations of the step).  codes: [steps], x: int8 [4 * steps].
+ * bits < 8: codes are unsigned and below 2^bits; bits = 8: signed bytes. */
 DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, const uint32_t bits)
 {
-    (void)bits;                                        /* up to 7 bits unsigned and signed bytes are the same */
+    (void)bits;                                        /* codes of up to 7 bits are also valid signed bytes */
     for (uint32_t s = 0; s < steps; s++) {
         int8_t c[64];
         __builtin_memcpy(c, &codes[s], 64);
@@ -23,7 +23,7 @@ DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, co
     }
     return acc;
 }
-/* Each of the 64 bytes of index (0..15) replaced by that entry of a table of 16. */
+/* Replaces each of the 64 bytes of index (0..15) by that entry of a table of 16. */
 DEVICE vi bytes_lookup(const int8_t *table, vi index)
 {
     uint8_t b[64];

@@ -1,5 +1,5 @@
-/* dot_neon.h -- integer dot products.  With the armv8.2 dot product extension sdot takes signed bytes on both sides, and one register of
- * activations serves four steps by its lane operand; armv8.0 has products of bytes in 16 bits, which are added in pairs. */
+/* dot_neon.h -- integer dot products with NEON.  With the Armv8.2 dot product extension, sdot multiplies signed bytes, and its lane operand
+ * lets one register of activations serve four steps.  Armv8.0 multiplies bytes into 16 bits, and pairs of these are then added. */
 #ifndef FORGE_DOT_H
 #define FORGE_DOT_H
 #include "quarters.h"
@@ -19,8 +19,8 @@ DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, co
     DOT_STEP(0) DOT_STEP(1) DOT_STEP(2) DOT_STEP(3)     /* the lane must be a literal */
 #undef DOT_STEP
 #else
-    /* Steps whose products may be added, two by two, before they leave 16 bits: |x| <= 127 and 2 * 2 * 63 * 127 < 2^15, 2 * 4 * 15 * 127 <
-     * 2^15; of signed bytes 2 * 128 * 127 < 2^15. */
+    /* run: steps whose products are summed in 16 bits, two products per lane, before widening.  |x| <= 127, and 2 * 2 * 63 * 127 < 2^15,
+     * 2 * 4 * 15 * 127 < 2^15; for signed bytes 2 * 128 * 127 < 2^15. */
     const uint32_t run = bits <= 4 ? 4 : bits <= 6 ? 2 : 1;
     UNROLL for (uint32_t i = 0; i < 4; i++)
         UNROLL for (uint32_t s = 0; s < 4; s += run) {

@@ -1,5 +1,5 @@
-/* dot_wasm.h -- integer dot products with WebAssembly's SIMD of 128 bits: bytes are widened to 16 bits, and i32x4.dot_i16x8_s adds the
- * products of neighbours in 32 bits, where nothing saturates.  Engines make vpmovsxbw and vpmaddwd of it, or sxtl, smull and addp. */
+/* dot_wasm.h -- integer dot products with WebAssembly's 128-bit SIMD.  Bytes are widened to 16 bits; i32x4.dot_i16x8_s then adds products
+ * of neighbours in 32 bits, so nothing saturates.  Engines compile this to vpmovsxbw and vpmaddwd, or to sxtl, smull and addp. */
 #ifndef FORGE_DOT_H
 #define FORGE_DOT_H
 #include "quarters.h"
@@ -7,7 +7,7 @@
 #define DOT_FLIP 0
 #define DOT_RUN(bits) 8
 
-/* Contract: dot_c.h.  A row's four products are in two neighbours of `low` or `high`, which come together at the end. */
+/* Contract: dot_c.h.  A row's four products are in two neighbouring lanes of `low` or `high`; the end adds them. */
 DEVICE vi dot(vi acc, const vi *codes, const int8_t *x, const uint32_t steps, const uint32_t bits)
 {
     v128_t sum[4];

@@ -1,4 +1,4 @@
-/* elementwise_tmpl.c -- operations without neighbours. Rows are [n] for any n; y may be one of the inputs. */
+/* elementwise_tmpl.c -- elementwise operations.  Rows are [n] for any n; y may be one of the inputs. */
 #include "vec.h"
 
 /* y = a + b */

@@ -1,10 +1,10 @@
-/* experts_tmpl.c -- the choice of experts, and the tokens of a chunk in the order of their experts.
+/* experts_tmpl.c -- the choice of experts, and sorting the tokens of a chunk by expert.
  * A choice is a row of floats: the shares of the `used` best experts, best first, then their numbers.  A pair is a token with one of its
- * experts, counted token by token: pair / used is the token.  An order is [n_expert + 1] numbers: where the rows of each expert begin and
- * all of them end; then `most` numbers, the pair of each row; then `most`, the row of each pair. */
+ * experts, numbered token by token: pair / used is the token.  An order is [n_expert + 1] numbers: the row at which each expert begins and
+ * the end of all rows; then `most` numbers, the pair of each row; then `most` numbers, the row of each pair. */
 #include "activation_tmpl.c"
 
-/* The best of [n] that is not taken, the first of equals; also where no comparison holds. */
+/* The index of the largest of x[n] that is not taken; of equal values the first.  Always finds an index, even if x has NaN. */
 DEVICE uint32_t best_of(const float *x, const uint8_t *taken, uint32_t n)
 {
     uint32_t best = n;
@@ -12,7 +12,7 @@ DEVICE uint32_t best_of(const float *x, const uint8_t *taken, uint32_t n)
     return best;
 }
 
-/* Takes all experts but those of the groups whose two best ones sum to most.  score: room for [n_group]. */
+/* Marks all experts as taken except those in the groups with the largest sum of their two best scores.  score: scratch [n_group]. */
 DEVICE void take_groups(uint8_t *taken, float *score, const float *select, uint32_t n_expert, uint32_t n_group, uint32_t n_group_used)
 {
     const uint32_t size = n_expert / n_group;
@@ -28,15 +28,15 @@ DEVICE void take_groups(uint8_t *taken, float *score, const float *select, uint3
     }
     for (uint32_t i = 0; i < n_expert; i++) taken[i] = 1;
     for (uint32_t k = 0; k < n_group_used; k++) {
-        uint32_t best = n_group;                                            /* a group whose experts are taken was not chosen yet */
+        uint32_t best = n_group;                                            /* an unchosen group's experts are all taken */
         for (uint32_t g = 0; g < n_group; g++) if (taken[g * size] && (best == n_group || score[g] > score[best])) best = g;
         for (uint32_t i = 0; i < size; i++) taken[best * size + i] = 0;
     }
 }
 
-/* gating: shares are 1: softmax, 2: sigmoid of the logits, 3: softmax of the chosen ones.  bias: [n_expert], added to what selects
- * alone, or NULL; then selection goes by the logits, which shares follow.  norm: shares are divided by their sum; all times `by`.
- * room: [2 * n_expert + n_group], taken: [n_expert]. */
+/* gating: shares are 1: the softmax, 2: the sigmoid of the logits, 3: the softmax of the chosen logits.  bias: [n_expert], added for the
+ * selection only, or NULL; without bias and groups the selection uses the logits, which have the order of the shares.  norm: shares are
+ * divided by their sum; all are multiplied by `by`.  room: scratch [2 * n_expert + n_group], taken: scratch [n_expert]. */
 DEVICE void route(float *choice, float *room, uint8_t *taken, const float *logits, const float *bias, uint32_t n_expert, uint32_t used,
                   uint32_t gating, uint32_t n_group, uint32_t n_group_used, uint32_t norm, float by)
 {
@@ -66,7 +66,7 @@ DEVICE void route(float *choice, float *room, uint8_t *taken, const float *logit
     for (uint32_t k = 0; k < used; k++) choice[k] = choice[k] / divisor * by;
 }
 
-/* Of the tokens t0 .. n_tokens - 1, whose choices lie `stride` floats apart. */
+/* Orders tokens t0 .. n_tokens - 1; their choices lie `stride` floats apart. */
 DEVICE void expert_order(uint32_t *order, const float *choices, uint64_t stride, uint32_t t0, uint32_t n_tokens, uint32_t n_expert,
                          uint32_t used, uint32_t most)
 {

@@ -1,4 +1,4 @@
-/* gemm_tmpl.c -- several tokens (prefill): Y = X W^T.  Included once per format with FORMAT defined, after gemv_tmpl.c for
+/* gemm_tmpl.c -- products of several tokens (prefill): Y = X W^T.  Included once per format with FORMAT defined, after gemv_tmpl.c for
  * the same format.  Contract: docs/kernels.md.  A panel of rows is decoded once for all tokens, then multiplied by register tiles. */
 #ifndef FORMAT
 #include "gemv_tmpl.c"
@@ -8,14 +8,13 @@
 #define F(name) PASTE2(name, FORMAT)
 
 #if F(IS_FLOAT)
-/* Without a panel: few tokens, or a group that is left over. */
+/* Without a panel, for few tokens or for groups that do not fill a panel. */
 SHARED void F(gemm_direct)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
                            uint32_t cols)
 {
     for (uint32_t r = 0; r < n_rows; r += 16, p += F(group_bytes)(cols))
         for (uint32_t t = 0; t < n_tokens; t += FEW_TOKENS)
-            F(stream)(y + (uint64_t)t * y_stride + r, y_stride, p, x + t * XF_STRIDE((uint64_t)cols), cols, n_tokens - t, FEW_TOKENS,
-                      1);
+            F(stream_few)(y + (uint64_t)t * y_stride + r, y_stride, p, x + t * XF_STRIDE((uint64_t)cols), cols, n_tokens - t);
 }
 SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
                            uint32_t cols, uint8_t *scratch)
@@ -31,7 +30,7 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
             float_tiles(y + r, y_stride, scratch, x + 4 * (uint64_t)c0, XF_STRIDE((uint64_t)cols), n, c0 > 0, n_tokens);
         }
 }
-/* Here and below, so that a source which has this of floats has it of nothing else. */
+/* gemm() is defined once per case so that a source with float formats only contains nothing of the other case. */
 DEVICE void F(gemm)(float *y, uint32_t y_stride, const uint8_t *w, const void *x, uint32_t n_tokens, uint32_t first_row, uint32_t n_rows,
                     uint32_t cols, uint8_t *scratch)
 {
@@ -71,7 +70,7 @@ DEVICE void F(gemm_exact)(float *y, uint32_t y_stride, const uint8_t *w, const v
     const uint8_t *p = w + first_row / 16 * F(group_bytes)(cols);
     const uint32_t rows = n_rows / (16 * GEMM_GROUPS) * (16 * GEMM_GROUPS);
     F(gemm_exact_groups)(y, y_stride, p, x, n_tokens, rows, cols, scratch);
-    for (uint32_t t = 0; t < n_tokens && rows < n_rows; t++)                 /* a group that is left over */
+    for (uint32_t t = 0; t < n_tokens && rows < n_rows; t++)                 /* groups that do not fill a panel */
         F(gemv_exact_groups)(y + (uint64_t)t * y_stride + rows, p + rows / 16 * F(group_bytes)(cols),
                              (const uint8_t *)x + t * XF_STRIDE((uint64_t)cols), n_rows - rows, cols);
 }
@@ -92,7 +91,7 @@ DEVICE void F(panel)(uint8_t *panel, const uint8_t *group, const uint32_t cols, 
         panel_put(panel, codes, scale, min, g, groups, f);
     }
 }
-/* Without a panel: few tokens, or a group that is left over. */
+/* Without a panel, for few tokens or for groups that do not fill a panel. */
 SHARED void F(gemm_direct)(float *y, uint32_t y_stride, const uint8_t *p, const uint8_t *x, uint32_t n_tokens, uint32_t n_rows,
                            uint32_t cols)
 {
@@ -109,7 +108,7 @@ SHARED void F(gemm_groups)(float *y, uint32_t y_stride, const uint8_t *p, const 
         for (uint32_t b0 = 0; b0 < cols / 32; b0 += GEMM_COLS / 32) {
             const uint32_t n = cols / 32 - b0 < GEMM_COLS / 32 ? cols / 32 - b0 : GEMM_COLS / 32;
             for (uint32_t g = 0; g < GEMM_GROUPS; g++) F(panel)(scratch, p + g * F(group_bytes)(cols), cols, b0, n, g);
-            /* The packed weights of the next panel come nearer while this one is used. */
+            /* Prefetches the packed weights of the next panel while this panel is used. */
             const uint64_t step = b0 + n < cols / 32 ? (uint64_t)(b0 + n) * F(CODE_BYTES) : GEMM_GROUPS * F(group_bytes)(cols);
             uint32_t fetched = 0, t = 0;
             for (; INT_TOKENS > FEW_TOKENS && t + INT_TOKENS <= n_tokens; t += INT_TOKENS) {

@@ -1,5 +1,5 @@
 /* glu_tmpl.c -- gated linear units: y = act(gate) * up.  (Shazeer 2020, arXiv:2002.05202)
- * y, gate, up: [n] for any n, y may be one of them. */
+ * y, gate, up: [n] for any n; y may be gate or up. */
 #include "vec.h"
 
 /* x * sigmoid(x) */
@@ -8,7 +8,7 @@ DEVICE vf vf_silu(vf x)
     return vf_div(x, vf_add(vf_set1(1.0f), vf_exp(vf_sub(vf_set1(0), x))));
 }
 
-/* The tanh form of GELU, 0.5 x (1 + tanh(u)) = x / (1 + e^-2u): no difference of near equals for negative x. */
+/* GELU in its tanh form: 0.5 x (1 + tanh(u)) = x / (1 + e^-2u), which does not subtract nearly equal numbers for negative x. */
 DEVICE vf vf_gelu(vf x)
 {
     const vf cubic = vf_fma(vf_mul(x, x), vf_set1(0.044715f), vf_set1(1.0f));

@@ -1,13 +1,13 @@
-/* int_tiles.h -- products of a panel of weights in integers with quantised rows: by SMMLA where Armv8.6 has it, else by dot().
- * SMMLA multiplies 8 columns of 2 tokens by those of 2 rows, twice as many as a dot product.  (Arm ARM DDI 0487, C7.2, SMMLA.) */
+/* int_tiles.h -- integer products of a panel of weights with quantised rows, by SMMLA on Armv8.6 and by dot() elsewhere.
+ * SMMLA multiplies 8 columns of 2 tokens by 8 columns of 2 rows, twice as many as a dot product.  (Arm ARM DDI 0487, C7.2, SMMLA.) */
 #ifndef FORGE_INT_TILES_H
 #define FORGE_INT_TILES_H
 #include "matmul.h"
 
 #if defined(FORGE_SIMD_NEON) && defined(__ARM_FEATURE_MATMUL_INT8)
-#define INT_TOKENS FEW_TOKENS       /* of a tile: sums and rows of x of four fill the registers */
-/* Bytes of 32 columns of a panel: of each group 8 pairs of rows, each codes [4][2 rows][8 columns], then 32 / sub scales and as many
- * minimums as floats [twice][2 rows], one for each sum of SMMLA. */
+#define INT_TOKENS FEW_TOKENS       /* per tile: sums and rows of x of four tokens fill the registers */
+/* Bytes of 32 columns of a panel.  Each group has 8 pairs of rows; each pair has codes [4][2 rows][8 columns], then 32 / sub scales and,
+ * with has_min, as many minimums, as floats [twice][2 rows]: one float for each sum of SMMLA. */
 #define PAIR_BYTES(f)          (64 + 16 * (32 / (f).sub) * (1 + (f).has_min))
 #define PANEL_BYTES(groups, f) ((groups) * 8 * PAIR_BYTES(f))
 
@@ -20,7 +20,7 @@ DEVICE void panel_factors(uint8_t *to, const vf *factors, const struct code_form
             vst1q_u8(to + PAIR_BYTES(f) * r + 16 * j, vreinterpretq_u8_f64(two));
         }
 }
-/* 32 columns of group g. */
+/* Stores 32 columns of group g. */
 DEVICE void panel_put(uint8_t *panel, const vi *codes, const vf *scale, const vf *min, const uint32_t g, const uint32_t groups,
                       const struct code_format f)
 {
@@ -35,9 +35,9 @@ DEVICE void panel_put(uint8_t *panel, const vi *codes, const vf *scale, const vf
     if (f.has_min) panel_factors(to + 64 + 16 * (32 / f.sub), min, f);
 }
 
-/* What tile_prepare gives, of INT_TOKENS tokens side by side: d[block][token], start and ds [sub-block][token].  To start 1.5 * 2^23 is
- * added as a float's bits: sums of products are below 2^22, so what they are added to is a float, too, and a subtraction makes them one.
- * That is faster than to convert them.  at[token]: the quantised row. */
+/* The values of tile_prepare() for INT_TOKENS tokens, interleaved: d[block][token], start and ds [sub-block][token].  The bits of the float
+ * 1.5 * 2^23 are added to start: sums of products are below 2^22, so the result has the bits of a float too, and one subtraction yields the
+ * sum as a float.  This is faster than a conversion.  at[token]: the quantised row. */
 #define SUM_BITS 0x4b400000
 DEVICE void tokens_prepare(float *d, int32_t *start, float *ds, const uint8_t *const *at, const uint32_t cols, const uint32_t b0,
                            const uint32_t n, const struct code_format f)
@@ -66,7 +66,7 @@ DEVICE void tokens_prepare(float *d, int32_t *start, float *ds, const uint8_t *c
         }
     }
 }
-/* Values of tokens 0 and 1 (pair 0) or 2 and 3, each twice. */
+/* The values of tokens 0 and 1 (pair 0) or 2 and 3 (pair 1), each twice. */
 DEVICE float32x4_t pair_of(const float32x4_t tokens, const uint32_t pair)
 {
     return pair == 0 ? vzip1q_f32(tokens, tokens) : vzip2q_f32(tokens, tokens);
@@ -78,7 +78,7 @@ DEVICE void mmla_block(float32x4_t sum[8][2], const uint8_t *panel, const struct
     const uint32_t subs = 32 / f.sub, steps = 4 / subs;
     const float32x4_t four = vld1q_f32(d), dx[2] = { pair_of(four, 0), pair_of(four, 1) };
     const float32x4_t bias = vreinterpretq_f32_s32(vdupq_n_s32(SUM_BITS));
-    int8x16_t x[2][4];                               /* of two tokens 8 columns */
+    int8x16_t x[2][4];                               /* 8 columns of two tokens each */
     UNROLL for (uint32_t p = 0; p < 2; p++)
         UNROLL for (uint32_t k = 0; k < 4; k += 2) {
             const int64x2_t one = vreinterpretq_s64_u8(vld1q_u8(tile_row(rows, 2 * p, INT_TOKENS) + 8 * k));
@@ -108,11 +108,11 @@ DEVICE void mmla_block(float32x4_t sum[8][2], const uint8_t *panel, const struct
                 if (f.has_min) sum[r][p] = vfmaq_f32(sum[r][p], vld1q_f32(scale + 4 * subs), pair_of(vld1q_f32(ds + INT_TOKENS * j), p));
             }
         }
-        __asm__("" : "+r"(panel) : "w"(sum[r][0]), "w"(sum[r][1]));      /* left alone, compilers mix the pairs and spill sums */
+        __asm__("" : "+r"(panel) : "w"(sum[r][0]), "w"(sum[r][1]));      /* without this, compilers interleave the pairs and spill sums */
     }
 }
-/* y[t][16 * groups] (+)= an integer panel of `blocks` times 32 columns, the first of them block b0 of the activations;
- * n of the tile's tokens are there. */
+/* y[t][16 * groups] (+)= an integer panel of `blocks` times 32 columns times xq; its first block is block b0 of the activations.
+ * Only the first n tokens of the tile exist. */
 DEVICE void int_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *xq, const uint32_t b0, const uint32_t blocks,
                      const uint32_t cols, const uint32_t n, const uint32_t tokens, const uint32_t groups, const struct code_format f)
 {
@@ -139,10 +139,10 @@ DEVICE void int_tile(float *y, const uint32_t y_stride, const uint8_t *panel, co
 }
 #else
 #define INT_TOKENS GEMM_TOKENS
-/* Bytes of 32 columns of a panel: codes [8][groups], scale [32 / sub][groups], min likewise. */
+/* Bytes of 32 columns of a panel: codes [8][groups], scale [32 / sub][groups], and min in the same form if has_min. */
 #define PANEL_BYTES(groups, f) ((groups) * (512 + 64 * (32 / (f).sub) * (1 + (f).has_min)))
 
-/* 32 columns of group g. */
+/* Stores 32 columns of group g. */
 DEVICE void panel_put(uint8_t *panel, const vi *codes, const vf *scale, const vf *min, const uint32_t g, const uint32_t groups,
                       const struct code_format f)
 {
@@ -153,8 +153,8 @@ DEVICE void panel_put(uint8_t *panel, const vi *codes, const vf *scale, const vf
         if (f.has_min) __builtin_memcpy(panel + 64 * ((8 + subs + j) * groups + g), &min[j], 64);
     }
 }
-/* y[t][16 * groups] (+)= an integer panel of `blocks` times 32 columns, the first of them block b0 of the activations;
- * n of the tile's tokens are there. */
+/* y[t][16 * groups] (+)= an integer panel of `blocks` times 32 columns times xq; its first block is block b0 of the activations.
+ * Only the first n tokens of the tile exist. */
 DEVICE void int_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *xq, const uint32_t b0, const uint32_t blocks,
                      const uint32_t cols, const uint32_t n, const uint32_t tokens, const uint32_t groups, const struct code_format f)
 {

@@ -1,8 +1,8 @@
-/* kv_tmpl.c -- the key/value cache: where an element lies, how it is written and how it is read into registers.
- * Layout (docs/kernels.md): K [ctx/16][head_dim][16], V [ctx][head_dim], ctx = n_ctx rounded up to 16; one layer is K of all KV heads,
- * then V of all.
- * q8_0: K block of 16 positions, per 32 dims f16 d[16], int8 q[32][16]; V row, per 32 dims f16 d, int8 q[32].
- * KV is the element type: f16, f32 (head_dim a multiple of 8) or q8_0 (of 32). May be pasted once per type. */
+/* kv_tmpl.c -- the KV cache: where an element lies, how it is written, and how it is read into registers.
+ * Layout (docs/kernels.md): K [ctx/16][head_dim][16], V [ctx][head_dim], ctx = n_ctx rounded up to 16.  A layer has K of all KV heads, then
+ * V of all KV heads.
+ * q8_0: a K block of 16 positions has, per 32 dims, f16 d[16], int8 q[32][16]; a V row has, per 32 dims, f16 d, int8 q[32].
+ * KV is the element type: f16, f32 (head_dim a multiple of 8) or q8_0 (a multiple of 32).  The file may be pasted once per type. */
 #include "vec.h"
 
 #ifndef KV                          /* default, so that the file compiles alone */
@@ -22,14 +22,14 @@ DEVICE uint32_t kv_context(uint32_t n_ctx) { return (n_ctx + 15) / 16 * 16; }
 
 #if KV_KIND == KV_KIND_f16 && !defined KV_F16
 #define KV_F16
-/* Bytes of one position of one head, of K as of V. */
+/* Bytes of one position of one head; the same for K and V. */
 DEVICE uint64_t kv_row_bytes_f16(uint32_t head_dim) { return 2 * (uint64_t)head_dim; }
 /* Dimensions that share one kv_k_scale; kv_load_k takes d within such a group. */
 DEVICE uint32_t kv_group_dims_f16(void) { return 8; }
 DEVICE vf kv_k_scale_f16(const uint8_t *block, uint32_t d) { (void)block; (void)d; return vf_set1(1.0f); }
 /* Dimension d of the 16 positions of a K block. */
 DEVICE vf kv_load_k_f16(const uint8_t *block, uint32_t d, vf unit) { (void)unit; return vf_load_f16(block + 32 * (uint64_t)d); }
-/* Dimensions d .. d + width - 1 of a V row, width 16 or 8. */
+/* Dimensions d .. d + width - 1 of a V row; width is 16 or 8. */
 DEVICE vf kv_load_v_f16(const uint8_t *row, uint32_t d, uint32_t width)
 {
     return width == 16 ? vf_load_f16(row + 2 * (uint64_t)d) : vf_load8_f16(row + 2 * (uint64_t)d);
@@ -105,7 +105,7 @@ DEVICE vf kv_load_v_q8_0(const uint8_t *row, uint32_t d, uint32_t width)
 #endif
     return vf_mul(vf_from_vi(vi_load_i8((const int8_t *)(const void *)(unit + 2 + d % 32))), vf_set1(s));
 }
-/* 32 values to int8 with the scale max|x| / 127 as f16, which is returned; codes are made with the rounded scale, as readers use it. */
+/* Quantises 32 values to int8 and returns the scale max|x| / 127 as f16.  Codes use the rounded scale because readers do. */
 DEVICE uint16_t kv_quantise_q8_0(int8_t *q, const float *x)
 {
     const vf a = vf_load(x), b = vf_load(x + 16), limit = vf_set1(127.0f), low = vf_set1(-127.0f);
@@ -144,7 +144,7 @@ DEVICE uint64_t PASTE2(kv_layer_bytes, KV)(uint32_t n_head_kv, uint32_t head_dim
 {
     return 2 * (uint64_t)n_head_kv * kv_context(n_ctx) * PASTE2(kv_row_bytes, KV)(head_dim);
 }
-/* Start of K, and of V, of one KV head in a layer that starts at `layer`. */
+/* Start of K (kv_k) and of V (kv_v) of one KV head in a layer that starts at `layer`. */
 DEVICE uint8_t *PASTE2(kv_k, KV)(uint8_t *layer, uint32_t kv_head, uint32_t head_dim, uint32_t n_ctx)
 {
     return layer + (uint64_t)kv_head * kv_context(n_ctx) * PASTE2(kv_row_bytes, KV)(head_dim);

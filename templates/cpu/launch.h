@@ -1,5 +1,5 @@
-/* launch.h -- what an emitted kernel says about its place in a launch: shares of the work, buffers, weights, scratch.
- * In every kernel `a` is the step, `l` the launch, `thread` and `n_threads` the caller. */
+/* launch.h -- the place of an emitted kernel in a launch: shares of the work, buffers, weights, scratch.
+ * In every kernel `a` is the step, `l` the launch, `thread` and `n_threads` describe the caller. */
 #ifndef FORGE_LAUNCH_H
 #define FORGE_LAUNCH_H
 #include "vec.h"
@@ -14,43 +14,44 @@
 #define STATE                (a->state + l->state)
 #define STATE_OF(t)          ((a->columns ? a->columns[t].state : a->state) + l->state)
 #define POSITION_OF(t)       (a->columns ? a->columns[t].n_past : a->n_past + (t))
+#define FAR_OF(t)            (a->columns ? a->columns[t].far : a->far)
 #define PARTS(offset)        ((float *)(void *)(a->parts + (offset)))
 #define SCRATCH(offset)      (a->arena + SCRATCH_OFFSET + (uint64_t)SCRATCH_STRIDE * thread + (offset))
 #define UNUSED               (void)a, (void)l, (void)thread, (void)n_threads
 
 struct span { uint32_t first, last; };
 
-/* This thread's part of `total` pieces of equal work. */
+/* This thread's share of `total` pieces of equal work. */
 DEVICE struct span share(uint32_t total, uint32_t thread, uint32_t n_threads)
 {
     const struct span s = { (uint32_t)((uint64_t)total * thread / n_threads), (uint32_t)((uint64_t)total * (thread + 1) / n_threads) };
     return s;
 }
-/* Where a run of pieces begin .. begin + n - 1 meets the share, counted from begin. */
+/* The intersection of pieces begin .. begin + n - 1 with the share, counted from begin. */
 DEVICE uint32_t span_from(struct span s, uint32_t begin)             { return s.first > begin ? s.first - begin : 0; }
 DEVICE uint32_t span_to(struct span s, uint32_t begin, uint32_t n)
 {
     return s.last > begin ? (s.last - begin < n ? s.last - begin : n) : 0;
 }
 
-/* ---- work in turns ----
- * A thread takes the pieces of its share bit by bit.  When it has done them it takes, where there are a->turns, pieces that a slower one
- * has not begun: cores differ, and neighbours hold them up.  Which thread does a piece changes no bit of it. */
+/* ---- work stealing ----
+ * A thread takes the pieces of its share in small runs.  When its share is done and a->turns is set, it takes pieces that a slower thread
+ * has not begun: cores differ in speed and may be shared with other processes.  Results are the same bits for any thread of a piece. */
 struct work {
     struct span       span;                      /* pieces to do now */
-    struct forge_turn *turns;                    /* NULL: the share at once */
+    struct forge_turn *turns;                    /* NULL: the whole share at once */
     uint32_t          total, thread, n_threads, launch, done;
 };
 
 enum { TURN_PIECES = (1 << FORGE_TURN_BITS) - 1, TURN_TOKENS = 16, TURN_BYTES = 128 << 10 };
 
-/* The share, which the thread does alone. */
+/* A share that only this thread works on. */
 DEVICE struct work work_alone(uint32_t total, uint32_t thread, uint32_t n_threads)
 {
     const struct work w = { { 0, 0 }, 0, total, thread, n_threads, 0, 0 };
     return w;
 }
-/* In short launches the looks at the others' turns would cost more than they bring. */
+/* Work stealing is off in short launches, where checking the other threads costs more than it gains. */
 DEVICE struct work work_of(const struct forge_args *a, const struct forge_launch *l, uint32_t total, uint32_t thread, uint32_t n_threads)
 {
     const int in_turns = a->turns && total <= TURN_PIECES && n_threads > 1 &&
@@ -61,7 +62,8 @@ DEVICE struct work work_of(const struct forge_args *a, const struct forge_launch
     w.launch = ++a->turns[thread].launches;
     return w;
 }
-/* Pieces of a thread's share that nobody has begun; word: its turn.  Until someone has begun, it still tells of an earlier launch. */
+/* Pieces of a thread's share that are begun; word: that thread's entry in turns.  The entry may still describe an earlier launch; then the
+ * thread has begun nothing. */
 DEVICE uint32_t work_begun(const struct work *w, uint32_t word)
 {
     return (word ^ w->launch << FORGE_TURN_BITS) >> FORGE_TURN_BITS ? 0 : word & TURN_PIECES;
@@ -79,12 +81,12 @@ DEVICE int work_take(struct work *w, uint32_t of, uint32_t word)
 static __attribute__((noinline, unused)) int work_turn(struct work *w)
 {
     const struct span own = share(w->total, w->thread, w->n_threads);
-    while (!w->done) {                           /* an empty share is begun, too: no turn is ever older than the launch before */
+    while (!w->done) {                           /* also marks an empty share as begun, so no entry is older than the previous launch */
         const uint32_t word = __atomic_load_n(&w->turns[w->thread].word, __ATOMIC_RELAXED);
         w->done = word == (w->launch << FORGE_TURN_BITS | (own.last - own.first));
         if (!w->done && work_take(w, w->thread, word)) return 1;
     }
-    for (;;) {                                   /* helps the one that has most left */
+    for (;;) {                                   /* helps the thread with the most pieces left */
         uint32_t most = 0, of = 0, its = 0;
         for (uint32_t i = 0; i < w->n_threads; i++) {
             const struct span s = share(w->total, i, w->n_threads);
@@ -98,7 +100,7 @@ static __attribute__((noinline, unused)) int work_turn(struct work *w)
         if (work_take(w, of, its)) return 1;
     }
 }
-/* The next pieces, in w->span; 0: there are none. */
+/* Sets w->span to the next pieces; returns 0 if there are no more. */
 DEVICE int work_next(struct work *w)
 {
     if (w->turns) return work_turn(w);
@@ -108,8 +110,8 @@ DEVICE int work_next(struct work *w)
     return 1;
 }
 
-/* Tokens of the blocks that n of them are cut into where there are less than two of `units` for each thread: whole tiles of tokens, and
- * many enough that decoding the weights again for each block costs little. */
+/* Tokens per block when n tokens are cut into blocks because there are fewer than two of `units` per thread.  Blocks are whole tiles of
+ * tokens and large enough that decoding the weights again for each block costs little. */
 DEVICE uint32_t block_tokens(uint32_t n, uint32_t units, uint32_t n_threads)
 {
     const uint32_t least = 64, blocks = units < 2 * n_threads ? (2 * n_threads + units - 1) / units : 1;
@@ -117,18 +119,18 @@ DEVICE uint32_t block_tokens(uint32_t n, uint32_t units, uint32_t n_threads)
     return each > least ? (each + 31) / 32 * 32 : n < least ? n : least;
 }
 
-/* First token a kernel has to work on: behind the last KV append only those count whose logits are asked for. */
+/* First token that a kernel works on: after the last KV append only tokens whose logits are needed remain. */
 DEVICE uint32_t first_token(const struct forge_args *a, const struct forge_launch *l) { return l->tail ? a->n_tokens - a->n_logits : 0; }
 
-/* Ranges of positions that decode attention cuts each KV head into: 1 where the heads divide evenly among the threads or the
- * context is short; else at least two pieces of work a thread, none below 64 positions, at most 16. */
+/* Parts into which decode attention cuts the positions of each KV head.  1 if the heads divide evenly among the threads or the context is
+ * short; otherwise at least two pieces of work per thread, at least 64 positions per part, and at most 16 parts. */
 DEVICE uint32_t attention_parts(uint32_t n_kv, uint32_t n_head_kv, uint32_t n_threads)
 {
     const uint32_t wanted = n_head_kv % n_threads ? (2 * n_threads + n_head_kv - 1) / n_head_kv : 1, most = n_kv / 64 < 16 ? n_kv / 64 : 16;
     return wanted < most ? wanted : most ? most : 1;
 }
 
-/* Where the n_vocab logits of token t go. */
+/* Address of the n_vocab logits of token t. */
 DEVICE float *logits_of(const struct forge_args *a, uint32_t t, uint32_t n_vocab)
 {
     return a->columns ? a->columns[t].logits : a->logits + (uint64_t)n_vocab * (t - (a->n_tokens - a->n_logits));

@@ -1,13 +1,13 @@
-/* matmul.h -- what the matmul templates of all formats share: tile sizes, the scratch panel, the register tiles.
- * A panel is the decoded form of GEMM_GROUPS groups of 16 rows over a range of columns, small enough for L1 or L2, and is
- * used by all tokens before the next one is decoded. */
+/* matmul.h -- shared by the matrix product templates of all formats: tile sizes, the scratch panel, the register tiles.
+ * A panel holds the decoded weights of GEMM_GROUPS groups of 16 rows over a range of columns.  It is small enough for L1 or L2, and all
+ * tokens use it before the next panel is decoded. */
 #ifndef FORGE_MATMUL_H
 #define FORGE_MATMUL_H
 #include "bf16.h"
 #include "planes.h"
 #include "quantize.h"
 
-#ifndef GEMM_TOKENS                 /* register tile: tokens (at least 4) x groups of 16 rows; a profile sets both */
+#ifndef GEMM_TOKENS                 /* register tile: tokens (at least 4) x groups of 16 rows; a target sets both */
 #if defined(FORGE_SIMD_AVX512)
 #define GEMM_TOKENS 12
 #define GEMM_GROUPS 2
@@ -25,8 +25,8 @@
 #ifndef GEMM_PAIRS_COLS
 #define GEMM_PAIRS_COLS 1024        /* columns of a panel of pairs, a multiple of 256 */
 #endif
-#define GEMM_FLOAT_CHAIN 64         /* columns summed in one register before they join y: short chains round less */
-/* Per 32 columns and group: 512 bytes of codes, at most 2 scale and 2 minimum vectors, of SMMLA each twice. */
+#define GEMM_FLOAT_CHAIN 64         /* columns summed in one register before they are added to y: short chains round less */
+/* Per 32 columns and group: 512 bytes of codes, and at most 2 scale and 2 minimum vectors, which SMMLA needs twice. */
 #define GEMM_INT_SCRATCH   (GEMM_GROUPS * (GEMM_COLS / 32) * (512 + 8 * 64))
 #define GEMM_FLOAT_SCRATCH (GEMM_GROUPS * GEMM_FLOAT_COLS * 64)
 #define GEMM_PAIRS_SCRATCH (2 * GEMM_GROUPS * (GEMM_PAIRS_COLS / 32) * 1024)      /* two panels */
@@ -34,8 +34,8 @@
 #define GEMM_SCRATCH       GEMM_LARGER(GEMM_INT_SCRATCH, GEMM_LARGER(GEMM_FLOAT_SCRATCH, GEMM_PAIRS_SCRATCH))
 
 #define FEW_TOKENS 4                /* tokens of the small tiles */
-/* 1: the matrices stream from memory, because no cache holds them all.  Then many lines have to be under way at once: several streams, and
- * their lines asked for further ahead than processors do by themselves, which stop at the end of a page. */
+/* 1: the matrices stream from memory because no cache holds them all.  Many cache lines must then be requested at once: from several
+ * streams and further ahead than hardware prefetchers go, which stop at the end of a page. */
 #ifndef FROM_MEMORY
 #define FROM_MEMORY 0
 #endif
@@ -45,15 +45,15 @@
 #else
 #define GEMV_GROUPS 1
 #endif
-/* One copy per program: the emitted code calls the kernels from many places with many sizes. */
+/* Compiled once per program: emitted code calls these kernels from many places with many sizes. */
 #define SHARED static __attribute__((noinline, unused))
 
-/* Bytes of codes and of scales that gemv asks for ahead of their use. */
+/* Bytes of codes and of scales that gemv prefetches ahead of their use. */
 #ifndef GEMV_AHEAD
 #define GEMV_AHEAD 4096
 #endif
 #define GEMV_AHEAD_SCALES 1024
-/* p + distance, and `skip` further from `end` on. */
+/* p + distance; if that is at or beyond `end`, `skip` bytes more. */
 DEVICE const uint8_t *ahead(const uint8_t *p, const uint32_t distance, const uint8_t *end, const uint64_t skip)
 {
     return p + distance + ((uint64_t)(end - p) > distance ? 0 : skip);
@@ -67,14 +67,14 @@ DEVICE void prefetch(const uint8_t *p, const uint32_t bytes)
 
 DEVICE float f32_at(const uint8_t *p)   { float r; __builtin_memcpy(&r, p, 4); return r; }
 
-/* What a tile needs to know of a format; all constants. */
+/* The properties of a format that a tile depends on; all are constants. */
 struct code_format { uint32_t sub, bits, offset, has_min; };
 
 /* ---- rows of x ---- */
-/* Rows of a tile: up to FEW_TOKENS any ones (at[t]), more of them `stride` bytes apart (at[t / 3] is row t / 3 * 3). An address then is
- * one of few registers plus once or twice another; left alone, compilers keep a pointer per row and spill most of them. */
+/* Rows of a tile.  Up to FEW_TOKENS rows are at any addresses at[t]; more rows lie `stride` bytes apart, at[t / 3] being row t / 3 * 3.
+ * An address is then one of few registers plus one or two strides; otherwise compilers keep a pointer per row and spill most of them. */
 struct tile_rows { const uint8_t *at[(GEMM_TOKENS + 2) / 3 > FEW_TOKENS ? (GEMM_TOKENS + 2) / 3 : FEW_TOKENS]; uint64_t stride; };
-/* Rows 0 .. tokens - 1 from x on; those from n on repeat row n - 1 (tokens <= FEW_TOKENS only). */
+/* Rows 0 .. tokens - 1 starting at x; rows from n on repeat row n - 1 (tokens <= FEW_TOKENS only). */
 DEVICE struct tile_rows tile_rows_of(const uint8_t *x, const uint64_t stride, const uint32_t n, const uint32_t tokens)
 {
     struct tile_rows r;
@@ -87,7 +87,7 @@ DEVICE const uint8_t *tile_row(const struct tile_rows *r, const uint32_t t, cons
 {
     return tokens <= FEW_TOKENS ? r->at[t] : r->at[t / 3] + t % 3 * r->stride;
 }
-/* Moves all rows on. The compiler shall not see through it, or it makes pointers of all rows again. */
+/* Advances all rows.  The compiler must not see through this, or it makes pointers for all rows again. */
 DEVICE void tile_rows_next(struct tile_rows *r, const uint32_t bytes, const uint32_t tokens)
 {
     UNROLL for (uint32_t i = 0; i < (tokens <= FEW_TOKENS ? tokens : (tokens + 2) / 3); i++) {
@@ -97,8 +97,8 @@ DEVICE void tile_rows_next(struct tile_rows *r, const uint32_t bytes, const uint
 }
 
 /* ---- integer tiles ---- */
-/* What blocks b0 .. b0 + n - 1 of a quantised row add besides codes times q, rounded up to 16 blocks: d[block], and per sub-block
- * start (-offset * sum of q, where the dot products begin) or ds (d * sum of q, what a minimum is multiplied with). */
+/* For blocks b0 .. b0 + n - 1 of a quantised row, rounded up to 16 blocks: d[block], and per sub-block start (-offset * sum of q, the
+ * initial value of the dot product) or ds (d * sum of q, which multiplies the minimum). */
 DEVICE void tile_prepare(float *d, int32_t *start, float *ds, const uint8_t *xq, const uint32_t cols, const uint32_t b0, const uint32_t n,
                          const struct code_format f)
 {
@@ -115,8 +115,8 @@ DEVICE void tile_prepare(float *d, int32_t *start, float *ds, const uint8_t *xq,
     }
 }
 
-/* sum[token][group] += 32 columns: codes [8 steps][groups], scale [32 / sub][groups]; least += minimums likewise (may be sum).
- * rows: at these columns; d, start, ds: of this block, those of the next token `blocks` blocks further. */
+/* sum[token][group] += the products of 32 columns: codes [8 steps][groups], scale [32 / sub][groups].  least (may be sum) += the part of
+ * the minimums.  rows: at these columns.  d, start, ds: of this block; entries of the next token are `blocks` blocks further. */
 DEVICE void block_dot(vf *sum, vf *least, const vi *codes, const vf *scale, const vf *min, const struct tile_rows *rows, const float *d,
                       const int32_t *start, const float *ds, const uint32_t blocks, const uint32_t tokens, const uint32_t groups,
                       const struct code_format f)
@@ -147,7 +147,7 @@ DEVICE void block_dot(vf *sum, vf *least, const vi *codes, const vf *scale, cons
     }
 }
 
-/* y (+)= sum [tokens][groups], of the first n tokens.  Each range of columns is summed from zero,
+/* y (+)= sum [tokens][groups] for the first n tokens.  Each range of columns is summed from zero,
  * which keeps the rounding error of long rows small. */
 DEVICE void tile_store(float *y, const uint32_t y_stride, const vf *sum, const int add, const uint32_t n, const uint32_t tokens,
                        const uint32_t groups)
@@ -162,8 +162,8 @@ DEVICE void tile_store(float *y, const uint32_t y_stride, const vf *sum, const i
 }
 
 /* ---- float tiles ---- */
-/* y[t][16 * groups] (+)= a float panel [cols of this range][groups][16] times x[t], rows x_stride bytes apart;
- * n of the tile's tokens are there. */
+/* y[t][16 * groups] (+)= a float panel [cols of this range][groups][16] times x[t]; rows of x are x_stride bytes apart.
+ * Only the first n tokens of the tile exist. */
 DEVICE void float_tile(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride,
                        const uint32_t cols, const int add, const uint32_t n, const uint32_t tokens, const uint32_t groups)
 {
@@ -185,7 +185,7 @@ DEVICE void float_tile(float *y, const uint32_t y_stride, const uint8_t *panel, 
         tile_store(y, y_stride, sum, add_here, n, tokens, groups);
     }
 }
-/* All tokens of a float panel. */
+/* The same for all tokens. */
 SHARED void float_tiles(float *y, const uint32_t y_stride, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride,
                         const uint32_t cols, const int add, const uint32_t n_tokens)
 {
@@ -197,7 +197,7 @@ SHARED void float_tiles(float *y, const uint32_t y_stride, const uint8_t *panel,
         float_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, cols, add, n_tokens - t, FEW_TOKENS,
                    GEMM_GROUPS);
 }
-/* Columns 4s .. 4s+3 of a code vector as integers; bits as in dot(). */
+/* Column `column` (0 to 3) of a code vector as integers; bits as in dot(). */
 DEVICE vi code_column(vi codes, const uint32_t column, const uint32_t bits)
 {
     if (bits == 8 && !DOT_FLIP) return vi_sar(vi_shl(codes, 24 - 8 * column), 24);

@@ -1,7 +1,7 @@
 /* norm_tmpl.c -- normalisation of one row. */
 #include "vec.h"
 
-/* Four partial vectors: enough chains to hide the latency of an FMA, and 64 partial sums keep the rounding error near 1e-7. */
+/* Four partial vectors are enough chains to hide the latency of FMA; 64 partial sums keep the rounding error near 1e-7. */
 DEVICE float row_sum_squares(const float *x, float mean, uint32_t n)
 {
     const vf centre = vf_set1(mean);
@@ -38,7 +38,7 @@ DEVICE float row_sum(const float *x, uint32_t n)
     return vf_sum(vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
 }
 
-/* 1 / sqrt(x) to full float precision, x > 0, without libc: a bit trick good to 3.5 % and four Newton steps. */
+/* 1 / sqrt(x) to full float precision, x > 0, without libc: an integer estimate good to 3.5 % and four Newton steps. */
 DEVICE float f32_rsqrt(float x)
 {
     uint32_t bits;
@@ -78,8 +78,8 @@ DEVICE void rmsnorm(float *y, const float *x, const float *w, uint32_t n, float 
     row_scale(y, x, w, 0, 0, factor, n);
 }
 
-/* y = (x - mean(x)) / sqrt(var(x) + eps) * w + b.  Two passes over a row that lies in L1: the one-pass variance cancels.
- * y, x, w, b: [n], y may be x, w and b may be NULL.  (Ba, Kiros & Hinton 2016, arXiv:1607.06450) */
+/* y = (x - mean(x)) / sqrt(var(x) + eps) * w + b.  Two passes over a row that is in L1, because the one-pass variance suffers cancellation.
+ * y, x, w, b: [n]; y may be x; w and b may be NULL.  (Ba, Kiros & Hinton 2016, arXiv:1607.06450) */
 DEVICE void layernorm(float *y, const float *x, const float *w, const float *b, uint32_t n, float eps)
 {
     const float mean = row_sum(x, n) / (float)n;

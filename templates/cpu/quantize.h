@@ -1,4 +1,4 @@
-/* quantize.h -- activation rows: where their parts lie, and float -> int8 blocks of 32. */
+/* quantize.h -- activation rows: the layout of their parts, and float -> int8 in blocks of 32. */
 #ifndef FORGE_QUANTIZE_H
 #define FORGE_QUANTIZE_H
 #include "vec.h"
@@ -6,8 +6,8 @@
 #include <immintrin.h>
 #endif
 
-/* A quantised row: int8 q[cols], float d[cols/32], int16 sums of 16 q's [cols/16], int16 sums of 32 q's [cols/32], and room
- * to read whole vectors of each.  cols is a multiple of 32.
+/* A quantised row: int8 q[cols], float d[cols/32], int16 sums of 16 q's [cols/16], int16 sums of 32 q's [cols/32], then padding so that
+ * whole vectors of each part can be read.  cols is a multiple of 32.
  * Strides are odd multiples of 64 bytes, so that the rows of a token tile fall into different cache sets. */
 #define ROW_STRIDE(bytes) ((((bytes) + 63) / 64 | 1) * 64)
 #define XQ_SCALES(cols)   (cols)
@@ -16,8 +16,8 @@
 #define XQ_STRIDE(cols)   ROW_STRIDE((cols) + (cols) / 4 + (cols) / 16 + 64)
 #define XF_STRIDE(cols)   ROW_STRIDE((cols) * 4)
 
-/* Block `block` of a row from 32 floats: d = max|x| / 127, q = x / d to nearest, ties to even; |q| <= 127.
- * A block whose largest value is below 2^-100 counts as zero: 127 / max|x| must stay finite. */
+/* Quantises 32 floats to block `block` of a row: d = max|x| / 127, q = x / d to nearest, ties to even; |q| <= 127.
+ * A block with max|x| below 2^-100 becomes zero, because 127 / max|x| must stay finite. */
 DEVICE void quantize_block(void *xq, const float *x32, uint32_t block, uint32_t cols)
 {
     uint8_t *row = xq;

@@ -1,4 +1,4 @@
-/* quarters.h -- vectors of vec.h and the four registers of 128 bits they are, of NEON or of WebAssembly. */
+/* quarters.h -- converts vectors of vec.h to and from their four 128-bit registers, for NEON and WebAssembly. */
 #ifndef FORGE_QUARTERS_H
 #define FORGE_QUARTERS_H
 #include "vec.h"
@@ -30,7 +30,7 @@ DEVICE vf vf_quarters(float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t d
 {
     return (vf)vi_quarters(vreinterpretq_s32_f32(a), vreinterpretq_s32_f32(b), vreinterpretq_s32_f32(c), vreinterpretq_s32_f32(d));
 }
-/* Sixteen rows of token 0 or 1 from 8 sums of two tokens by two rows each, `stride` registers apart. */
+/* The sixteen rows of token 0 or 1, from 8 sums of two tokens by two rows each; the sums are `stride` registers apart. */
 DEVICE vf vf_of_pairs(const float32x4_t *sum, const uint32_t stride, const uint32_t token)
 {
     float32x4_t four[4];

@@ -1,10 +1,10 @@
 /* rope_tmpl.c -- rotary position embedding.  (Su et al. 2021, arXiv:2104.09864)
- * Angles grow to position * 1 radian, where float sine and cosine lose digits; so none are computed at run time. The build writes, in
- * double arithmetic, the rotations by multiples of a block of positions and by positions within a block;
- * their complex product is exact to rounding. */
+ * Angles reach position * 1 radian, where sine and cosine of floats lose digits; so none are computed at run time.  The build computes, in
+ * double precision, the rotations by multiples of a block of positions and by the positions within a block; their complex product is the
+ * rotation of a position, exact to rounding. */
 #include "vec.h"
 
-/* cs: [n_rot/2] cosines, then [n_rot/2] sines of `position` = a * block + b.
+/* cs: receives [n_rot/2] cosines, then [n_rot/2] sines of `position` = a * block + b.
  * hi: [n_hi][n_rot/2][2] cos, sin of position a * block, times the attention factor;  lo: [block][n_rot/2][2] of position b. */
 DEVICE void rope_table(float *cs, const float *hi, const float *lo, uint32_t position, uint32_t block, uint32_t n_rot)
 {
@@ -52,7 +52,7 @@ DEVICE void rope_apply_norm(float *head, const float *cs, uint32_t n_rot)
     }
 }
 
-/* In place on one head [head_dim]; the dimensions from n_rot on stay as they are. cs: from rope_table. */
+/* Rotates one head [head_dim] in place; dimensions from n_rot on stay unchanged.  cs: from rope_table(). */
 DEVICE void rope_apply(float *head, const float *cs, uint32_t n_rot, uint32_t head_dim, uint32_t neox)
 {
     if (n_rot > head_dim) n_rot = head_dim;

@@ -1,8 +1,8 @@
-/* sequence_tmpl.c -- what goes from position to position with a state of the sequence: one position each, in the order of the text. */
+/* sequence_tmpl.c -- operations with a state that passes from position to position: one position per call, in the order of the text. */
 #include "vec.h"
 
-/* n columns of a causal convolution: y = taps[n_taps - 1] x + the sum of earlier inputs times theirs.  x, y: [n] and no overlap;
- * earlier: [n_taps - 1][cols], oldest first, moved on by one position; taps: [n_taps][stride]. */
+/* n columns of a causal convolution: y = taps[n_taps - 1] x + the sum of earlier inputs times their taps.  x, y: [n], not overlapping;
+ * earlier: [n_taps - 1][cols], oldest first, is shifted by one position; taps: [n_taps][stride]. */
 DEVICE void conv_step(float *y, const float *x, float *earlier, const float *taps, uint32_t n_taps, uint32_t cols, uint32_t stride,
                       uint32_t n)
 {
@@ -23,7 +23,7 @@ DEVICE void conv_step(float *y, const float *x, float *earlier, const float *tap
     }
 }
 
-/* Up to 16 columns of a recurrence; S: at their first one, rows of `stride` floats. */
+/* Up to 16 columns of a recurrence; S: at the first of these columns, rows of `stride` floats. */
 DEVICE void recur_columns(float *y, float *S, uint32_t stride, const float *q, const float *k, vf v, const float *decay,
                           uint32_t by_channel, float beta, uint32_t delta, uint32_t head_dim, uint32_t m)
 {
@@ -53,7 +53,7 @@ DEVICE void recur_columns(float *y, float *S, uint32_t stride, const float *q, c
 }
 
 /* n columns of a head's values v: S = exp(decay) S; d = beta (v - [delta] S^T k); S = S + k d^T; y = S^T q.  S: [head_dim][stride], at the
- * first of these columns; q, k: [head_dim]; decay: one number, or one for each row of S.
+ * first of these columns; q, k: [head_dim]; decay: one number, or (by_channel) one for each row of S.
  * (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060) */
 DEVICE void recur_step(float *y, float *S, uint32_t stride, const float *q, const float *k, const float *v, const float *decay,
                        uint32_t by_channel, float beta, uint32_t delta, uint32_t head_dim, uint32_t n)

@@ -1,7 +1,7 @@
-/* tiles.h -- products of a panel of weights in pairs of columns with rows of bfloat16: FORGE_MATRIX_TILES by the tiles of AMX,
- * FORGE_MATRIX_DOT by BFMMLA where Arm's BF16 has it, else by dot products of pairs.  A panel holds 32 columns after 32 columns:
- * [groups][16 pairs][16 rows] pairs, so that 32 columns of a group are a tile, and each pair of columns a vector; for BFMMLA
- * [groups][8 times 4 columns][16 rows] two pairs.
+/* tiles.h -- products of a panel of weights, as pairs of columns, with rows of bfloat16.  With FORGE_MATRIX_TILES they use AMX tiles; with
+ * FORGE_MATRIX_DOT BFMMLA if Arm's BF16 has it, otherwise dot products of pairs.  A panel holds 32 columns after 32 columns as
+ * [groups][16 pairs][16 rows] pairs: 32 columns of a group are one AMX tile, and each pair of columns is one vector.  For BFMMLA it is
+ * [groups][8 times 4 columns][16 rows] of two pairs.
  * (Intel SDM volume 1, chapter 18; volume 2, TDPBF16PS and VDPBF16PS.  Arm ARM DDI 0487, C7.2, BFMMLA.) */
 #ifndef FORGE_TILES_H
 #define FORGE_TILES_H
@@ -9,13 +9,15 @@
 
 /* Bytes of 32 columns of a panel. */
 #define PAIRS_BYTES(groups) ((groups) * 1024u)
+/* Distance from the first part of a two-part panel to its second part, which lies after the double buffer of first parts. */
+#define PARTS_LEFT (GEMM_PAIRS_SCRATCH / 2)
 
 #if defined(FORGE_MATRIX_DOT) && BF16_OF_ARM
 #define PAIRS_BY_BFMMLA 1
 #else
 #define PAIRS_BY_BFMMLA 0
 #endif
-/* Columns 2 k to 2 k + 3 of a group to its panel, k even. */
+/* Stores columns 2 k to 2 k + 3 of a group into its panel; k is even. */
 DEVICE void pairs_put(uint8_t *panel, const uint32_t k, const vi one, const vi two)
 {
 #if PAIRS_BY_BFMMLA
@@ -31,7 +33,7 @@ DEVICE void pairs_put(uint8_t *panel, const uint32_t k, const vi one, const vi t
 }
 
 #ifdef FORGE_MATRIX_TILES
-/* ---- tiles 0 to 3: sums, [16 tokens][16 rows], of two tiles of tokens by two groups; 4 and 5: rows of x, [16 tokens][32 columns];
+/* ---- AMX tiles 0 to 3: sums, [16 tokens][16 rows], for two tiles of tokens by two groups; 4 and 5: rows of x, [16 tokens][32 columns];
  * 6 and 7: weights of a group, [16 pairs][16 rows] ---- */
 #ifdef __AMX_BF16__
 #include <immintrin.h>
@@ -41,7 +43,7 @@ struct tiles { uint8_t none; };
 #define TILE_STORE(r, i, p, stride)  _tile_stored(i, p, stride)
 #define TILE_DOT(r, sum, x, weights) _tile_dpbf16ps(sum, x, weights)
 
-/* `few` tokens in tiles 0, 1 and 4, `high` in 2, 3 and 5; 1 to 16. */
+/* Tiles 0, 1 and 4 hold `few` tokens, tiles 2, 3 and 5 `high` tokens; both are 1 to 16. */
 DEVICE void tiles_begin(struct tiles *r, const uint32_t few, const uint32_t high)
 {
     _Alignas(64) struct { uint8_t palette, start, reserved[14]; uint16_t row_bytes[16]; uint8_t rows[16]; } c = { .palette = 1 };
@@ -59,7 +61,7 @@ DEVICE void tiles_end(struct tiles *r)
     _tile_release();
 }
 #else
-/* The same in plain C, so that all around it can be tested where no tiles are. */
+/* The same in plain C, so that the surrounding code can be tested on machines without AMX. */
 struct tiles { uint32_t rows[8]; _Alignas(64) uint8_t bytes[8][1024]; };
 #define TILE_CLEAR(r, i)             __builtin_memset((r)->bytes[i], 0, 1024)
 #define TILE_LOAD(r, i, p, stride)   tile_load(r, i, p, stride)
@@ -96,7 +98,7 @@ DEVICE void tile_dot(struct tiles *r, const uint32_t sum, const uint32_t x, cons
 }
 #endif
 
-/* ---- two tiles of tokens (where `high`) by `groups` of rows, y[t][16 * groups]; add: to what is there ---- */
+/* ---- one or (with `high`) two tiles of tokens by `groups` groups of rows, y[t][16 * groups]; add: adds to the values in y ---- */
 DEVICE void tiles_first(struct tiles *r, const float *y, const uint32_t y_stride, const int add, const int high, const uint32_t groups)
 {
     const float *const y_high = y + 16 * (uint64_t)y_stride;
@@ -114,7 +116,7 @@ DEVICE void tiles_first(struct tiles *r, const float *y, const uint32_t y_stride
     if (high) TILE_LOAD(r, 2, y_high, y_bytes);
     if (high && groups > 1) TILE_LOAD(r, 3, y_high + 16, y_bytes);
 }
-/* 32 columns of a panel times those of the rows at x, x_stride bytes apart. */
+/* Multiplies 32 columns of a panel by the same columns of the rows at x, which are x_stride bytes apart. */
 DEVICE void tiles_step(struct tiles *r, const uint8_t *panel, const uint8_t *x, const uint64_t x_stride, const int high,
                        const uint32_t groups)
 {
@@ -139,7 +141,7 @@ DEVICE void tiles_last(struct tiles *r, float *y, const uint32_t y_stride, const
     if (high && groups > 1) TILE_STORE(r, 3, y_high + 16, y_bytes);
 }
 #elif PAIRS_BY_BFMMLA
-/* ---- BFMMLA: 4 columns of 2 tokens times those of 2 rows; a register tile of an even number of tokens x one group ---- */
+/* ---- BFMMLA: 4 columns of 2 tokens times 4 columns of 2 rows; a register tile has an even number of tokens and one group ---- */
 #define PAIRS_TOKENS (GEMM_TOKENS / 2 * 2)
 /* sum[pair of rows][pair of tokens] += 8 columns. */
 DEVICE void bfmmla_columns(float32x4_t sum[8][PAIRS_TOKENS / 2], const uint8_t *panel, const struct tile_rows *rows, const uint32_t tokens)
@@ -208,7 +210,7 @@ DEVICE void pairs_tiles(float *y, const uint32_t y_stride, const uint8_t *panel,
     for (; t < n_tokens; t += FEW_TOKENS)
         pairs_tile(y + (uint64_t)t * y_stride, y_stride, panel, x + t * x_stride, x_stride, blocks, add, n_tokens - t, FEW_TOKENS, groups);
 }
-/* Once in a program. */
+/* Not inlined: compiled once per program. */
 SHARED void pairs_tiles_two(float *y, uint32_t y_stride, const uint8_t *panel, const uint8_t *x, uint64_t x_stride, uint32_t blocks,
                             int add, uint32_t n_tokens)
 {

@@ -1,10 +1,10 @@
-/* vec.h -- sixteen floats or sixteen 32-bit integers at a time, the unit all CPU kernels work in.
- * One 512-bit register, two 256-bit, four 128-bit, or (FORGE_SIMD_C) an array that any C11 compiler takes. */
+/* vec.h -- vectors of sixteen floats or sixteen 32-bit integers, the unit of all CPU kernels.
+ * A vector is one 512-bit, two 256-bit or four 128-bit registers, or (FORGE_SIMD_C) an array that any C11 compiler accepts. */
 #ifndef FORGE_VEC_H
 #define FORGE_VEC_H
 #include <stdint.h>
 
-/* The emitter names the instruction set; a template that is compiled alone takes the best one the compiler was told of. */
+/* The emitter names the instruction set; a template that is compiled alone uses the best one that the compiler's options enable. */
 #if !defined(FORGE_SIMD_C) && !defined(FORGE_SIMD_AVX2) && !defined(FORGE_SIMD_AVX512) && !defined(FORGE_SIMD_NEON) && \
     !defined(FORGE_SIMD_WASM)
 #if !defined(__clang__)
@@ -25,7 +25,7 @@
 #define DEVICE static inline __attribute__((always_inline, unused))
 #define PASTE2_(a, b) a##_##b
 #define PASTE2(a, b)  PASTE2_(a, b)
-/* Loops over register tiles must vanish, or the tile lives in memory. */
+/* Loops over register tiles must be unrolled fully, otherwise the tile is kept in memory. */
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -48,7 +48,7 @@ DEVICE float f32_from_f16_bits(uint16_t h)
     return value;
 }
 
-/* Round to nearest even, overflow to infinity, NaN stays NaN. */
+/* Rounds to nearest even; overflow gives infinity, NaN stays NaN. */
 DEVICE uint16_t f16_bits_from_f32(float value)
 {
     uint32_t bits;
@@ -77,7 +77,7 @@ DEVICE float f32_from_bf16_bits(uint16_t h)
 }
 
 #ifdef FORGE_SIMD_C
-/* ---- portable: arrays and loops, which compilers vectorise as they can ---- */
+/* ---- portable: arrays and loops; compilers vectorise them where they can ---- */
 typedef struct { float   v[16]; } vf;
 typedef struct { int32_t v[16]; } vi;
 #define VEC_LOOP for (uint32_t i = 0; i < 16; i++)
@@ -110,7 +110,7 @@ DEVICE vf vf_load_bf16(const void *p)
     return r;
 }
 DEVICE vf vf_from_vi(vi a)                     { vf r; VEC_LOOP r.v[i] = (float)a.v[i]; return r; }
-/* Nearest, ties to even; |x| < 2^22. */
+/* To the nearest integer, ties to even; |x| < 2^22. */
 DEVICE vi vi_from_vf(vf a)
 {
     vi r;
@@ -147,7 +147,7 @@ DEVICE float vf_get(vf a, uint32_t i)          { return a.v[i]; }
 DEVICE vf vf_first(vf a, vf b, uint32_t n)     { VEC_LOOP a.v[i] = i < n ? a.v[i] : b.v[i]; return a; }
 #undef VEC_LOOP
 #else
-/* ---- compiler vectors: clang splits them into whatever registers the target has ---- */
+/* ---- compiler vectors: clang splits them into the target's registers ---- */
 typedef float    vf __attribute__((vector_size(64)));
 typedef int32_t  vi __attribute__((vector_size(64)));
 typedef uint32_t vu __attribute__((vector_size(64)));
@@ -168,7 +168,7 @@ DEVICE vf vf_add(vf a, vf b)                   { return a + b; }
 DEVICE vf vf_sub(vf a, vf b)                   { return a - b; }
 DEVICE vf vf_mul(vf a, vf b)                   { return a * b; }
 DEVICE vf vf_div(vf a, vf b)                   { return a / b; }
-#ifdef FORGE_SIMD_WASM                           /* without relaxed SIMD there is none: fmaf would be called for each lane */
+#ifdef FORGE_SIMD_WASM                           /* without relaxed SIMD there is no FMA: fmaf would be called per lane */
 DEVICE vf vf_fma(vf a, vf b, vf c)             { return a * b + c; }
 #else
 DEVICE vf vf_fma(vf a, vf b, vf c)             { return __builtin_elementwise_fma(a, b, c); }      /* a * b + c */
@@ -178,7 +178,7 @@ DEVICE vf vf_max(vf a, vf b)                   { return vf_select(a > b, a, b); 
 DEVICE vf vf_min(vf a, vf b)                   { return vf_select(a < b, a, b); }
 DEVICE vf vf_abs(vf a)                         { return __builtin_elementwise_abs(a); }
 #ifdef FORGE_SIMD_WASM
-/* f32_from_f16_bits and f16_bits_from_f32 of lanes: there is no instruction for either. */
+/* f32_from_f16_bits and f16_bits_from_f32 for all lanes; WebAssembly has no instruction for either. */
 DEVICE vf vf_from_f16_bits(vi h)
 {
     const vi low = (h & 0x7fff) << 13, exponent = low & 0x0f800000;
@@ -208,7 +208,7 @@ DEVICE void vf_store_f16(void *p, vf x)        { *(vec_f16_unaligned *)p = __bui
 #endif
 DEVICE vf vf_load_bf16(const void *p)          { return (vf)(__builtin_convertvector((vec_u16)*(const vec_u16_unaligned *)p, vu) << 16); }
 DEVICE vf vf_from_vi(vi a)                     { return __builtin_convertvector(a, vf); }
-/* Nearest, ties to even; |x| < 2^22. */
+/* To the nearest integer, ties to even; |x| < 2^22. */
 DEVICE vi vi_from_vf(vf a)                     { return (vi)(a + vf_set1(0x1.8p23f)) - 0x4b400000; }
 DEVICE vf vf_bits(vi a)                        { return (vf)a; }
 DEVICE vi vi_load(const int32_t *p)            { return *(const vi_unaligned *)p; }
@@ -230,7 +230,7 @@ DEVICE vi vi_load_u16(const void *p)           { return __builtin_convertvector(
 DEVICE void vi_store_u16(void *p, vi x)        { *(vec_u16_unaligned *)p = __builtin_convertvector(x, vec_u16); }   /* truncates */
 DEVICE vi vi_load_i16(const void *p)           { return __builtin_convertvector((vec_i16)*(const vec_i16_unaligned *)p, vi); }
 DEVICE void vi_store_i8(int8_t *p, vi x)       { *(vec_i8_unaligned *)p = __builtin_convertvector(x, vec_i8); }   /* truncates */
-DEVICE float vf_sum(vf a)                      /* same order as the portable one: halves, quarters, ... */
+DEVICE float vf_sum(vf a)                      /* same order as the portable version: halves, quarters, ... */
 {
     typedef float f8 __attribute__((vector_size(32)));
     typedef float f4 __attribute__((vector_size(16)));
@@ -238,7 +238,7 @@ DEVICE float vf_sum(vf a)                      /* same order as the portable one
     const f4 s4 = __builtin_shufflevector(s8, s8, 0, 1, 2, 3) + __builtin_shufflevector(s8, s8, 4, 5, 6, 7);
     return (s4[0] + s4[2]) + (s4[1] + s4[3]);
 }
-DEVICE float vf_hmax(vf a)                      /* by halves; __builtin_reduce_max, exact about NaN, becomes 15 scalar steps */
+DEVICE float vf_hmax(vf a)                      /* by halves; __builtin_reduce_max handles NaN exactly and becomes 15 scalar steps */
 {
     a = vf_max(a, __builtin_shufflevector(a, a, 8, 9, 10, 11, 12, 13, 14, 15, -1, -1, -1, -1, -1, -1, -1, -1));
     a = vf_max(a, __builtin_shufflevector(a, a, 4, 5, 6, 7, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
@@ -282,19 +282,19 @@ DEVICE vf vf_exp(vf x)
 DEVICE float f32_exp(float x) { return vf_get(vf_exp(vf_set1(x)), 0); }
 
 /* ---- register budget, partial vectors, pairs, hyperbolic functions ---- */
-/* How many accumulators of 16 floats a kernel may keep beside its operands. */
+/* Accumulators of 16 floats that a kernel may keep in registers besides its operands. */
 #if defined FORGE_SIMD_AVX512 || (defined __AVX512F__ && !defined FORGE_SIMD_C)
 enum { VEC_ACCUMULATORS = 16 };
 #else
 enum { VEC_ACCUMULATORS = 6 };                   /* AVX2: 12 of 16 registers; NEON: 24 of 32 */
 #endif
-/* Before a loop with a small constant count over an array of vectors that shall live in registers. */
+/* Goes before a loop with a small constant count over an array of vectors that must stay in registers. */
 #ifdef __clang__
 #define VEC_UNROLL _Pragma("clang loop unroll(full)")
 #else
-#define VEC_UNROLL                               /* gcc takes minutes over unrolled loops of portable vectors */
+#define VEC_UNROLL                               /* gcc needs minutes for unrolled loops of portable vectors */
 #endif
-/* n <= 16 values; the other lanes are 0 and their memory is neither read nor written. */
+/* n <= 16 values; the other lanes are 0.  Memory of the other lanes is neither read nor written. */
 DEVICE vf vf_load_n(const float *p, uint32_t n)
 {
     float t[16];
@@ -307,7 +307,7 @@ DEVICE void vf_store_n(float *p, vf x, uint32_t n)
     VEC_UNROLL
     for (uint32_t i = 0; i < 16; i++) if (i < n) p[i] = vf_get(x, i);
 }
-/* vf_load8, vf_load8_f16: 8 values, the upper lanes are 0.  vf_store8 ...: the lower 8 lanes.
+/* vf_load8, vf_load8_f16: 8 values, the upper lanes are 0.  vf_store8 ...: stores the lower 8 lanes.
  * vf_pairs8: 8 values, each twice.  vf_rotate_pairs: lanes -1 0 -3 2 ... */
 #ifdef FORGE_SIMD_C
 DEVICE vf vf_load8(const float *p)             { vf r = { { 0 } }; for (uint32_t i = 0; i < 8; i++) r.v[i] = p[i]; return r; }
@@ -371,7 +371,7 @@ DEVICE vf vf_rotate_pairs(vf x)
     return __builtin_shufflevector(x, -x, 17, 0, 19, 2, 21, 4, 23, 6, 25, 8, 27, 10, 29, 12, 31, 14);
 }
 #endif
-/* e^x - 1 per lane, relative error below 1e-6 also near 0; clamped like vf_exp. */
+/* e^x - 1 per lane; relative error below 1e-6, also near 0; x is clamped as in vf_exp. */
 DEVICE vf vf_expm1(vf x)
 {
     vf r, power;

@@ -1,23 +1,23 @@
-/* acts.h -- a row of activations into LDS, where the products of decode read it: as int8 digits with a scale per 32 columns, or as floats.
- * The places of both: gemv_sizes.h.
+/* acts.h -- loads a row of activations into LDS, where decode's products read it: as int8 digits with a scale per 32 columns, or as floats.
+ * gemv_sizes.h has the layout of both.
  *
- * Every function that fills LDS is called by all `threads` threads of the group and ends with barrier();
- * nobody else may still use those bytes.
- * Columns from cols to the next multiple of 64 are zero.  Rows: f32, 16-byte aligned, written by an earlier kernel. */
+ * Every function that fills LDS is called by all `threads` threads of the group and ends with barrier(); before the call nothing else may
+ * use those bytes.
+ * Columns from cols to the next multiple of 64 become zero.  Rows are f32, 16-byte aligned, written by an earlier kernel. */
 #ifndef FORGE_ACTS_H
 #define FORGE_ACTS_H
 #include "dialect.h"
 #include "gemv_sizes.h"
 #include "acts_unit.h"
 
-/* A thread keeps so many times 4 columns of a row in registers.  Where loads are in order what follows waits behind the weights that are
- * asked for meanwhile. */
+/* Quads (4 columns) of a row that a thread keeps in registers.  More if loads complete in order: a later load of the row would wait for the
+ * weights requested in the meantime. */
 #define ROW_QUADS (LOADS_IN_ORDER ? 16 : 8)
 
 /* A thread's part of a row: entry i is columns 4 e .. 4 e + 3, e = i * threads + thread. */
 struct row_quads { f32x4 v[ROW_QUADS]; };
 
-/* thread_x(), which the compiler then knows to be below `threads`: where a turn is complete it needs no comparisons. */
+/* thread_x(), with the compiler told that it is below `threads`: full turns then need no comparisons. */
 DEVICE uint32_t row_thread(const uint32_t threads)
 {
     const uint32_t thread = thread_x();
@@ -35,7 +35,7 @@ DEVICE f32x4 row_quad(const float *row, uint32_t e, const uint32_t cols)
     return v;
 }
 
-/* The quads of turns first .. first + ROW_QUADS - 1, zeros beyond the row. */
+/* Loads the quads of turns first .. first + ROW_QUADS - 1; zeros beyond the row. */
 DEVICE void row_load(struct row_quads *q, const float *row, uint32_t first, const uint32_t cols, const uint32_t threads)
 {
 #pragma unroll
@@ -51,8 +51,8 @@ DEVICE void norm_weight_load(struct row_quads *q, const float *weight, uint32_t 
     if (weight) row_load(q, weight, first, cols, threads);
 }
 
-/* What can be loaded ahead of its use: of the activations after pdl_wait(), of the weights of a norm ([cols] f32,
- * or NULL: all 1) before it. */
+/* Loads ahead of use: row_begin() the activations, after pdl_wait(); norm_begin() the weights of a norm ([cols] f32, or NULL: all 1),
+ * before it. */
 DEVICE void row_begin(struct row_quads *q, const float *row, const uint32_t cols, const uint32_t threads)
 {
     row_load(q, row, 0, cols, threads);
@@ -62,7 +62,7 @@ DEVICE void norm_begin(struct row_quads *q, const float *weight, const uint32_t 
     norm_weight_load(q, weight, 0, cols, threads);
 }
 
-/* The sum of what each wave left in scratch. */
+/* The sum of the values that the waves stored in scratch. */
 DEVICE float waves_sum_f32(const uint8_t *scratch, const uint32_t threads)
 {
     const uint32_t waves = threads / WAVE, fours = waves / 4;
@@ -75,7 +75,7 @@ DEVICE float waves_sum_f32(const uint8_t *scratch, const uint32_t threads)
     for (uint32_t i = 4 * fours; i < waves; i++) sum += sums[i];
     return sum;
 }
-/* The sum of x over all threads, the same bits in each.  scratch: ACTS_SCRATCH_BYTES, read until the next barrier(). */
+/* The sum of x over all threads, with the same bits in each thread.  scratch: ACTS_SCRATCH_BYTES, read until the next barrier(). */
 DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
 {
     x = lanes_sum_f32(x, WAVE);
@@ -84,7 +84,7 @@ DEVICE float group_sum_f32(float x, uint8_t *scratch, const uint32_t threads)
     return waves_sum_f32(scratch, threads);
 }
 
-/* This thread's part of the sum of squares of a row; q: its first turns, as row_load() left them. */
+/* This thread's part of the sum of squares of a row; q: its first turns, as row_load() loaded them. */
 DEVICE float row_squares(const struct row_quads *q, const float *row, const uint32_t cols, const uint32_t threads)
 {
     f32x4 squares = q->v[0] * q->v[0];
@@ -97,12 +97,12 @@ DEVICE float row_squares(const struct row_quads *q, const float *row, const uint
     }
     return (squares.x + squares.y) + (squares.z + squares.w);
 }
-/* 1 / sqrt(mean(x^2) + eps) over the row, from the sum of its squares. */
+/* 1 / sqrt(mean(x^2) + eps) of a row, from the sum of its squares. */
 DEVICE float norm_factor(const float squares, const uint32_t cols, const float eps)
 {
     return rsqrt_f32(squares * (1.0f / (float)cols) + eps);
 }
-/* The same in all threads; q: as of row_squares(), scratch: as of group_sum_f32(). */
+/* norm_factor() of a row, the same in all threads; q as in row_squares(), scratch as in group_sum_f32(). */
 DEVICE float row_norm_factor(const struct row_quads *q, const float *row, const uint32_t cols, const float eps, uint8_t *scratch,
                              const uint32_t threads)
 {
@@ -123,14 +123,14 @@ DEVICE void two_bytes_of(uint32_t bytes[2], const u32x4 q)
     bytes[1] = byte_perm(xy, zw, 0x07050301);
 }
 
-/* The scale of a block, and the sum of its columns and of the half of them that is this thread's. */
+/* The scale of a block, d times the sum of its 32 digits, and d times the sum of this thread's half of them. */
 struct acts_block { float d, sum32, sum16; };
 
-/* Four columns become digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  d = max|x| / 127; with two digits
- * / 32639, the largest whose high digit fits; with three / 8355000: x / d is itself rounded, to a whole number more than that at worst.
- * max|x| counts as at least 1e-30, so that 1 / d does not overflow.  Bits of floats without their sign are in the floats' order,
- * and a NaN is above all of them.
- * place: of the first digit's four bytes; stored: whether this thread's are. */
+/* Quantises four columns to digits, q = x / d to nearest even.  Eight lanes share a block of 32 columns.  One digit: d = max|x| / 127; two:
+ * / 32639, the largest number with a high digit that fits; three: / 8355000, because x / d is itself rounded and may exceed this by an
+ * integer.  max|x| counts as at least 1e-30, so that 1 / d does not overflow.  Without their sign bits, floats have the order of integers,
+ * and a NaN is above all numbers.
+ * place: of the first digit's four bytes; stored: whether this thread stores its digits. */
 DEVICE struct acts_block acts_put(uint8_t *place, const f32x4 v, const uint32_t stored, const uint32_t cols, const uint32_t digits)
 {
     const float most = digits == 3 ? 8355000.0f : digits == 2 ? 32639.0f : 127.0f;
@@ -148,7 +148,7 @@ DEVICE struct acts_block acts_put(uint8_t *place, const f32x4 v, const uint32_t 
         bytes[0] = bytes_of(q, 0);
         bytes[1] = bytes_of(q + 128u, 1);
         bytes[2] = bytes_of(q + 32896u, 2);
-    } else {                           /* 1.5 2^23 + q has q in its low bits; with two digits 128 more, so that the second one is rounded */
+    } else {                           /* 1.5 2^23 + q has q in its low bits; two digits: 128 more, to round the second one */
         const float one = digits == 2 ? 12583040.0f : 12582912.0f;
         UNROLL
         for (uint32_t i = 0; i < 4; i++) q[i] = bits_of_f32(v[i] * to_q + one);
@@ -167,13 +167,13 @@ DEVICE struct acts_block acts_put(uint8_t *place, const f32x4 v, const uint32_t 
     return b;
 }
 
-/* The same for a row that stays floats. */
+/* The same for a row that stays in floats. */
 DEVICE void floats_put(uint8_t *x_lds, f32x4 v, uint32_t e, const uint32_t cols)
 {
     if (e < 16 * ACTS_UNITS(cols)) *(f32x4 *)(void *)(x_lds + ACTS_SCRATCH_BYTES + e % 2 * FLOATS_PLANE_BYTES(cols) + e / 2 * 16) = v;
 }
 
-/* What lanes without columns of their own read. */
+/* Stores the zeros that lanes without columns read. */
 DEVICE void row_put_end(uint8_t *x_lds, const uint32_t cols, const uint32_t digits, const uint32_t sums16)
 {
     const f32x4 zero = { 0, 0, 0, 0 };
@@ -189,8 +189,8 @@ DEVICE void row_put_end(uint8_t *x_lds, const uint32_t cols, const uint32_t digi
     }
 }
 
-/* The turns first .. of a row that q holds, times factor and, where w is not NULL, times w.  The scales of all of them in the end: between
- * the digits of one turn and the next no branch stands, so that the turns overlap. */
+/* Stores turns first .. of a row, which q holds, times factor and, if w is not NULL, times w.  All scales are stored at the end: without
+ * branches between the digits of successive turns, the turns overlap. */
 DEVICE void row_put(uint8_t *x_lds, const struct row_quads *q, float factor, const struct row_quads *w, uint32_t first, const uint32_t cols,
                     const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
@@ -222,7 +222,7 @@ DEVICE void row_put(uint8_t *x_lds, const struct row_quads *q, float factor, con
             if ((first + i) * threads + thread < pieces) sums[i * turn_bytes / 4 + thread / 4 % 4] = block[i].sum16;
 }
 
-/* The row into LDS; q: as row_begin() left it.  digits 0: as floats. */
+/* Stores the row in LDS; q: as row_begin() loaded it.  digits 0: as floats. */
 DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const uint32_t cols, const uint32_t digits,
                        const uint32_t sums16, const uint32_t threads)
 {
@@ -238,7 +238,7 @@ DEVICE void row_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *r
 }
 
 /* The same after RMS norm: x / sqrt(mean(x^2) + eps) * weight  (Zhang & Sennrich 2019, arXiv:1910.07467).
- * w: as norm_begin() left it for the same weight. */
+ * w: as norm_begin() loaded it for the same weight. */
 DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *row, const struct row_quads *w, const float *weight,
                         const uint32_t cols, const float eps, const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
@@ -256,7 +256,7 @@ DEVICE void norm_to_lds(uint8_t *x_lds, const struct row_quads *q, const float *
     barrier();
 }
 
-/* In one call, when nothing was begun.  x_lds: ACTS_BYTES(cols, digits, sums16). */
+/* The following functions load and store in one call.  x_lds: ACTS_BYTES(cols, digits, sums16). */
 DEVICE void acts_of_row(uint8_t *x_lds, const float *row, const uint32_t cols, const uint32_t digits, const uint32_t sums16,
                         const uint32_t threads)
 {
@@ -284,8 +284,8 @@ DEVICE void floats_of_norm(uint8_t *x_lds, const float *row, const float *weight
     acts_of_norm(x_lds, row, weight, cols, eps, 0, 0, threads);
 }
 
-/* For rows of several tokens at once, gemv_matrix_tmpl.c: quad e of the columns of rank `rank` of `ranks`, MATRIX_COLS of them: units of
- * classes rank * lanes / ranks .. of `lanes`. */
+/* For gemv_matrix_tmpl.c, which computes rows of several tokens: quad e of the MATRIX_COLS columns of rank `rank` of `ranks` in a cluster.
+ * These are the units of classes rank * lanes / ranks .. of `lanes`. */
 DEVICE f32x4 part_quad(const float *row, uint32_t e, const uint32_t cols, const uint32_t lanes, const uint32_t ranks, uint32_t rank)
 {
     const uint32_t each = lanes / ranks, unit = e / 16, whole = ranks == 1 ? unit : unit / each * lanes + rank * each + unit % each;
@@ -302,9 +302,10 @@ DEVICE void part_load(struct row_quads *q, const float *row, uint32_t first, con
     }
 }
 
-/* Rows of n tokens, row_bytes apart, into LDS at multiples of x_bytes, with `norm` after RMS norm, whose weight may be NULL: this rank's
- * columns, MATRIX_COLS(cols, lanes, ranks), in their order, without an entry of zeros behind them.  At most `columns` tokens, as many at a
- * time as registers hold; the bits are those of acts_of_row() and acts_of_norm() with as many threads.  Constants but rows, n and rank. */
+/* Stores rows of n tokens, row_bytes apart, in LDS at multiples of x_bytes; with `norm` after RMS norm (weight may be NULL).  Only this
+ * rank's columns, MATRIX_COLS(cols, lanes, ranks), in their order and without the entry of zeros at the end.  At most `columns` tokens, as
+ * many at a time as registers hold.  The bits are those of acts_of_row() and acts_of_norm() with as many threads.  All arguments but rows,
+ * n and rank are constants. */
 DEVICE void columns_to_lds(const uint32_t x_bytes, const uint8_t *rows, const uint64_t row_bytes, uint32_t n, const uint32_t norm,
                            const float *weight, const uint32_t cols, const float eps, const uint32_t digits, const uint32_t sums16,
                            const uint32_t columns, const uint32_t lanes, const uint32_t ranks, uint32_t rank, const uint32_t threads)
@@ -361,7 +362,7 @@ DEVICE void columns_to_lds(const uint32_t x_bytes, const uint8_t *rows, const ui
     barrier();
 }
 
-/* A unit, 0 .. units, of a row of `units` units in LDS; unit == units is zero. */
+/* Loads unit 0 .. units of a row of `units` units in LDS; the last one, unit == units, is zero. */
 DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, const uint32_t units, const uint32_t digits,
                       const uint32_t sums16)
 {
@@ -377,7 +378,7 @@ DEVICE void acts_load(struct acts_unit *x, const uint8_t *x_lds, uint32_t unit, 
     x->scale = *(const f32x4 *)(const void *)(place + ACTS_SCALES(cols, digits));
     if (sums16) x->sum16 = *(const f32x4 *)(const void *)(place + ACTS_SUMS(cols, digits));
 }
-/* A piece of 8 or 4 columns of a row of floats in LDS; the one past the last, columns from `cols` on, is zero. */
+/* Loads a piece of 8 or 4 columns of a row of floats in LDS; the piece after the last, from column `cols` on, is zero. */
 DEVICE void floats_load8(f32x4 x[2], const uint8_t *x_lds, uint32_t piece, const uint32_t cols)
 {
     const uint8_t *place = x_lds + ACTS_SCRATCH_BYTES + 16 * piece;

@@ -1,6 +1,6 @@
-/* acts_unit.h -- a unit of 64 columns in a lane's registers: the activations,
- * and what the weight formats share to unpack and multiply theirs.
- * Layout of the packed rows: docs/gpu.md. */
+/* acts_unit.h -- a unit of 64 columns in a lane's registers: its activations, and shared functions by which the weight formats unpack and
+ * multiply their weights.
+ * Layout of the packed rows: docs/gpu_internals.md. */
 #ifndef FORGE_ACTS_UNIT_H
 #define FORGE_ACTS_UNIT_H
 #include "dialect.h"
@@ -11,17 +11,17 @@ struct acts_unit {
     u32x4 q[3][4];                               /* [digit][columns 16c .. 16c+15], int8 */
     f32x4 scale;                                 /* d0, d1, s0, s1: s_b = d_b * (sum of block b's quantised x) */
     f32x4 sum16;                                 /* [i] = d * (sum of columns 16i .. 16i+15); read by formats with SUMS16 only */
-    uint32_t one;                                /* a constant: 0, or 1 + the only column that is not 0, which is 1 in one digit;
-                                                  * then q is not read */
+    uint32_t one;                                /* a constant.  0: normal.  1 + c: only column c is not 0; it is 1, in one digit,
+                                                  * and q is not read */
 };
 
-/* Bytes of a plane; constants in kernels, plan and packer alike.  U: units of a row.  S: superblocks of 256 columns. */
+/* Bytes of a plane, the same in kernels, plan and packer.  U: units of a row.  S: superblocks of 256 columns. */
 #define UNITS_OF(cols)  (((cols) + 63) / 64)
 #define SUPERS_OF(cols) (((cols) + 255) / 256)
 #define PLANE_BYTES(n)  (((n) + 15) / 16 * 16)
 
-/* Pins of loaded registers.  On AMD a pin waits for its load: it belongs where the unit is about to be used,
- * after the next unit's loads. */
+/* Pin loaded registers.  On AMD a pin waits for its load: place it directly before the use of the unit, after the loads of the next
+ * unit. */
 DEVICE void pin16(u32x4 *v)
 {
     uint32_t x = v->x, y = v->y, z = v->z, w = v->w;
@@ -43,8 +43,8 @@ DEVICE int32_t dot16(const u32x4 w, const struct acts_unit *x, const uint32_t di
     const u32x4 q = x->q[digit][c];
     return dot4(w.w, q.w, dot4(w.z, q.z, dot4(w.y, q.y, dot4(w.x, q.x, sum))));
 }
-/* Sum over 16 columns (piece c of the unit), or the 32 columns of block b, of int8 codes times quantised x.
- * |code| <= 128 and |256 q[1] + q[0]| <= 32896: below 32 * 128 * 32896 < 2^28. */
+/* Sum over 16 columns (piece c of the unit), or over the 32 columns of block b, of int8 codes times quantised x.
+ * |code| <= 128 and |256 q[1] + q[0]| <= 32896, so a sum is below 32 * 128 * 32896 < 2^28. */
 DEVICE float dot_piece(const u32x4 w, const struct acts_unit *x, const uint32_t c, const uint32_t digits)
 {
     int32_t low = dot16(w, x, 0, c, 0);
@@ -58,8 +58,8 @@ DEVICE float dot_block(const u32x4 w0, const u32x4 w1, const struct acts_unit *x
     return digits > 2 ? (float)low + 65536.0f * (float)dot16(w1, x, 2, 2 * b + 1, dot16(w0, x, 2, 2 * b, 0)) : (float)low;
 }
 
-/* What the matrix unit makes of the same products (mma.h), int32 counted from MMA_BYTES_ZERO, as dot_block() and dot_piece() give it: a
- * number that has the bits of 1.5 2^23 added is itself a float, and all of this but the last sum is exact. */
+/* Converts sums of the matrix unit (mma.h), int32 counted from MMA_BYTES_ZERO, to the results of dot_block() and dot_piece().  An integer
+ * added to the bits of 1.5 2^23 is a float itself, and every operation but the last sum is exact. */
 DEVICE float sums_value(const uint32_t low, const uint32_t middle, const uint32_t high, const uint32_t digits)
 {
     if (digits == 1) return f32_of_bits(low) - 12582912.0f;
@@ -67,18 +67,19 @@ DEVICE float sums_value(const uint32_t low, const uint32_t middle, const uint32_
     return digits > 2 ? two + 65536.0f * (f32_of_bits(high) - 12582912.0f) : two;
 }
 
-#define QUAD_EXTRA_BYTES 256                      /* of a stage of gemv_matrix_tmpl.c: from a piece of a row's quad to the next */
-/* Word n % 4 of a piece of 16 bytes.  One word as a piece, for functions of whole pieces: their first words are then those of this one. */
+#define QUAD_EXTRA_BYTES 256                      /* stage of gemv_matrix_tmpl.c: gap between the pieces of a row's quad */
+/* Word n % 4 of a piece of 16 bytes; and a piece with one word, for functions of whole pieces: the first words of their results belong to
+ * it. */
 DEVICE uint32_t word_at(const u32x4 v, uint32_t n) { return n & 2u ? (n & 1u ? v.w : v.z) : (n & 1u ? v.y : v.x); }
 DEVICE u32x4 word_of_piece(const uint32_t w) { const u32x4 piece = { w, 0, 0, 0 }; return piece; }
 
-/* ---- codes: 16 of them, one a byte ---- */
-/* A plane of nibbles: byte j of a block's 16 has column j low, column 16 + j high.  _up: in the top four bits, which makes them signed. */
+/* ---- codes: 16 of them, one per byte ---- */
+/* A plane of nibbles: byte j of a block's 16 has column j low, column 16 + j high.  _up: in the top four bits, which makes codes signed. */
 DEVICE u32x4 low_nibbles(const u32x4 q)     { return q & 0x0f0f0f0fu; }
 DEVICE u32x4 high_nibbles(const u32x4 q)    { return q >> 4u & 0x0f0f0f0fu; }
 DEVICE u32x4 low_nibbles_up(const u32x4 q)  { return q << 4u & 0xf0f0f0f0u; }
 DEVICE u32x4 high_nibbles_up(const u32x4 q) { return q & 0xf0f0f0f0u; }
-/* A plane of bit pairs: bits 2c, 2c+1 of byte j have column 16c + j.  They come out at bit `to`. */
+/* A plane of bit pairs: bits 2c, 2c+1 of byte j have column 16c + j.  The result has them at bit `to`. */
 DEVICE u32x4 bit_pairs(const u32x4 p, const uint32_t c, const uint32_t to)
 {
     return (2 * c < to ? p << (to - 2 * c) : p >> (2 * c - to)) & 0x03030303u << to;
@@ -106,14 +107,14 @@ DEVICE void table_codes(u32x4 c[2], const u32x4 q, const u32x4 table)
     c[0] = l;
     c[1] = h;
 }
-/* Columns 16c .. 16c+15 where a pair of bits and a single bit above it index a table of 8. */
+/* Columns 16c .. 16c+15 of a format in which a pair of bits, with a single bit above it, indexes a table of 8. */
 DEVICE u32x4 table8_codes(const u32x4 pairs, const u32x2 bits, const uint32_t c, const uint32_t low, const uint32_t high)
 {
     const u32x4 at = bit_pairs(pairs, c, 0) | single_bits(c < 2 ? bits.x : bits.y, c % 2, 2);
     const u32x4 codes = { table8(low, high, at.x), table8(low, high, at.y), table8(low, high, at.z), table8(low, high, at.w) };
     return codes;
 }
-/* The 24 bits of a unit in its superblock's 16 bytes (they begin at byte 4, units of 3 bytes); the top byte of the result is anything. */
+/* The 24 bits of a unit in its superblock's 16 bytes (they begin at byte 4, units of 3 bytes); the top byte of the result is undefined. */
 DEVICE uint32_t super_bits(const u32x4 head, const uint32_t unit)
 {
     const uint32_t at = unit & 3u;
@@ -127,7 +128,7 @@ DEVICE float int8_f32(const uint32_t bytes, const uint32_t i)     { return (floa
 /* ---- codes to f16 ---- */
 DEVICE f16x2 f16x2_of_bits(const uint32_t u) { f16x2 h; __builtin_memcpy(&h, &u, 4); return h; }
 DEVICE uint32_t bits_of_f16x2(const f16x2 h) { uint32_t u; __builtin_memcpy(&u, &h, 4); return u; }
-/* Both halves the low (0) or high (1) half of u. */
+/* Both halves are the low (0) or high (1) half of u. */
 DEVICE f16x2 both_f16(const uint32_t u, const uint32_t half) { return f16x2_of_bits(byte_perm(u, u, half ? 0x03020302u : 0x01000100u)); }
 DEVICE f16x2 splat_f16(const float x) { const f16 h = (f16)x; const f16x2 both = { h, h }; return both; }
 /* Bytes 2 pair and 2 pair + 1 of u as 1024 + byte: 0x6400 is 1024 and its last bit is 1. */
@@ -137,8 +138,8 @@ DEVICE f16x2 bytes_f16(const uint32_t u, const uint32_t pair)
 }
 
 /* Unsigned bytes to f16: h = code scale [+ add], rounded once, where code = (byte - offset) unit is exact; unit: a power of two.
- * A scale that is itself a product, d sc, is given as f16(256 d sc) with a unit of 2^-8, so that small ones keep their bits: finite while
- * |d sc| < 255, and h is then within 2^-10 (|code d sc| + |add|) of the weight; 2^-24 where that is below f16's normal range. */
+ * A scale that is itself a product, d sc, is passed as f16(256 d sc) with a unit of 2^-8, so that small ones keep their bits.  It is finite
+ * while |d sc| < 255, and h is within 2^-10 (|code d sc| + |add|) of the weight, or 2^-24 below f16's normal range. */
 DEVICE void decode4(uint32_t h[2], const uint32_t bytes, const float offset, const float unit, const f16x2 scale)
 {
     const f16x2 by = splat_f16(unit), less = splat_f16(-(1024.0f + offset) * unit);

@@ -1,32 +1,32 @@
-/* attention_decode_matrix.h -- the steps of attention_decode_tmpl.c on a matrix unit whose sums are operands A (mma_sync.h): where many
- * query heads share a row, the vector unit is what decode waits for.  A cache of f16, or of q8_0,
- * whose values become f16 as for prefill; heads of 64 or 128 dimensions, up to 8 of them.
+/* attention_decode_matrix.h -- the steps of attention_decode_tmpl.c on a matrix unit where sums have the layout of operand A (mma_sync.h).
+ * If many query heads share a row, the vector unit limits decode.  For a cache of f16, or of q8_0 (its values become f16, as for prefill),
+ * heads of 64 or 128 dimensions, and up to 8 heads.
  *
- * A wave works on tiles of 16 positions, a step's rows of its slots.  With l = 4g + q:
- *   scores  A: rows 0 .. 7 the heads, 8 .. 15 what rounding them to f16 left of them; B: columns are positions.  Lane l has asked for
- *           dimensions 8q .. 8q + 7 of each 32, of positions g and g + 8, which are B as they lie: k is numbered in this order, in A too.
- *           It gets head g, positions 2q, 2q + 1, 2q + 8, 2q + 9.
- *   values  A: rows are dimensions, k positions; B: columns are heads: the weights where the scores were, as f16 and once more what
- *           rounding left.  Lane l has asked for dimensions 8g .. 8g + 7 of each 64, of its positions; words of two positions are mixed to
- *           pairs of one dimension.  It gets these dimensions of heads 2q and 2q + 1.
+ * A wave works on tiles of 16 positions, which are a step's rows of its slots.  With l = 4g + q:
+ *   scores  A: rows 0 .. 7 are the heads, 8 .. 15 their remainders after rounding to f16; B: columns are positions.  Lane l loads
+ *           dimensions 8q .. 8q + 7 of each 32, of positions g and g + 8.  They are B as they are: k is numbered in this order, in A too.
+ *           The lane gets head g, positions 2q, 2q + 1, 2q + 8, 2q + 9.
+ *   values  A: rows are dimensions, k positions; B: columns are heads.  B has the weights where the scores were, as f16 and again as their
+ *           remainders.  Lane l loads dimensions 8g .. 8g + 7 of each 64, of its positions; words of two positions are mixed to pairs of
+ *           one dimension.  The lane gets these dimensions of heads 2q and 2q + 1.
  * Both operands that are rounded have 22 bits, and sums are f32. */
 #ifndef FORGE_ATTENTION_DECODE_MATRIX_H
 #define FORGE_ATTENTION_DECODE_MATRIX_H
 #include "acts_unit.h"
 #include "mma.h"
 
-enum { MATRIX_POSITIONS = 16, MATRIX_CHUNKS = 4, MATRIX_BLOCKS = 2, MATRIX_TILES = 4 };     /* most of a head: 32s, 64s; of a step */
+enum { MATRIX_POSITIONS = 16, MATRIX_CHUNKS = 4, MATRIX_BLOCKS = 2, MATRIX_TILES = 4 };     /* most per head: 32s, 64s; per step */
 
-/* m, l: of head g, l of this lane's positions; sum[4 b + i]: dimensions 64b + 8g + 2i and + 1, each of heads 2q and 2q + 1. */
+/* m: maximum of head g; l: sum over this lane's positions; sum[4 b + i]: dimensions 64b + 8g + 2i and + 1, of heads 2q and 2q + 1. */
 struct decode_matrix { float m, l, sum[4 * MATRIX_BLOCKS][4]; struct mma_a q[2 * MATRIX_CHUNKS]; };
-/* Weights of a tile: as f16, two words, and what that left. */
+/* Weights of a tile: two words of f16, and their remainders after rounding. */
 struct matrix_weights { uint32_t high[2], low[2]; };
 
 DEVICE uint32_t matrix_chunks(const struct decode *d) { return d->head_dim / 32; }
 DEVICE uint32_t matrix_blocks(const struct decode *d) { return d->head_dim / 64; }
 DEVICE uint32_t matrix_tiles(const struct decode *d)  { return d->rows * d->slots / MATRIX_POSITIONS; }
 
-/* Position p of tile t of the step that begins with row `row`: from decode.begin on. */
+/* Position p of tile t in the step that begins with row `row`, counted from decode.begin. */
 DEVICE uint32_t matrix_position(const struct decode *d, uint32_t row, const uint32_t t, uint32_t p)
 {
     return ((row + t * (MATRIX_POSITIONS / d->slots) + p / d->slots) * d->splits + d->split) * (d->waves * d->slots) + d->wave * d->slots
@@ -38,7 +38,7 @@ DEVICE void matrix_fetch(struct kv_piece *x, const uint8_t *plane, const struct 
     const uint32_t cache_row = kv_row(d->begin + (position < limit ? position : 0), d->ring);
     kv_fetch(x, plane, d->kv_head, cache_row, column, d->n_head_kv, d->n_ctx, d->head_dim);
 }
-/* Halves of tiles, 8 positions each. */
+/* Fetch K or V of half tiles (8 positions) from .. to - 1. */
 DEVICE void matrix_fetch_k(struct kv_piece *k, const uint8_t *plane, const struct decode *d, uint32_t row, const uint32_t from,
                            const uint32_t to, uint32_t limit)
 {
@@ -63,7 +63,7 @@ DEVICE void matrix_fetch_v(struct kv_piece *v, const uint8_t *plane, const struc
                 matrix_fetch(&v[(2 * half + two) * matrix_blocks(d) + b], plane, d, position, 64 * b + 8 * (lane_id() / 4), limit);
         }
 }
-/* The first step: what the context has no rows for becomes 0. */
+/* Loads of the first step; rows that the context does not have become 0. */
 DEVICE void matrix_ask(struct kv_piece *k, struct kv_piece *v, const uint8_t *k_plane, const uint8_t *v_plane, const struct decode *d,
                        const uint32_t ahead, const struct decode_range *range)
 {
@@ -82,7 +82,7 @@ DEVICE void matrix_ask(struct kv_piece *k, struct kv_piece *v, const uint8_t *k_
     }
 }
 
-/* The columns of a piece as f16, in twos. */
+/* The columns of a piece as pairs of f16. */
 DEVICE void matrix_words(uint32_t words[4], const struct kv_piece *piece)
 {
     if (KV_KIND == KV_KIND_q8_0) {
@@ -94,14 +94,15 @@ DEVICE void matrix_words(uint32_t words[4], const struct kv_piece *piece)
     for (uint32_t i = 0; i < 4; i++) words[i] = piece->values[0][i];
 }
 
-/* Two floats as f16, and what that leaves of them. */
+/* Two floats as f16, and the remainders after rounding. */
 DEVICE void matrix_split(uint32_t *high, uint32_t *low, float x, float y)
 {
     *high = f16x2_bits(x, y);
     *low = f16x2_bits(x - f32_of_f16_bits(*high), y - f32_of_f16_bits(*high >> 16));
 }
 
-/* The state after the new token alone, in the owner; else empty; and the heads, from LDS.  k, v: this lane's columns of the token. */
+/* Initialises the state: the owner's contains the new token alone, others are empty.  Loads the heads from LDS.  k, v: this lane's columns
+ * of the new token. */
 DEVICE void matrix_begin(struct decode_matrix *x, const struct decode *d, uint32_t owner, const float k[8], const float v[8])
 {
     const uint32_t g = lane_id() / 4, q = lane_id() % 4;
@@ -142,7 +143,7 @@ DEVICE void matrix_scores(float s[MATRIX_TILES][4], const struct decode_matrix *
 {
     UNROLL
     for (uint32_t t = 0; t < matrix_tiles(d); t++) {
-        struct mma_acc c[2];                     /* of even j and odd: half as long a chain of products */
+        struct mma_acc c[2];                     /* for even and odd j, to halve the chain of dependent products */
         mma_zero(&c[0]);
         mma_zero(&c[1]);
         UNROLL
@@ -167,7 +168,7 @@ DEVICE void matrix_scores(float s[MATRIX_TILES][4], const struct decode_matrix *
     }
 }
 
-/* Their weights; the state moves to the new maximum. */
+/* Turns scores into weights and rescales the state to the new maximum. */
 DEVICE void matrix_weigh(struct matrix_weights w[MATRIX_TILES], struct decode_matrix *x, const struct decode *d,
                          const struct kv_piece *k, uint32_t row, uint32_t limit, const uint32_t checked)
 {
@@ -215,7 +216,7 @@ DEVICE void matrix_values(struct decode_matrix *x, const struct decode *d, const
     for (uint32_t t = 0; t < matrix_tiles(d); t++)
         UNROLL
         for (uint32_t b = 0; b < matrix_blocks(d); b++) {
-            uint32_t words[4][4];                /* of positions 2q, 2q + 1, 2q + 8, 2q + 9 */
+            uint32_t words[4][4];                /* positions 2q, 2q + 1, 2q + 8, 2q + 9 */
             UNROLL
             for (uint32_t p = 0; p < 4; p++) matrix_words(words[p], &v[(4 * t + p) * matrix_blocks(d) + b]);
             UNROLL

@@ -1,54 +1,53 @@
-/* attention_decode_tmpl.c -- attention of one token over the KV cache, the positions split among groups.
+/* attention_decode_tmpl.c -- attention of one token over the KV cache, with the positions split among groups.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2023, "Flash-Decoding for long-context inference")
  *
- * A group has the query heads of one KV head (or a cut of them, attention_sizes.h) and every splits-th block of positions, so that the
- * launch does not depend on the context and the first rows of K can be asked for before the context is known.  A row of K or V is read by
- * `lanes` neighbouring lanes, 8 columns each; a wave reads `slots` rows at once and keeps up to `rows` such loads of K, and of V,
- * in flight.
+ * A group has the query heads of one KV head (or a cut of them, attention_sizes.h) and every splits-th block of positions.  So the launch
+ * does not depend on the context, and the first rows of K can be loaded before the context is known.  `lanes` neighbouring lanes read a row
+ * of K or V, 8 columns each; a wave reads `slots` rows at once and keeps up to `rows` such loads of K, and of V, in flight.
  *
- * A long context is cut into spans, neighbouring positions, each of which has such groups: as many spans as have `span` positions, of the
- * `spans` that the launch has groups for.  A short one has one span, and the groups of the others end before they wait for anything.
+ * A long context is cut into spans of neighbouring positions, each with its own groups: as many spans as have `span` positions, at most the
+ * `spans` that the launch has groups for.  A short context has one span; the groups of other spans end before they wait for anything.
  *
- * The dot products are added up across lanes by halves: each exchange also halves the rows that a lane still works on, so a lane
- * ends with the score of one row, computes its weight once and hands it round in LDS.
- * Maximum and sums run per wave; waves meet in LDS at the end, groups in the arena, where the last one merges, or, where the splits of a
- * span are a cluster, in each other's LDS, where each merges a share; shares of several spans meet in the arena, where the last one of a
- * share merges it.
+ * Dot products are summed across lanes by halving: each exchange also halves the rows that a lane still works on.  At the end a lane has
+ * the score of one row, computes its weight once and shares it through LDS.
+ * Maximum and sums are kept per wave and merged at the end: waves merge in LDS; groups merge in the arena, where the last group does it.
+ * If the splits of a span are a cluster, its groups merge in each other's LDS, each a share; shares of several spans merge in the arena,
+ * where the last group of a share does it.
  *
- * Where a family's matrix unit takes the rows as they lie (digits), steps are tiles there: attention_decode_matrix.h.
+ * If a family's matrix unit takes the rows as they lie (digits), steps are tiles there: attention_decode_matrix.h.
  *
- * The time is latency: everything that can be asked for together is.  Where kernels begin before their predecessor has ended (sm_90) only q
- * and the new k and v wait for it: norms, n_past, rotations, K and V are asked for before; where another kernel stores k and v, they wait,
- * too.  Elsewhere: q, new k and v, K rows that need no
- * context | n_past | rotations, K, V.  Heads are finished while rows are on their way; then scores, weights, values. */
+ * Latency takes most of the time, so all independent loads are issued together.  If kernels begin before their predecessor has ended
+ * (sm_90), only q and the new k and v wait for it; norms, n_past, rotations, K and V are loaded before (K and V wait, too, if another
+ * kernel stores k and v).  Elsewhere the order is: q, new k and v, K rows that need no context | n_past | rotations, K, V.  Heads are
+ * finished while rows are in flight; then follow scores, weights, values. */
 #include "rope.h"
 #ifdef ATTENTION_MORE                            /* some attention has a cap on its scores, or sinks */
 #include "functions.h"
 #endif
 
-#ifndef ATTENTION_AHEAD                          /* rows of K per lane asked for before n_past is known */
+#ifndef ATTENTION_AHEAD                          /* rows of K per lane loaded before n_past is known */
 #define ATTENTION_AHEAD 2
 #endif
-/* Finite, so that no difference is NaN: a maximum of nothing lies below any score,
- * what is no score so far below it that its weight is 0. */
+/* Both are finite, so that no difference is NaN.  NOTHING, the maximum of no scores, is below any score; MASKED, in place of a score, is so
+ * far below NOTHING that its weight is 0. */
 #define ATTENTION_NOTHING (-1e30f)
 #define ATTENTION_MASKED  (-2e30f)
 
-/* At most: heads of a group; scored at once; rows in flight, with digits twice as many. */
+/* Upper limits: heads of a group; heads scored at once; rows in flight; twice as many with digits. */
 enum { DECODE_HEADS = 8, DECODE_SCORED = 4, DECODE_ROWS = ATTENTION_MAX_ROWS, DECODE_PIECES = 2 * DECODE_ROWS };
 
-/* Constants of the launch, then what this lane works on. */
+/* Constants of the launch, then this lane's work. */
 struct decode {
     uint32_t head_dim, n_head_kv, n_ctx, splits, threads, cluster, window, ring;       /* n_ctx: rows of the cache; window, ring: kv.h */
     uint32_t spans, least, digits;               /* least: positions of a span; digits: of f16 on the matrix unit, or 0 */
     uint32_t group, cuts, heads;                 /* query heads of a KV head, its cuts, query heads of this group */
     uint32_t lanes, slots, waves, rows, scored;  /* rows: in flight; scored: heads at once */
     uint32_t span, part, kv_head, first, split;  /* part: KV head and cut; first: query head */
-    uint32_t begin;                              /* the first position it attends: positions count from there */
+    uint32_t begin;                              /* the first position it attends; positions count from there */
     uint32_t wave, slot, column;                 /* slot: row of a block of waves * slots; column: first of 8, 0 in idle lanes */
 #ifdef ATTENTION_MORE
     float cap;                                   /* of scores, in units of log 2; 0: none */
-    const float *sinks;                          /* [n_head] a score that gives nothing; or NULL */
+    const float *sinks;                          /* [n_head] a score without a value; or NULL */
 #endif
 };
 
@@ -56,11 +55,11 @@ struct decode {
  * and its 8 columns of the sum of weight * v over the slot's rows. */
 struct decode_state { float m[DECODE_HEADS], l[DECODE_HEADS], acc[DECODE_HEADS][8]; };
 
-/* Positions limit .., from decode.begin on, are not there; a slot has `count` rows; so many spans have positions, and n groups of this
- * one. */
+/* limit: positions from `limit` on, counted from decode.begin, do not exist; count: rows of a slot; spans: spans that have positions; n:
+ * groups of this span with positions. */
 struct decode_range { uint32_t limit, count, n, spans; };
 
-/* What is loaded before it is needed: heads of this wave, the new key and value. */
+/* Loaded ahead of use: heads of this wave, the new key and value. */
 struct decode_inputs { struct head q[DECODE_HEADS], k, q_norm, k_norm; float v[8]; };
 
 DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx,
@@ -100,13 +99,13 @@ DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t 
 }
 
 DEVICE uint32_t decode_lane_idle(const struct decode *d) { return lane_id() % d->lanes * 8 >= d->head_dim; }
-/* The last cut may have fewer heads: it works on its last one again and writes it once. */
+/* The last cut may have fewer heads: it repeats its last head and writes it once. */
 DEVICE uint32_t decode_head(const struct decode *d, uint32_t h)
 {
     const uint32_t head = d->first + h, last = (d->kv_head + 1) * d->group - 1;
     return head < last ? head : last;
 }
-/* Row `row` of this lane's slot: blocks of waves * slots positions go to the splits in turn. */
+/* Position of row `row` of this lane's slot: the splits take blocks of waves * slots positions in turn. */
 DEVICE uint32_t decode_position(const struct decode *d, uint32_t row)
 {
     return (row * d->splits + d->split) * (d->waves * d->slots) + d->slot;
@@ -132,15 +131,15 @@ DEVICE float *decode_ml(const struct decode *d)
 {
     return decode_wave(d, d->waves) + ATTENTION_RECEIVED_FLOATS(d->heads, d->head_dim, d->splits, d->cluster);
 }
-/* Column c of a head in LDS.  First and second fours of the lanes lie apart, so that lanes read neighbouring 16 bytes; the second ones
- * turned by four lanes, so that neighbouring columns are written into different banks. */
+/* Place of column c of a head in LDS.  The first and second fours of the lanes are apart, so that lanes read neighbouring 16 bytes; the
+ * second fours are rotated by four lanes, so that neighbouring columns are written to different banks. */
 DEVICE uint32_t decode_q_place(const struct decode *d, uint32_t h, uint32_t c)
 {
     const uint32_t second = c / 4 % 2, turned = d->lanes >= 8 ? 4 * second : 0;
     return h * d->lanes * 8 + second * d->lanes * 4 + (c / 8 ^ turned) * 4 + c % 4;
 }
-/* Column c of a wave's sums: neighbouring fours of columns change places where c / 32 is odd, and, where lanes write twos, the twos of a
- * four where c / 64 is: so that what lanes write together lies in different banks. */
+/* Place of column c of a wave's sums.  Neighbouring fours of columns are swapped if c / 32 is odd; if lanes write twos, the twos of a four
+ * are swapped if c / 64 is odd.  So values that are written together lie in different banks. */
 DEVICE uint32_t decode_sums_turned(const struct decode *d, uint32_t c) { return WAVE / d->lanes == 4 ? c / 64 % 2 : 0; }
 DEVICE uint32_t decode_sums_place(const struct decode *d, uint32_t c) { return c ^ (c / 32 % 2 * 4) ^ decode_sums_turned(d, c) * 2; }
 
@@ -169,7 +168,7 @@ DEVICE void decode_load_inputs(struct decode_inputs *in, const struct decode *d,
     for (uint32_t i = 0; i < 8; i++) in->v[i] = v[i / 4][i % 4];
 }
 
-/* Norm, rotation and scale of this wave's query heads, into LDS; idle lanes' columns become 0. */
+/* Norm, rotation and scale of this wave's query heads, stored in LDS; columns of idle lanes become 0. */
 DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, const struct rotation *r, uint32_t normed, float eps,
                             float scale, const uint32_t n_rot, const uint32_t neox)
 {
@@ -192,8 +191,8 @@ DEVICE void decode_finish_q(struct decode_inputs *in, const struct decode *d, co
     }
 }
 
-/* The owner's new key, normed, rotated and rounded as the cache rounds it; key and value are stored.  k, v: this lane's 8 columns,
- * as read back. */
+/* The owner's new key is normed, rotated and rounded as the cache rounds it; then key and value are stored.  k, v: this lane's 8 columns as
+ * read back from the cache. */
 DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], uint8_t *k_plane, uint8_t *v_plane, const struct decode *d,
                           const struct rotation *r, uint32_t position, uint32_t normed, float eps, const uint32_t n_rot,
                           const uint32_t neox)
@@ -216,7 +215,7 @@ DEVICE void decode_append(struct decode_inputs *in, float k[8], float v[8], uint
     kv_put(v_plane, d->kv_head, cache_row, d->column, &v_piece, d->n_head_kv, d->n_ctx, d->head_dim);
 }
 
-/* The same of a key and value that another kernel has stored. */
+/* The same for a key and value that another kernel has stored. */
 DEVICE void decode_recall(float k[8], float v[8], const uint8_t *k_plane, const uint8_t *v_plane, const struct decode *d, uint32_t position)
 {
     struct kv_piece k_piece, v_piece;
@@ -229,7 +228,7 @@ DEVICE void decode_recall(float k[8], float v[8], const uint8_t *k_plane, const 
 
 /* ---- a step over `rows` rows of each slot ---- */
 
-/* Rows from .. to - 1 of the step that begins with row `row`; those at `limit` or beyond read row 0. */
+/* Rows from .. to - 1 of the step that begins with row `row`; rows at `limit` or beyond read row 0. */
 DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct decode *d, uint32_t row, const uint32_t from,
                          const uint32_t to, uint32_t limit)
 {
@@ -241,20 +240,20 @@ DEVICE void decode_fetch(struct kv_piece *x, const uint8_t *plane, const struct 
     }
 }
 
-/* Positions that a token attends but for the one that the kernel appends. */
+/* Positions that a token attends, without the position that the kernel appends. */
 DEVICE uint32_t decode_positions(const struct decode *d, uint32_t n_past, const uint32_t appends)
 {
     return (appends ? n_past : n_past + 1) - kv_window_begin(n_past, d->window);
 }
-/* Of these many positions: spans that have some. */
+/* Number of spans with positions. */
 DEVICE uint32_t decode_spans(const struct decode *d, uint32_t positions)
 {
     if (d->spans == 1 || positions < 2 * d->least) return 1;
     return positions / d->least < d->spans ? positions / d->least : d->spans;
 }
 
-/* This group's range.  Spans are equal but for one block of all splits; each has at least two (ATTENTION_SPAN_LEAST), so that no split is
- * without positions. */
+/* This group's range.  The sizes of spans differ by at most one block of all splits.  Each span has at least two blocks
+ * (ATTENTION_SPAN_LEAST), so that every split has positions. */
 DEVICE void decode_divide(struct decode_range *range, struct decode *d, uint32_t n_past, const uint32_t appends)
 {
     const uint32_t unit = d->waves * d->slots, all = unit * d->splits, positions = decode_positions(d, n_past, appends);
@@ -279,7 +278,7 @@ DEVICE f32x4 decode_read_q(const struct decode *d, uint32_t h, const uint32_t ha
     return *(const f32x4 *)(const void *)(decode_q() + decode_q_place(d, h, lane_id() % d->lanes * 8 + 4 * half));
 }
 
-/* Adds x over lanes that differ in `mask`; of n > 1 values a lane keeps the half that its bit chooses. */
+/* Adds x over lanes that differ in `mask`; with n > 1 values a lane keeps the half that its bit selects. */
 DEVICE void fold(float *x, const uint32_t n, const uint32_t mask)
 {
     const uint32_t upper = lane_id() & mask;
@@ -290,7 +289,7 @@ DEVICE void fold(float *x, const uint32_t n, const uint32_t mask)
         x[i] = keep + lane_xor_f32(give, mask);
     }
 }
-/* How many of n values folds over the masks from .. below to leave in a lane, and the first of them. */
+/* How many of n values a lane keeps after folds over the masks from .. below to, and the first of them. */
 DEVICE uint32_t fold_left(const uint32_t n, const uint32_t from, const uint32_t to) { return to / from < n ? n / (to / from) : 1; }
 DEVICE uint32_t fold_first(uint32_t n, const uint32_t from, const uint32_t to)
 {
@@ -303,8 +302,8 @@ DEVICE uint32_t fold_first(uint32_t n, const uint32_t from, const uint32_t to)
     return first;
 }
 
-/* s[i]: scores of head `head` + i of the rows that this lane keeps, out of `rows`; heads head .. head + scored - 1, as far as there are.
- * Half of the columns at a time, for the registers of q. */
+/* s[i]: scores of head `head` + i for the rows, of `rows`, that this lane keeps; heads head .. head + scored - 1, as far as they exist.
+ * Half of the columns at a time, to save registers of q. */
 DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct decode *d, const struct kv_piece *k, const uint32_t rows,
                           const uint32_t head)
 {
@@ -340,8 +339,8 @@ DEVICE void decode_scores(float s[DECODE_SCORED][DECODE_ROWS], const struct deco
 #endif
 }
 
-/* Their weights, in LDS at [head][slot][row]; the state moves to the new maximum.  limit: positions that exist; checked: some may not.
- * Lanes that keep the same row leave its weight to the first of them when they sum. */
+/* Turns them into weights, in LDS at [head][slot][row], and rescales the state to the new maximum.  limit: positions that exist; checked:
+ * some rows may not exist.  If several lanes keep the same row, only the first one adds its weight to the sum. */
 DEVICE void decode_weights(struct decode_state *state, const struct decode *d, float s[DECODE_SCORED][DECODE_ROWS], uint32_t row,
                            const uint32_t rows, const uint32_t head, uint32_t limit, const uint32_t checked)
 {
@@ -375,7 +374,7 @@ DEVICE void decode_weights(struct decode_state *state, const struct decode *d, f
     }
 }
 
-/* Scores and weights of all heads, a few at a time for the registers. */
+/* Scores and weights of all heads, a few at a time to save registers. */
 DEVICE void decode_score(struct decode_state *state, const struct decode *d, const struct kv_piece *k, uint32_t row, const uint32_t rows,
                          uint32_t limit, const uint32_t checked)
 {
@@ -418,7 +417,7 @@ DEVICE void decode_last(struct decode_state *state, const struct kv_piece *k, co
     decode_values(state, d, v, rows);
 }
 
-/* Rows of a split, `count` for each slot; k and v hold the first step's.  Steps before the last are whole: nothing in them is checked. */
+/* The rows of a split, `count` per slot; k and v hold the first step's.  Only the last step may be incomplete and is checked. */
 DEVICE void decode_run(struct decode_state *state, struct kv_piece *k, struct kv_piece *v, const uint8_t *k_plane, const uint8_t *v_plane,
                        const struct decode *d, uint32_t count, uint32_t limit)
 {
@@ -451,7 +450,7 @@ DEVICE float decode_new_score(const struct decode *d, uint32_t h, const float k[
     return s;
 }
 
-/* The state after the new token alone, in the owner; else empty.  k, v: this lane's columns of it. */
+/* Initialises the state: the owner's contains the new token alone, others are empty.  k, v: this lane's columns of the new token. */
 DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uint32_t owner, const float k[8], const float v[8])
 {
     UNROLL
@@ -473,7 +472,7 @@ DEVICE void decode_begin(struct decode_state *state, const struct decode *d, uin
 
 /* ---- merging ---- */
 
-/* The wave's sums into LDS: over its slots by halves, so that each slot writes other columns. */
+/* Stores the wave's sums in LDS: it adds over its slots by halving, so that each slot writes other columns. */
 DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
 {
     const uint32_t kept = fold_left(8, d->lanes, WAVE), first = fold_first(8, d->lanes, WAVE);
@@ -505,7 +504,7 @@ DEVICE void decode_publish(struct decode_state *state, const struct decode *d)
     }
 }
 
-/* Joins parts 0 .. n - 1 of `most` to x, whose maximum is m and total l: all are weighed by exp2 of their distance to the common
+/* Merges parts 0 .. n - 1 of `most` into x, which has maximum m and total l; each part is weighted by exp2 of its distance to the common
  * maximum. */
 DEVICE void decode_join(f32x4 *x, float *m, float *l, const f32x4 *part, const f32x2 *ml, const uint32_t most, uint32_t n)
 {
@@ -524,7 +523,7 @@ DEVICE void decode_join(f32x4 *x, float *m, float *l, const f32x4 *part, const f
     }
 }
 
-/* Four columns of head h of the group, all waves together. */
+/* Four columns of head h of the group, summed over all waves. */
 DEVICE void decode_sum_waves(f32x4 *x, float *m, float *l, const struct decode *d, uint32_t h, uint32_t column)
 {
     enum { BATCH = 8 };
@@ -554,8 +553,8 @@ DEVICE void decode_write(float *out, const struct decode *d, uint32_t h, uint32_
     *(GLOBAL f32x4 *)(void *)(out + (uint64_t)(d->first + h) * d->head_dim + column) = x * (1.0f / l);
 }
 
-/* Where sums of head 0 lie in memory, in rows of a head, those of the next part behind all heads; and maximum and total, in twos, those
- * of the next part `stride` further. */
+/* Places of parts in memory.  sums: rows of one head; head 0 of part 0 has row `row`, each part has rows for all heads of a group.  ml:
+ * pairs of maximum and total; head 0 of part 0 has pair `two`, parts are `stride` pairs apart. */
 struct decode_parts { float *sums, *ml; uint32_t row, two, stride; };
 
 DEVICE void decode_leave(const struct decode_parts *parts, const struct decode *d, uint32_t part, uint32_t h, uint32_t column,
@@ -566,8 +565,8 @@ DEVICE void decode_leave(const struct decode_parts *parts, const struct decode *
     if (first) *(GLOBAL f32x2 *)(void *)(parts->ml + 2 * (uint64_t)(parts->two + part * parts->stride + h)) = two;
 }
 
-/* n of these many parts at most of four columns of head h, in batches whose loads are in flight together.  The place of m and l may be the
- * same in all lanes; it is kept out of the scalar registers, whose cache on AMD would keep what it saw before. */
+/* Merges n of at most this many parts of four columns of head h, in batches with loads in flight together.  The place of m and l may be the
+ * same in all lanes; it is kept out of scalar registers, because on AMD their cache could return old values. */
 DEVICE void decode_merge(float *out, const struct decode_parts *parts, const struct decode *d, const uint32_t most, uint32_t n, uint32_t h,
                          uint32_t column)
 {
@@ -591,8 +590,8 @@ DEVICE void decode_merge(float *out, const struct decode_parts *parts, const str
     decode_write(out, d, h, column, x, x_l);
 }
 
-/* Item i, fours of columns of the heads one after another, goes to group i % splits of the cluster;
- * m and l of its head go with the first items. */
+/* Sends item i (four columns; heads follow each other) to group i % splits of the cluster; the first items also send m and l of their
+ * head. */
 DEVICE void decode_send(const struct decode *d, uint32_t i, uint32_t h, uint32_t column, const f32x4 x, float m, float l)
 {
     const f32x2 ml = { m, l };
@@ -601,7 +600,7 @@ DEVICE void decode_send(const struct decode *d, uint32_t i, uint32_t h, uint32_t
         cluster_store8(decode_received_ml(d, d->split, h), rank, ml);
 }
 
-/* What the splits of the cluster sent of four columns at `place`, joined. */
+/* Merges the four columns at `place` that the splits of the cluster sent. */
 DEVICE void decode_receive(f32x4 *x, float *m, float *l, const struct decode *d, uint32_t n, uint32_t place, uint32_t h)
 {
     const f32x4 nothing = { 0.0f, 0.0f, 0.0f, 0.0f };
@@ -621,8 +620,8 @@ DEVICE void decode_receive(f32x4 *x, float *m, float *l, const struct decode *d,
 /* A flag of the group in LDS. */
 DEVICE uint32_t *decode_flag(const struct decode *d) { return (uint32_t *)(void *)(decode_ml(d) + d->waves * d->heads * 2); }
 
-/* This group's share of what the first n splits of the cluster sent; with several spans merged by the last one that has it.  Sums of a
- * share lie beside those of the others, m and l are its own. */
+/* Merges this group's share of the data from the first n splits of the cluster.  With several spans the last group of a share merges these.
+ * Sums of a share lie beside the sums of other shares; each share has its own m and l. */
 DEVICE void decode_collect(float *out, float *parts, float *parts_ml, uint32_t *counters, const struct decode *d,
                            const struct decode_range *range)
 {
@@ -656,7 +655,7 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
         float m, l;
         decode_sum_waves(&x, &m, &l, d, h, column);
 #ifdef ATTENTION_MORE
-        if (d->sinks && d->span == 0 && d->split == 0) {         /* every head's sink once; it gives nothing but its weight */
+        if (d->sinks && d->span == 0 && d->split == 0) {         /* every head's sink once; it adds only its weight */
             const float sink = ((const GLOBAL float *)d->sinks)[decode_head(d, h)] * 1.44269504f, top = max_f32(m, sink);
             x *= exp2_f32(m - top);
             l = l * exp2_f32(m - top) + exp2_f32(sink - top);
@@ -678,7 +677,7 @@ DEVICE void decode_finish(float *out, float *parts, float *parts_ml, uint32_t *c
 
 /* ---- the rows of a group ---- */
 
-/* Rows of K that need no context; on the matrix unit as many as half a tile has. */
+/* Loads rows of K that need no context; on the matrix unit up to half a tile. */
 DEVICE void decode_ask_ahead(struct kv_piece *k, const uint8_t *plane, const struct decode *d, const uint32_t ahead, uint32_t limit)
 {
 #if FAMILY_MMA_SUMS_ARE_A(FAMILY)
@@ -690,9 +689,9 @@ DEVICE void decode_ask_ahead(struct kv_piece *k, const uint8_t *plane, const str
     decode_fetch(k, plane, d, 0, 0, ahead, limit);
 }
 
-/* What follows from the context, and the first step's rows and this position's rotation asked for; K rows that need no context first.  A
- * load that may not be needed is left out only where loads are not waited for in order: there the count of those in flight has to be
- * known. */
+/* Computes the ranges that follow from the context, and loads the first step's rows and this position's rotation, K rows that need no
+ * context first.  A load that may not be needed is skipped only if loads need not be waited for in order: otherwise the number in flight
+ * must be known. */
 DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv_piece *v, struct rotation *r, const uint8_t *k_plane,
                        const uint8_t *v_plane, struct decode *d, uint32_t n_past, const uint32_t appends, const float *rope_hi,
                        const float *rope_lo, const uint32_t n_rot, const uint32_t block)
@@ -721,7 +720,7 @@ DEVICE void decode_ask(struct decode_range *range, struct kv_piece *k, struct kv
     COMPILER_FENCE();
 }
 
-/* What this wave makes of its rows, into LDS. */
+/* Computes this wave's sums over its rows and stores them in LDS. */
 DEVICE void decode_rows(const struct decode *d, struct kv_piece *k, struct kv_piece *v, const uint8_t *k_plane, const uint8_t *v_plane,
                         const struct decode_range *range, uint32_t owner, const float k_new[8], const float v_new[8])
 {
@@ -746,18 +745,18 @@ DEVICE uint32_t attention_at(const struct forge_kernel_args a, const uint32_t si
     return single ? load_settled4(&a.step->n_past) : position_settled(a, group_y());
 }
 
-/* A whole kernel but its first line: calls pdl_launch(), pdl_wait() and mark() itself.
+/* A whole kernel except its first line: calls pdl_launch(), pdl_wait() and mark() itself.
  * out: [n_head][head_dim] f32.  q: [n_head][head_dim], k_new, v_new: [n_head_kv][head_dim] f32, as projected (bias added).  The heads are
- * normed where q_norm, k_norm ([head_dim], NULL: none) say so, rotated (rope.h; n_rot 0: not),
- * and k and v appended to the cache at position n_past.
- * k_new NULL: q is only scaled, the cache has position n_past already; q_norm NULL and n_rot 0 then.  A grid of several rows: each is a
- * token, at its position (position_of), with parts and counters of its own; single: there is one.  recalls: k_new is NULL, but the token's
- * key and value are added where new ones are, so that sums have the same order.
- * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two 16-byte aligned, not
- * needed where one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
- * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST where there are several; rows: 2, 4 or 8, with digits
+ * normed by q_norm and k_norm ([head_dim]; NULL: no norm), rotated (rope.h; n_rot 0: not), and k and v are appended to the cache at
+ * position n_past.
+ * k_new NULL: q is only scaled, and the cache has position n_past already; q_norm must be NULL and n_rot 0.  In a grid of several rows each
+ * row is a token, at its position (position_of), with parts and counters of its own; single: there is one row.  recalls: k_new is NULL, but
+ * the token's key and value are added where new ones would be, so that sums have the same order.
+ * scale: of q . k.  parts, parts_ml, counters: arena, ATTENTION_PARTS_BYTES, _ML_BYTES, _COUNTER_BYTES; the first two are 16-byte aligned
+ * and not needed if one group or one cluster has all positions of a part.  cluster 1: launched as clusters of `splits` groups, at most
+ * ATTENTION_MAX_CLUSTER.  span: positions of a span, at least ATTENTION_SPAN_LEAST if there are several spans; rows: 2, 4 or 8, with digits
  * up to ATTENTION_MATRIX_ROWS.
- * digits: 0, or 2 where ATTENTION_ON_MATRIX.
+ * digits: 0, or 2 if ATTENTION_ON_MATRIX.
  * window, ring: kv.h.  grid_x: ATTENTION_GROUPS; LDS: ATTENTION_LDS_BYTES; head_dim: a multiple of 8, at most 256. */
 DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const float *q, const float *k_new, const float *v_new,
                              const float *q_norm, const float *k_norm, const float eps,
@@ -765,7 +764,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
                              float *parts, float *parts_ml, uint32_t *counters, const uint32_t n_head, const uint32_t n_head_kv,
                              const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t splits, const uint32_t spans,
                              const uint32_t span, const uint32_t rows, const uint32_t digits,
-#ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score that gives nothing, or NULL */
+#ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score without a value, or NULL */
                              const float cap, const float *sinks,
 #endif
                              const uint32_t threads, const uint32_t cluster, const uint32_t window, const uint32_t ring,
@@ -793,7 +792,7 @@ DEVICE void attention_decode(const struct forge_kernel_args a, float *out, const
     if (cluster) cluster_arrive();
     const uint32_t owner = (k_new || recalls) && d.span == 0 && d.split == 0 && d.wave == d.waves - 1;
     decode_load_norms(&in, &d, q_norm, k_norm, owner, n_rot, neox);
-    const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* else a kernel before this one writes position n_past of the cache */
+    const uint32_t early = DEPENDENT_LAUNCH && k_new;      /* otherwise an earlier kernel writes position n_past of the cache */
     if (early) {
         n_past = attention_at(a, single);
         decode_ask(&range, k, v, &r, k_plane, v_plane, &d, n_past, 1, rope_hi, rope_lo, n_rot, block);

@@ -1,5 +1,5 @@
-/* attention_prefill.h -- what both ways of attention_prefill_tmpl.c share: which tokens and heads a group has, where its results go,
- * how K and V are fetched. */
+/* attention_prefill.h -- shared by all variants of attention_prefill_tmpl.c: the tokens and heads of a group, where its results go, and how
+ * K and V are fetched. */
 #ifndef FORGE_ATTENTION_PREFILL_H
 #define FORGE_ATTENTION_PREFILL_H
 #include "kv.h"
@@ -9,32 +9,32 @@
 #include "functions.h"
 #endif
 
-/* A score that takes no part: far below any real one, yet finite, so that differences of two of them are not NaN. */
+/* The score of a masked position: far below any real score, yet finite, so that the difference of two of them is not NaN. */
 #define PREFILL_MASKED (-1e30f)
 #define PREFILL_LOG2E  1.44269504f
 
-/* Most a lane holds, over all head_dim: tiles of rows, tiles of 16 dimensions, tiles of 16 positions, pieces of 8 columns on their way. */
+/* Most that a lane holds, for all head_dim: tiles of rows, tiles of 16 dimensions, tiles of 16 positions, pieces of 8 columns in flight. */
 enum { PREFILL_TILES = 2, PREFILL_DIMS = 16, PREFILL_SPANS = 8, PREFILL_PIECES = 16 };
 
-/* What a group works on. */
+/* The work of a group. */
 struct prefill {
     uint32_t n_head, n_head_kv, head_dim, n_ctx, threads;       /* constants, as are the next two lines; n_ctx: rows of the cache */
     uint32_t exact, fours, causal, window, ring, tiles, positions, heads, tokens;       /* window, ring: kv.h; a window is causal */
     uint32_t q_registers, stride, v_stride;                     /* bytes; exact: floats */
     float    scale;                                             /* of scores, in units of log 2 */
 #ifdef ATTENTION_MORE
-    float    cap;                                               /* the same; 0: none */
-    const float *sinks;                                         /* [n_head] a score that gives nothing; or NULL */
+    float    cap;                                               /* of scores, in units of log 2; 0: none */
+    const float *sinks;                                         /* [n_head] a score without a value; or NULL */
 #endif
-    uint32_t kv_head, first_head, n_heads;                      /* query heads of the group: n_heads from first_head on, n_heads <= heads */
+    uint32_t kv_head, first_head, n_heads;                      /* the group's query heads: n_heads from first_head on, n_heads <= heads */
     uint32_t first_token, n_tokens, n_past;                     /* first_token: of the group */
-    uint32_t begin, end;                                        /* positions some row of the group attends */
+    uint32_t begin, end;                                        /* positions that some row of the group attends */
 };
 
-/* Where results go.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h). */
+/* Destination of results.  kind 0: rows of f32.  1, 2: rows of f16 or bf16 for a product (launch.h). */
 struct prefill_out { uint8_t *rows; uint64_t stride; uint32_t kind; };
 
-/* Row m of the group: its token, query head and whether there is such a row. */
+/* Row m of the group: its token, its query head, and whether it exists. */
 DEVICE uint32_t prefill_token(const struct prefill *p, uint32_t m) { return p->first_token + m / p->heads; }
 DEVICE uint32_t prefill_head(const struct prefill *p, uint32_t m)  { return p->first_head + m % p->heads; }
 DEVICE uint32_t prefill_has(const struct prefill *p, uint32_t m)
@@ -43,24 +43,25 @@ DEVICE uint32_t prefill_has(const struct prefill *p, uint32_t m)
 }
 /* The last position that row m attends. */
 DEVICE uint32_t prefill_last(const struct prefill *p, uint32_t m) { return p->causal ? p->n_past + prefill_token(p, m) : p->end - 1; }
-/* The first. */
+/* The first position that row m attends. */
 DEVICE uint32_t prefill_first(const struct prefill *p, uint32_t m)
 {
     return p->window ? kv_window_begin(p->n_past + prefill_token(p, m), p->window) : 0;
 }
-/* All rows attend the positions below this, but for those that a window leaves behind: whether it does some from `first` on. */
+/* All rows attend the positions below prefill_all_before(), except those before the window.  prefill_leaves(): whether, from position
+ * `first` on, some row's window excludes positions. */
 DEVICE uint32_t prefill_all_before(const struct prefill *p) { return p->causal ? p->n_past + p->first_token + 1 : p->end; }
 DEVICE uint32_t prefill_leaves(const struct prefill *p, uint32_t first)
 {
     return p->window && first < kv_window_begin(p->end - 1, p->window);
 }
 
-/* By how much the largest score may exceed the maximum, weights 1, before the maximum follows: mostly it then stays,
- * and all sums with it. */
+/* How far the largest score may exceed the current maximum before the maximum is updated (in units of log 2; the weight of the maximum is
+ * 1).  So it mostly stays, and the sums need no rescaling. */
 #define PREFILL_BEHIND 8.0f
 
-/* With a window rows begin at different positions.  Whether one of the group may begin in this step; whether row m has begun
- * before it. */
+/* With a window, rows begin at different positions.  prefill_begins(): whether some row may begin in this step; prefill_has_begun():
+ * whether row m began before this step. */
 DEVICE uint32_t prefill_begins(const struct prefill *p, uint32_t first)
 {
     return p->window ? first <= kv_window_begin(p->end - 1, p->window) : first == 0;
@@ -71,14 +72,14 @@ DEVICE uint32_t prefill_has_begun(const struct prefill *p, uint32_t m, uint32_t 
 }
 
 #ifdef ATTENTION_MORE
-/* What row m's sink adds to the sum of its weights, which are relative to the maximum. */
+/* The weight of row m's sink, relative to the maximum; it is added to the sum of weights. */
 DEVICE float prefill_sink(const struct prefill *p, uint32_t m, float max)
 {
     if (!p->sinks) return 0.0f;
     return exp2_f32(((const GLOBAL float *)p->sinks)[prefill_has(p, m) ? prefill_head(p, m) : 0] * PREFILL_LOG2E - max);
 }
 #endif
-/* 0: the group has no tokens. */
+/* Returns 0 if the group has no tokens. */
 DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
 {
     const uint32_t cuts = ATTENTION_PREFILL_CUTS(p->n_head, p->n_head_kv), per_kv = p->n_head / p->n_head_kv,
@@ -118,8 +119,8 @@ DEVICE void prefill_put2(const struct prefill_out *out, uint32_t t, uint32_t col
     *(GLOBAL uint32_t *)(void *)(row + 2 * column) = out->kind == 1 ? stage_f16(x) | stage_f16(y) << 16
                                                                     : stage_bf16(x) | stage_bf16(y) << 16;
 }
-/* Columns column .. column + 3; column is a multiple of 4.  x: means of f16 values,
- * so that f16 rows (launch.h) need not be kept from overflowing. */
+/* Columns column .. column + 3; column is a multiple of 4.  x: means of f16 values, so rows of f16 (launch.h) need no protection from
+ * overflow. */
 DEVICE void prefill_put4(const struct prefill_out *out, uint32_t t, uint32_t column, f32x4 x)
 {
     uint8_t *row = out->rows + t * out->stride;
@@ -132,7 +133,7 @@ DEVICE void prefill_put4(const struct prefill_out *out, uint32_t t, uint32_t col
                       out->kind == 1 ? f16x2_bits(x.z, x.w) : bf16x2_bits(x.z, x.w) };
     *(GLOBAL u32x2 *)(void *)(row + 2 * column) = h;
 }
-/* A product reads its rows in units of 64 columns: the group of the last head writes the zeros. */
+/* Products read rows in units of 64 columns: the group of the last head writes the zeros that fill the last unit. */
 DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
 {
     const uint32_t cols = p->n_head * p->head_dim, pad = (cols + 63) / 64 * 64 - cols;
@@ -141,9 +142,9 @@ DEVICE void prefill_pad(const struct prefill *p, const struct prefill_out *out)
         if (p->first_token + i / pad < p->n_tokens) prefill_put(out, p->first_token + i / pad, cols + i % pad, 0.0f);
 }
 
-/* ---- K and V on their way to LDS ---- */
-/* A piece is 8 columns of a row.  Neighbouring threads take neighbouring pieces of a row, from turn to turn the same columns of later rows,
- * so that a turn adds a constant to the addresses; the lanes of a row are a power of two, a few idle. */
+/* ---- copying K and V to LDS ---- */
+/* A piece is 8 columns of a row.  Neighbouring threads copy neighbouring pieces of a row, and each turn the same columns of later rows, so
+ * that addresses grow by a constant.  The number of lanes per row is a power of two, so a few may idle. */
 struct prefill_pieces { struct kv_piece piece[PREFILL_PIECES]; struct copy copy[PREFILL_PIECES]; };
 
 DEVICE uint32_t prefill_row_lanes(const struct prefill *p)
@@ -178,15 +179,16 @@ DEVICE u32x4 prefill_f16(const struct kv_piece *piece)
 }
 
 /* ---- Q ---- */
-/* Where products are those of four waves: byte of this column of a row in LDS, whose rows are cut into areas of 64 columns, swizzled, of
- * `rows` rows each. */
+/* For products of four waves: byte offset of this column of a row in LDS.  Rows are cut into swizzled areas of 64 columns; each area has
+ * `rows` rows. */
 DEVICE uint32_t prefill_fours_place(uint32_t row, uint32_t column, const uint32_t rows)
 {
     return column / 64 * (rows * SWIZZLED_ROW_BYTES) + lds_piece(row, SWIZZLED_ROW_BYTES, column % 64 / 8, 1);
 }
 DEVICE uint32_t prefill_rows_of(const struct prefill *p) { return p->threads / WAVE * 16 * p->tiles; }
 
-/* 16 rows of Q, from m on, times scale, as f16 rows of LDS, by one wave; with products of four waves `to` is where the group's begin. */
+/* One wave stores 16 rows of Q, from m on, times scale, as f16 rows in LDS; with products of four waves `to` is where the group's rows
+ * begin. */
 DEVICE void prefill_q_rows(uint8_t *to, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, uint32_t m)
 {
     const uint32_t per_row = p->head_dim / 8;

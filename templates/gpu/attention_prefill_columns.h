@@ -1,15 +1,15 @@
 /* attention_prefill_columns.h -- attention of prefill by f16 products whose columns are queries, S^T = K Q^T and O^T = V^T P^T, for MFMA
- * and WMMA: a lane has scores of one query and tile alone, and a tile of weights becomes operand B where it is.
+ * and WMMA.  A lane has the scores of a single query of a tile, and a tile of weights becomes operand B without moving.
  *
- * A tile of scores has 16 positions, row i is position i.  As operand B its k are in another order, so V^T lies in LDS in that order, too:
- * slot k of a row is position mma_k_of_acc(k).  Row i of a tile of O^T is dimension mma_row_together(i), such that a lane has neighbouring
- * ones. */
+ * A tile of scores has 16 positions; row i is position i.  As operand B its k have another order, so V^T lies in LDS in this order, too:
+ * slot k of a row is position mma_k_of_acc(k).  Row i of a tile of O^T is dimension mma_row_together(i), so that a lane has neighbouring
+ * dimensions. */
 #ifndef FORGE_ATTENTION_PREFILL_COLUMNS_H
 #define FORGE_ATTENTION_PREFILL_COLUMNS_H
 #include "attention_prefill.h"
 #if !FAMILY_MMA_SUMS_ARE_A(FAMILY)
 
-/* Wide operands of a row (mma.h), and the products of one: fewer in the last where 16 dimensions are left. */
+/* Wide operands (mma.h) per row, and the products per operand; the last operand has fewer if 16 dimensions remain. */
 DEVICE uint32_t prefill_parts(const struct prefill *p) { return (p->head_dim + MMA_WIDE_COLS - 1) / MMA_WIDE_COLS; }
 DEVICE uint32_t prefill_products(const struct prefill *p, const uint32_t part)
 {
@@ -26,15 +26,15 @@ DEVICE void prefill_load_b(struct mma_wide_b *f, const struct prefill *p, const 
     else mma_load_b(&f->k[0], rows + 2 * MMA_WIDE_COLS * part, p->stride);
 }
 
-/* Where in V^T a dimension's row lies: after 8 of them comes a gap, so that the writes of lanes with neighbouring eights fall into
- * different banks. */
+/* Byte offset of a dimension's row in V^T.  A gap follows every 8 rows, so that lanes that write neighbouring eights use different LDS
+ * banks. */
 DEVICE uint32_t prefill_v_row(const struct prefill *p, uint32_t dimension)
 {
     return dimension * p->v_stride + dimension / 8 * ATTENTION_PREFILL_V_GAP;
 }
 
 /* ---- K and V to LDS ---- */
-/* A row beyond the last position is the last one again: such K is masked and such V has no weight. */
+/* Rows after the last position repeat the last one: such rows of K are masked, and such rows of V have weight 0. */
 DEVICE void prefill_fetch_row(struct kv_piece *piece, const struct prefill *p, const uint8_t *plane, uint32_t first, uint32_t row,
                               uint32_t column)
 {
@@ -56,7 +56,7 @@ DEVICE void prefill_k_end(const struct prefill_pieces *h, uint8_t *to, const str
         if (prefill_has_piece(p, i))
             *(u32x4 *)(void *)(to + prefill_row(p, i) * p->stride + 2 * prefill_column(p)) = prefill_f16(&h->piece[i]);
 }
-/* V's rows become columns: neighbouring threads take neighbouring pairs of slots. */
+/* Transposes V: neighbouring threads take neighbouring pairs of slots. */
 DEVICE uint32_t prefill_pair_slot(const struct prefill *p)                        { return thread_x() % (p->positions / 2) * 2; }
 DEVICE uint32_t prefill_pair_column(const struct prefill *p, const uint32_t turn)
 {
@@ -91,24 +91,24 @@ DEVICE void prefill_v_end(const struct prefill_pieces *h, uint8_t *to, const str
     }
 }
 
-/* ---- the queries of a wave: tile t has rows 16 t .. 16 t + 15 of the wave, a lane row l % 16 of each ---- */
+/* ---- the queries of a wave: tile t has rows 16 t .. 16 t + 15 of the wave; a lane has row l % 16 of each tile ---- */
 struct prefill_columns {
     struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v: element e of tile d is dimension
                                                                  * 16 d + MMA_ACC (l / 16) + e */
     struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores of one step, less the maximum: position 16 j + mma_row(e) */
-    struct mma_acc less[PREFILL_TILES];                         /* every element is - maximum: what scores begin with */
+    struct mma_acc less[PREFILL_TILES];                         /* every element is - maximum, the initial value of scores */
     struct mma_b   weights[PREFILL_TILES][PREFILL_SPANS];       /* 2^s */
-    struct mma_wide_b q[PREFILL_TILES][PREFILL_DIMS];           /* when Q is in registers */
+    struct mma_wide_b q[PREFILL_TILES][PREFILL_DIMS];           /* if Q is in registers */
     float          sum[PREFILL_TILES];                          /* of this lane's weights */
-    const uint8_t *q_lds;                                       /* when Q is in LDS: first row of the wave */
+    const uint8_t *q_lds;                                       /* if Q is in LDS: first row of the wave */
 };
 
-/* Operands of Q, from global memory: a lane asks for its columns of every MMA_WIDE_COLS; where lanes hold an operand twice, for half of
- * them, and gets the others. */
+/* Loads operands of Q from global memory: a lane loads its columns of every MMA_WIDE_COLS.  Where two lanes hold the same operand, each
+ * loads half of them and gets the others from the other lane. */
 DEVICE void prefill_q_load(struct prefill_columns *w, const struct prefill *p, const uint8_t *q, const uint64_t q_stride, const uint32_t t,
                            uint32_t m)
 {
-    const uint32_t g = lane_id() / 16, mine = prefill_has(p, m) ? m : 0;    /* a row that is not there is computed as the first, which is */
+    const uint32_t g = lane_id() / 16, mine = prefill_has(p, m) ? m : 0;    /* a missing row repeats row 0, which exists */
     const uint8_t *row = q + prefill_token(p, mine) * q_stride + prefill_head(p, mine) * p->head_dim * 4;
     UNROLL for (uint32_t part = 0; part < prefill_parts(p); part++) {
         const uint32_t run = 2 * MMA_WORDS / FAMILY_MMA_COPIES(FAMILY) * prefill_products(p, part);
@@ -140,8 +140,8 @@ DEVICE void prefill_columns_begin(struct prefill_columns *w, const struct prefil
     }
 }
 
-/* Operands are loaded this many parts before their use; sums are pinned, lest the compiler load all of them first,
- * which takes more registers than there are. */
+/* Operands are loaded this many parts before their use.  Sums are pinned; otherwise the compiler would load all operands first, which needs
+ * more registers than there are. */
 enum { PREFILL_PARTS_AHEAD = 2, PREFILL_PARTS_HELD = PREFILL_PARTS_AHEAD + 1 };
 
 /* s = K Q^T - maximum */
@@ -178,8 +178,8 @@ DEVICE void prefill_column_scores(struct prefill_columns *w, const struct prefil
 #endif
 }
 
-/* Scores of positions that a query does not attend.  first: of the step's positions.
- * The pin keeps what only this needs out of the registers of the loop. */
+/* Masks scores of positions that a query does not attend.  first: the step's first position.
+ * The pin keeps values that only this function needs out of the registers of the loop. */
 DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill *p, uint32_t first)
 {
     uint32_t m = wave_id() * 16 * p->tiles + mma_col(0);
@@ -195,7 +195,7 @@ DEVICE void prefill_column_mask(struct prefill_columns *w, const struct prefill 
     }
 }
 
-/* The maximum moves, in a query's first step to that of the step, and the sums with it; before that step there is none. */
+/* Updates the maximum and rescales the sums.  A query's first step initialises the maximum from this step alone. */
 DEVICE void prefill_column_move(struct prefill_columns *w, const struct prefill *p, const uint32_t t, uint32_t first)
 {
     float more = prefill_has_begun(p, (wave_id() * p->tiles + t) * 16 + mma_col(0), first) ? 0.0f : PREFILL_MASKED;
@@ -212,7 +212,7 @@ DEVICE void prefill_column_move(struct prefill_columns *w, const struct prefill 
     UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++)
         UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) w->o[t][d].x[e] *= factor;
 }
-/* Weights 2^s, as operands.  Scores are compared as integers, in the order of floats where these are positive. */
+/* Turns scores into weights 2^s, as operands.  Scores are compared as integers, which have the order of floats where these are positive. */
 DEVICE void prefill_column_weights(struct prefill_columns *w, const struct prefill *p, uint32_t first)
 {
     const uint32_t spans = p->positions / 16;
@@ -233,7 +233,7 @@ DEVICE void prefill_column_weights(struct prefill_columns *w, const struct prefi
         }
 }
 
-/* o += V^T weights.  The first operands are asked for ahead of the weights. */
+/* o += V^T weights.  The first operands are loaded before the weights are computed. */
 struct prefill_values { struct mma_wide_a a[PREFILL_PARTS_HELD]; };
 DEVICE void prefill_v_load(struct prefill_values *x, const struct prefill *p, const uint8_t *v, const uint32_t n)
 {
@@ -282,7 +282,7 @@ DEVICE void prefill_columns_end(const struct prefill_columns *w, const struct pr
     }
 }
 
-/* K and V are on their way for a whole step. */
+/* K and V are loaded one step ahead. */
 DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
                            const uint64_t q_stride)
 {
@@ -300,11 +300,11 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
 #pragma unroll 1
     for (uint32_t first = p->begin; first < p->end; first += p->positions) {
         const uint32_t next = first + p->positions;
-        barrier();                               /* K is there; all waves are done with the V before */
+        barrier();                               /* K is complete; no wave uses the previous V any more */
         prefill_column_scores(&w, p, lds_k);
         prefill_v_end(&pieces_v, lds_v, p);
         if (next < p->end) prefill_v_begin(&pieces_v, p, v, next);
-        barrier();                               /* V is there; all waves are done with K */
+        barrier();                               /* V is complete; no wave uses K any more */
         if (next < p->end) prefill_k_end(&pieces_k, lds_k, p);
         if (next + p->positions < p->end) prefill_k_begin(&pieces_k, p, k, next + p->positions);
         prefill_column_values_begin(&values, p, lds_v);

@@ -1,12 +1,12 @@
-/* attention_prefill_exact.h -- attention of prefill by f32 products, for exact results: threads / 16 neighbouring lanes have two rows. */
+/* attention_prefill_exact.h -- attention of prefill by f32 products, for exact results; threads / 16 neighbouring lanes share two rows. */
 #ifndef FORGE_ATTENTION_PREFILL_EXACT_H
 #define FORGE_ATTENTION_PREFILL_EXACT_H
 #include "attention_prefill.h"
 
-enum { PREFILL_EXACT_SPANS = 4, PREFILL_EXACT_QUADS = 8 };      /* a lane's positions of a step, and its runs of 4 dimensions */
+enum { PREFILL_EXACT_SPANS = 4, PREFILL_EXACT_QUADS = 8 };      /* per lane: positions of a step; runs of 4 dimensions */
 
-/* Two neighbouring rows; lane l of prefill_lanes() has the scores of positions l, l + lanes, .. of a step and
- * dimensions 4 (l + lanes j) .. + 3. */
+/* Two neighbouring rows.  Lane l of prefill_lanes() has the scores of positions l, l + lanes, .. of a step and the dimensions
+ * 4 (l + lanes j) .. + 3. */
 struct prefill_rows {
     f32x4    o[2][PREFILL_EXACT_QUADS];
     float    s[2][PREFILL_EXACT_SPANS];
@@ -69,7 +69,7 @@ DEVICE void prefill_f32_scores(struct prefill_rows *r, const struct prefill *p, 
             if (first + r->lane + i * prefill_lanes(p) > prefill_last(p, r->row + m)
                 || (p->window && first + r->lane + i * prefill_lanes(p) < prefill_first(p, r->row + m))) r->s[m][i] = PREFILL_MASKED;
 }
-/* Weights also go to LDS, [rows][v_stride], for the lanes of the row. */
+/* Also stores the weights in LDS, [rows][v_stride], for the lanes of the row. */
 DEVICE void prefill_f32_softmax(struct prefill_rows *r, const struct prefill *p, float *weights)
 {
     const uint32_t spans = p->positions / prefill_lanes(p);
@@ -124,7 +124,7 @@ DEVICE void prefill_f32_end(const struct prefill_rows *r, const struct prefill *
     }
 }
 
-/* K and V take turns in the same place. */
+/* K and V alternate in the same LDS memory. */
 DEVICE void prefill_f32(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
                         const uint64_t q_stride)
 {

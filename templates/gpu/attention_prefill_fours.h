@@ -1,14 +1,14 @@
-/* attention_prefill_fours.h -- attention of prefill by products of four waves (mma.h: wgmma), of a cache of f16 and heads of 64 or 128:
- * a wave's rows, weights and sums are those of attention_prefill_rows.h, 16 rows a wave; Q, K and V lie in LDS, two steps of K and V.
+/* attention_prefill_fours.h -- attention of prefill by products of four waves (mma.h: wgmma), for a cache of f16 and heads of 64 or 128.
+ * Rows, weights and sums of a wave are those of attention_prefill_rows.h, with 16 rows per wave.  LDS holds Q and two steps of K and V.
  *
- * The scores of a step are computed while the values of the one before are added up, and become weights meanwhile.  (Shah et al. 2024,
- * "FlashAttention-3", arXiv:2407.08608, section 3.2) */
+ * The scores of a step are computed while the values of the previous step are added up, and are turned into weights meanwhile.  (Shah et
+ * al. 2024, "FlashAttention-3", arXiv:2407.08608, section 3.2) */
 #ifndef FORGE_ATTENTION_PREFILL_FOURS_H
 #define FORGE_ATTENTION_PREFILL_FOURS_H
 #include "attention_prefill_rows.h"
 #if FAMILY_MMA_SUMS_ARE_A(FAMILY)
 
-/* The rows of positions first .. into LDS at `to`. */
+/* Copies the rows of positions first .. to LDS at `to`. */
 DEVICE void prefill_fours_copy(uint8_t *to, const struct prefill *p, const uint8_t *plane, uint32_t first)
 {
     struct copy unused;
@@ -38,7 +38,7 @@ DEVICE void prefill_fours_values(struct prefill_wave *w, const struct prefill *p
                               p->head_dim / 16);
     mma_group_commit();
 }
-/* Weights of the scores of positions first .., which are there when all commits but the last n are done. */
+/* Turns the scores of positions first .. into weights; they are complete when all commits but the last n are. */
 DEVICE uint32_t prefill_fours_softmax(struct prefill_wave *w, const struct prefill *p, uint32_t first, const uint32_t n)
 {
     mma_group_wait(n);
@@ -53,7 +53,7 @@ DEVICE void prefill_fours_sums(struct prefill_wave *w, const struct prefill *p)
     UNROLL for (uint32_t d = 0; d < p->head_dim / 16; d++) mma_group_sum(&w->o[0][d]);
 }
 
-/* K is on its way for a whole step, and V. */
+/* K and V are loaded one step ahead. */
 DEVICE void prefill_fours(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
                           const uint64_t q_stride)
 {
@@ -77,7 +77,7 @@ DEVICE void prefill_fours(const struct prefill *p, const struct forge_kernel_arg
     for (uint32_t next = first + p->positions; next < p->end; next += p->positions) {
         copy_wait(0);
         mma_group_written();
-        barrier();                               /* K of the next step is there, V of this one; all waves are done with those before */
+        barrier();                               /* the next K and this V are complete; no wave uses earlier ones */
         prefill_fours_copy(lds_v + (odd ^ 1) * step, p, v, next);
         if (next + p->positions < p->end) prefill_fours_copy(lds_k + odd * step, p, k, next + p->positions);
         prefill_fours_scores(&w, p, lds_q, lds_k + (odd ^ 1) * step);

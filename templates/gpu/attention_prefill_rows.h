@@ -1,13 +1,13 @@
-/* attention_prefill_rows.h -- attention of prefill by f16 products whose rows are queries, S = Q K^T and O = P V, for mma.sync: an
- * accumulator tile is operand A as it is, V is transposed while it is read, and copies reach LDS by themselves. */
+/* attention_prefill_rows.h -- attention of prefill by f16 products whose rows are queries, S = Q K^T and O = P V, for mma.sync.  An
+ * accumulator tile is operand A as it is, V is transposed while it is read, and copies reach LDS without registers. */
 #ifndef FORGE_ATTENTION_PREFILL_ROWS_H
 #define FORGE_ATTENTION_PREFILL_ROWS_H
 #include "attention_prefill.h"
 #if FAMILY_MMA_SUMS_ARE_A(FAMILY)
 
 /* ---- K and V to LDS ---- */
-/* The rows of positions first .. into LDS at `to`: begun, and ended when those bytes are free (of an f16 cache, which copies itself,
- * free from the beginning). */
+/* Copies the rows of positions first .. to LDS at `to`.  begin starts the loads; end needs those bytes to be free.  An f16 cache is copied
+ * directly, so there they must be free from the beginning. */
 DEVICE void prefill_rows_begin(struct prefill_pieces *h, uint8_t *to, const struct prefill *p, const uint8_t *plane, uint32_t first)
 {
     UNROLL for (uint32_t i = 0; i < prefill_turns(p); i++) {
@@ -34,11 +34,11 @@ struct prefill_wave {
     struct mma_acc o[PREFILL_TILES][PREFILL_DIMS];              /* sum of weight * v */
     struct mma_acc s[PREFILL_TILES][PREFILL_SPANS];             /* scores of one step, less the maximum; then weights 2^s */
     struct mma_a   weights[PREFILL_TILES][PREFILL_SPANS];       /* as operands */
-    struct mma_a   q[PREFILL_TILES][PREFILL_DIMS];              /* when Q is in registers */
-    float          less[PREFILL_TILES][MMA_ROWS];               /* - maximum, which scores begin with; the same in all lanes of a row */
+    struct mma_a   q[PREFILL_TILES][PREFILL_DIMS];              /* if Q is in registers */
+    float          less[PREFILL_TILES][MMA_ROWS];               /* - maximum, the initial value of scores; the same in all lanes of a row */
     float          sum[PREFILL_TILES][MMA_ROWS];                /* of this lane's weights */
-    float          factor[PREFILL_TILES][MMA_ROWS];             /* what the maximum's last move multiplies o by */
-    const uint8_t *q_lds;                                       /* when Q is in LDS: first row of the wave */
+    float          factor[PREFILL_TILES][MMA_ROWS];             /* the factor for o after the last update of the maximum */
+    const uint8_t *q_lds;                                       /* if Q is in LDS: first row of the wave */
 };
 
 DEVICE void prefill_wave_zero(struct prefill_wave *w, const struct prefill *p)
@@ -48,7 +48,7 @@ DEVICE void prefill_wave_zero(struct prefill_wave *w, const struct prefill *p)
         UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) w->less[t][g] = w->sum[t][g] = 0.0f;
     }
 }
-/* lds_kv: the places of K and V, free until the barrier at the end. */
+/* lds_kv: the LDS memory of K and V, free until the barrier at the end. */
 DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, uint8_t *lds_q, uint8_t *lds_kv, const uint8_t *q,
                                const uint64_t q_stride)
 {
@@ -66,8 +66,8 @@ DEVICE void prefill_wave_begin(struct prefill_wave *w, const struct prefill *p, 
     if (p->q_registers) barrier();
 }
 
-/* Operands are loaded PREFILL_AHEAD products before their use; sums are pinned, lest the compiler load all of them first,
- * which takes more registers than there are. */
+/* Operands are loaded PREFILL_AHEAD products before their use.  Sums are pinned; otherwise the compiler would load all operands first,
+ * which needs more registers than there are. */
 enum { PREFILL_AHEAD = 1 };
 
 DEVICE void prefill_scores_begin(struct prefill_wave *w, const struct prefill *p)
@@ -116,8 +116,8 @@ DEVICE void prefill_scores(struct prefill_wave *w, const struct prefill *p, cons
     prefill_cap(w, p);
 }
 
-/* Scores of positions that a row does not attend.  first: of the step's positions.
- * The pin keeps what only this needs out of the registers of the loop. */
+/* Masks scores of positions that a row does not attend.  first: the step's first position.
+ * The pin keeps values that only this function needs out of the registers of the loop. */
 DEVICE void prefill_mask(struct prefill_wave *w, const struct prefill *p, uint32_t first)
 {
     uint32_t m = wave_id() * 16 * p->tiles;
@@ -136,7 +136,7 @@ DEVICE void prefill_mask(struct prefill_wave *w, const struct prefill *p, uint32
         }
 }
 
-/* The maximum moves, in a row's first step to that of the step, before which there is none; w->factor is what o lacks then. */
+/* Updates the maximum (a row's first step initialises it) and the sums; sets w->factor, by which prefill_follow() must rescale o. */
 DEVICE void prefill_move(struct prefill_wave *w, const struct prefill *p, uint32_t first)
 {
     UNROLL for (uint32_t t = 0; t < p->tiles; t++)
@@ -154,8 +154,8 @@ DEVICE void prefill_move(struct prefill_wave *w, const struct prefill *p, uint32
             w->sum[t][g] *= w->factor[t][g];
         }
 }
-/* Scores become weights 2^s.  1: the maximum moved, so that prefill_follow() is due.  Scores are compared as integers, in the order of
- * floats where these are positive. */
+/* Turns scores into weights 2^s.  Returns 1 if the maximum changed, so that prefill_follow() must follow.  Scores are compared as integers,
+ * which have the order of floats where these are positive. */
 DEVICE uint32_t prefill_softmax(struct prefill_wave *w, const struct prefill *p, uint32_t first)
 {
     const int32_t limit = prefill_begins(p, first) ? (-0x7fffffff - 1) : (int32_t)bits_of_f32(PREFILL_BEHIND);
@@ -230,8 +230,7 @@ DEVICE void prefill_wave_end(const struct prefill_wave *w, const struct prefill 
         }
 }
 
-/* K and V are on their way for a whole step, into the other of two places.  Those of a cache that passes through registers take turns
- * there. */
+/* K and V are loaded one step ahead into a double buffer.  If the cache passes through registers, K and V use these one after the other. */
 DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_args a, const struct prefill_out *out, const uint8_t *q,
                            const uint64_t q_stride)
 {
@@ -239,7 +238,7 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
     const uint32_t rows = p->positions * p->stride, together = KV_KIND == KV_KIND_f16;
     uint8_t *lds_q = lds(), *lds_k = lds_q + ATTENTION_PREFILL_Q_BYTES(KV_KIND, 1u, p->head_dim, FAMILY, p->threads),
             *lds_v = lds_k + 2 * rows;
-    uint32_t at = 0;                             /* of this step's rows */
+    uint32_t at = 0;                             /* offset of this step's rows */
     struct prefill_pieces pieces;
     struct prefill_wave w;
     prefill_wave_begin(&w, p, lds_q, lds_k, q, q_stride);
@@ -251,7 +250,7 @@ DEVICE void prefill_matrix(const struct prefill *p, const struct forge_kernel_ar
     for (uint32_t first = p->begin; first < p->end; first += p->positions) {
         const uint32_t next = first + p->positions, more = next < p->end, other = rows - at;
         copy_wait(0);
-        barrier();                               /* K and V are there; all waves are done with those before */
+        barrier();                               /* K and V are complete; no wave uses the previous ones */
         if (more) prefill_rows_begin(&pieces, lds_k + other, p, k, next);
         if (together & more) prefill_rows_begin(&pieces, lds_v + other, p, v, next);
         prefill_scores(&w, p, lds_k + at);

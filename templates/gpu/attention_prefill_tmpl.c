@@ -1,16 +1,16 @@
-/* attention_prefill_tmpl.c -- attention of the tokens of a prefill step over the KV cache, with a streaming softmax.
+/* attention_prefill_tmpl.c -- attention of the tokens of a prefill step over the KV cache, with an online softmax.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135; Dao 2023, arXiv:2307.08691)
  *
  *   attention_prefill(a, out, ..)   causal: token t, at position n_past + t, attends positions 0 .. n_past + t, or the last
  *                                   `window` of them
  *   attention_prefill_all(..)       every token attends all positions of the cache and of the step
  *
- * The step's own K and V are in the cache already; nothing beyond position n_past + n_tokens - 1 is read.
- * A group takes one KV head and some tokens, one after another from group_y() on; its rows are (token, query head) with heads varying
- * fastest, so that K and V are read once for all heads that share them.  The latest tokens, which attend most, come first.
- * Two ways to compute, by ATTENTION_PREFILL_EXACT(KV_KIND, digits): f16 products on the matrix unit, where each wave has 16 or 32 rows to
- * itself, as columns of the products on AMD, as their rows on NVIDIA, with sm_90a four waves
- * together; or f32 products, where threads / 16 neighbouring lanes have two rows.
+ * The step's own K and V are in the cache already; nothing after position n_past + n_tokens - 1 is read.
+ * A group takes one KV head and some successive tokens, by group_y().  Its rows are (token, query head) with heads varying fastest, so that
+ * K and V are read once for all heads that share them.  The latest tokens, which attend most positions, come first.
+ * ATTENTION_PREFILL_EXACT(KV_KIND, digits) selects one of two ways to compute: f16 products on the matrix unit, where each wave has 16 or
+ * 32 rows (as columns of the products on AMD, as their rows on NVIDIA, on sm_90a four waves together); or f32 products, where threads / 16
+ * neighbouring lanes share two rows.
  * LDS, grid and tokens of a group: attention_prefill_sizes.h. */
 #include "attention_prefill.h"
 #include "attention_prefill_columns.h"
@@ -22,7 +22,7 @@
 #define FORGE_ATTENTION_PREFILL
 
 /* ---- the kernel's body ---- */
-/* causal: a constant, 1 or 0, which a window needs; the rest as below. */
+/* causal: a constant, 1 or 0; a window needs 1.  Other parameters as below. */
 DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                                  const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
                                  const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
@@ -58,17 +58,17 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
     prefill_pad(&p, &to);
 }
 
-/* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0), or f16 or bf16 for a product (kind 1, 2), zeros
- * up to a multiple of 64 columns.  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
+/* out: rows of [n_head][head_dim], row t of the step at out + t out_stride: f32 (kind 0), or f16 or bf16 for a product (kind 1, 2), with
+ * zeros up to a multiple of 64 columns.  q: rows f32 [n_head][head_dim], normed and rotated, row t at q + t q_stride.
  * Strides in bytes, multiples of 16.  head_dim: a multiple of 16 up to 256 (q8_0: of 32).  scale: of q . k.
- * digits: 2 asks for f32 products.
- * threads: 128 or 256, all of the group; 128 where gfx11 has more than 128 dimensions.  fours: 1 for products of four waves, where
- * ATTENTION_PREFILL_IN_FOURS and the machine has them.  window, ring: kv.h.  All but pointers constants.
- * After pdl_wait(). */
+ * digits: 2 selects f32 products.
+ * threads: 128 or 256, all of the group; 128 on gfx11 with more than 128 dimensions.  fours: 1 for products of four waves, if
+ * ATTENTION_PREFILL_IN_FOURS and the machine has them.  window, ring: kv.h.  All arguments but pointers are constants.
+ * Called after pdl_wait(). */
 DEVICE void attention_prefill(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind,
                               const uint8_t *q, const uint64_t q_stride, const uint32_t n_head, const uint32_t n_head_kv,
                               const uint32_t head_dim, const uint32_t n_ctx, const float scale, const uint32_t digits,
-#ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score that gives nothing, or NULL */
+#ifdef ATTENTION_MORE                            /* cap: of scores, 0: none; sinks: [n_head] a score without a value, or NULL */
                               const float cap, const float *sinks,
 #endif
                               const uint32_t threads, const uint32_t fours, const uint32_t window, const uint32_t ring)

@@ -1,18 +1,18 @@
-/* attention_unfused.h -- attention as four kernels, for `--fuse none`, decode and prefill alike: what the fused ones are compared with.
- * Keys and values of the step are in the cache.  One group does head group_x() of the step's token at t: grid_x n_head, grid_y tokens.
- * scores: [n_head][rows][n_ctx] f32, rows: tokens of a step at most; of each row the first n_past + n_tokens are used.
- * window, ring: kv.h; with a window the first scores of a row are not written and not read.
+/* attention_unfused.h -- attention as four kernels, for `--fuse none`, decode and prefill alike.  Fused kernels are compared with it.
+ * Keys and values of the step are in the cache.  A group computes head group_x() of the step's token t: grid_x n_head, grid_y tokens.
+ * scores: [n_head][rows][n_ctx] f32; rows: most tokens of a step; the first n_past + n_tokens scores of each row are used.
+ * window, ring: kv.h; with a window the first scores of a row are neither written nor read.
  * Rows of K and V are read as in attention_decode_tmpl.c: by ATTENTION_LANES neighbouring lanes, 8 columns each; wider heads 256 columns
- * at a time. Heads of V may have another size than those of K. */
+ * at a time.  Heads of V may have another size than heads of K. */
 #ifndef FORGE_ATTENTION_UNFUSED_H
 #define FORGE_ATTENTION_UNFUSED_H
 #include "kv.h"
 #include "functions.h"
 
-enum { UNFUSED_TURNS = 4 };                      /* most times 256 columns of a head */
+enum { UNFUSED_TURNS = 4 };                      /* most runs of 256 columns in a head */
 
 DEVICE uint32_t unfused_positions(const struct forge_kernel_args a) { return uniform(a.step->n_past) + uniform(a.step->n_tokens); }
-/* The first position that the token at t attends. */
+/* The first position that token t attends. */
 DEVICE uint32_t unfused_begin(const struct forge_kernel_args a, uint32_t t, const uint32_t window)
 {
     return window ? kv_window_begin(uniform(a.step->n_past) + t, window) : 0;
@@ -21,7 +21,7 @@ DEVICE float *unfused_row(float *scores, uint32_t t, const uint32_t rows, const 
 {
     return scores + ((uint64_t)group_x() * rows + t) * n_ctx;
 }
-/* First of this lane's columns of a turn; lanes beyond head_dim repeat the first ones and count for nothing. */
+/* First of this lane's columns in a turn; lanes beyond head_dim repeat the first columns, and their results are not used. */
 DEVICE uint32_t unfused_column(const uint32_t head_dim, const uint32_t turn)
 {
     const uint32_t column = (turn * ATTENTION_LANES(head_dim) + lane_id() % ATTENTION_LANES(head_dim)) * 8;
@@ -33,7 +33,7 @@ DEVICE uint32_t unfused_idle(const uint32_t head_dim, const uint32_t turn)
 }
 DEVICE uint32_t unfused_turns(const uint32_t head_dim) { return (head_dim + 255) / 256; }
 
-/* scores = scale * q . k, with a cap held within it.  q: the token's row, [n_head][head_dim]. */
+/* scores = scale * q . k, then softcapped if there is a cap.  q: the token's row, [n_head][head_dim]. */
 DEVICE void attention_scores(const struct forge_kernel_args a, float *scores, const float *q, uint32_t t, const uint32_t rows,
                              const uint32_t n_head,
                              const uint32_t n_head_kv, const uint32_t head_dim, const uint32_t n_ctx, const float scale, const float cap,
@@ -65,7 +65,7 @@ DEVICE void attention_scores(const struct forge_kernel_args a, float *scores, co
     }
 }
 
-/* Positions after the token's own score minus infinity. */
+/* Sets the scores of positions after the token's own to minus infinity. */
 DEVICE void attention_mask(const struct forge_kernel_args a, float *scores, uint32_t t, const uint32_t rows, const uint32_t n_ctx,
                            const uint32_t threads)
 {
@@ -73,7 +73,7 @@ DEVICE void attention_mask(const struct forge_kernel_args a, float *scores, uint
     for (uint32_t p = uniform(a.step->n_past) + t + 1 + thread_x(); p < unfused_positions(a); p += threads) row[p] = -__builtin_inff();
 }
 
-/* Over all threads of the group, by LDS. */
+/* The sum or maximum over all threads of the group, by LDS. */
 DEVICE float unfused_reduce(float x, const uint32_t maximum, const uint32_t threads)
 {
     float *all = (float *)(void *)lds();
@@ -86,7 +86,7 @@ DEVICE float unfused_reduce(float x, const uint32_t maximum, const uint32_t thre
     return x;
 }
 
-/* A row of scores becomes weights that add up to 1, or with sinks ([n_head] scores that give nothing, or NULL) to less.  LDS:
+/* Turns a row of scores into weights with sum 1, or less with sinks ([n_head] scores without a value, or NULL).  LDS:
  * SOFTMAX_LDS_BYTES. */
 DEVICE void attention_softmax(const struct forge_kernel_args a, float *scores, const float *sinks, uint32_t t, const uint32_t rows,
                               const uint32_t n_ctx, const uint32_t threads, const uint32_t window)

@@ -1,61 +1,62 @@
 /* dialect.h -- the few words a GPU template may use that are not plain C11.  One source, three compilations: HIP for AMD, CUDA for
  * NVIDIA (clang, no vendor headers), and C11 for tests/lanes, which runs the lanes of a group as fibers on the host.
- * What depends on the GPU stands in the file of its family in machine/, which choose.h finds; what those words mean stands here, with what
- * is built on them.
+ * A GPU's own part is in the file of its family in machine/, which choose.h includes.  This file defines what these words mean, and the
+ * functions built on them.
  *
  *   FAMILY, WAVE                the family (machine/families.h); lanes of a wave
- *   KERNEL(threads, groups)     declares a kernel; groups: how many groups of so many threads a compute unit should hold at once, which
- *                               bounds the registers.  The one parameter of every kernel is `a`
- *   GLOBAL                      of pointers to global memory
- *   UNROLL                      before a loop whose arrays are to become registers
- *   thread_x, group_x, group_y, lane_id       who am I
- *   uniform(x)                  x, which is equal in all lanes, in a scalar register where there are any
+ *   KERNEL(threads, groups)     declares a kernel; groups: how many groups of this many threads a compute unit should hold at once, which
+ *                               limits the registers.  Every kernel has one parameter, `a`
+ *   GLOBAL                      qualifies pointers to global memory
+ *   UNROLL                      before a loop over arrays that must become registers
+ *   thread_x, group_x, group_y, lane_id       indices of the caller
+ *   uniform(x)                  x, which is equal in all lanes, in a scalar register if the GPU has any
  *   lds()                       LDS (shared memory): all of it is dynamic; the plan knows the bytes, kernels divide it by constants
  *   barrier                     all threads of the group; LDS written before is visible after
  *   wave_barrier                the lanes of a wave see each other's LDS writes
- *   meet_*                      where there are products of bytes (FAMILY_MMA_BYTES): some waves of a group wait for each other, and work
- *                               between arriving and waiting.  meet_init(p, waves) by one thread, p: MEET_BYTES of LDS; others call the
- *                               rest after a barrier().  meet_arrive(p) by every lane; meet_wait(p, n) by every thread of the group:
- *                               until all have arrived n + 1 times, whose LDS writes are then seen
- *   cluster_*                   clusters: groups, neighbours in x, that run together and write each other's LDS; launched as such
- *                               (forge_gpu_launch.cluster), NVIDIA only.  cluster_arrive() once by every thread, early; cluster_started()
- *                               before the first store to another group; what was stored is seen after cluster_barrier().
- *                               cluster_store16(p, rank, x), _store8, _store4: p, in this group's LDS, is stored at the same place of
- *                               group `rank` of the cluster
- *   pdl_launch, pdl_wait        dependent launch: weights may be loaded before, everything an earlier kernel wrote only after pdl_wait().
- *                               Every thread calls both once; nothing is written to global memory before the wait.  No-ops but on NVIDIA
- *   DEPENDENT_LAUNCH            constant: is there time before pdl_wait()?  If not, what an earlier kernel wrote is asked for first,
- *                               because it is needed first where loads are waited for in order (LOADS_IN_ORDER)
+ *   meet_*                      only where there are products of bytes (FAMILY_MMA_BYTES): some waves of a group wait for each other, and
+ *                               can work between arriving and waiting.  One thread calls meet_init(p, waves), p: MEET_BYTES of LDS; the
+ *                               rest follows after a barrier().  Every lane calls meet_arrive(p); every thread of the group may call
+ *                               meet_wait(p, n): waits until all have arrived n + 1 times, and then sees their LDS writes
+ *   cluster_*                   clusters (NVIDIA only): groups, neighbours in x, that run together and write each other's LDS; the launch
+ *                               says so (forge_gpu_launch.cluster).  Every thread calls cluster_arrive() once, early, and
+ *                               cluster_started() before the first store to another group; stores are visible after cluster_barrier().
+ *                               cluster_store16(p, rank, x), _store8, _store4: store to group `rank` of the cluster, at the place that p
+ *                               has in this group's LDS
+ *   pdl_launch, pdl_wait        dependent launch: weights may be loaded before pdl_wait(), data of an earlier kernel only after it.
+ *                               Every thread calls both once and writes nothing to global memory before the wait.  No-ops except on NVIDIA
+ *   DEPENDENT_LAUNCH            constant: whether there is time before pdl_wait().  If not, data of an earlier kernel is requested first,
+ *                               because it is needed first where loads complete in order (LOADS_IN_ORDER)
  *   load_weights16, 8, 4, 2     read-only weights, aligned to their size
- *   load_settled16, 8, 4, 2     what an earlier step wrote: may be loaded before pdl_wait(), because the first launch of a step waits for
- *                               all of the step before (runtime/device/gpu_step.c)
- *   PIN(x), PIN_F32(x)          keeps a load where it stands: neither sunk to its use nor merged with a later one.  x: any 32-bit register
+ *   load_settled16, 8, 4, 2     data of an earlier step: may be loaded before pdl_wait(), because the first launch of a step waits for
+ *                               the whole previous step (runtime/device/gpu_step.c)
+ *   PIN(x), PIN_F32(x)          keeps a load where it is: neither sunk to its use nor merged with a later one.  x: any 32-bit register
  *                               value
- *   PIN_BASE, PIN_OFFSET        keep an address as a base for all lanes and a lane's offset
- *   plane_at(row, at, plane)    byte `at` of the plane of a row that begins at byte `plane`, a constant; quants_at: of packed weights
- *   store_host_u32              to memory of the host, without waiting until it has arrived
- *   load_shared_f32, store_shared_f32         data that other groups of the same launch wrote: past the caches that are not coherent
- *   stores_done                 this thread's stores are where a counter_add() or store_flag() that follows makes them seen
- *   store_peer, load_peer       8 bytes at once of memory that several GPUs reach: to where they see it, from where they left it;
- *                               load_peer_f32: 4 of them
- *   store_flag(p, x), load_flag(p)            4 bytes of it that say that other values are there: who has loaded x sees all that the group
- *                               stored with store_peer before stores_done(), a barrier() and peer_release() by the thread that stores flags
- *   poll_pause                  between two looks at what another GPU will store
- *   counter_add                 release what this group wrote, count, acquire what others wrote; returns the count before
- *   acquire                     what others released is seen
+ *   PIN_UNIFORM, PIN_OFFSET     keep an address as a base, an offset common to all lanes (uint32_t) and an offset per lane
+ *   plane_at(row, at, plane)    byte `at` of the plane of a row that begins at byte `plane`, a constant; quants_at: for packed weights
+ *   store_host_u32              stores to memory of the host, without waiting for its arrival
+ *   load_shared_f32, store_shared_f32         data that other groups of the same launch wrote: bypasses caches that are not coherent
+ *   stores_done                 this thread's stores are complete, so that a following counter_add() or store_flag() publishes them
+ *   store_peer, load_peer       8 bytes at once in memory that several GPUs reach: visible to them, or as they stored it;
+ *                               load_peer_f32: 4 bytes
+ *   store_flag(p, x), load_flag(p)            4 bytes of such memory that mark other values as complete: a reader of x sees all values that
+ *                               the group stored with store_peer before stores_done(), a barrier() and peer_release() by the thread that
+ *                               stores flags
+ *   poll_pause                  pause between two polls of memory that another GPU will store to
+ *   counter_add                 releases this group's writes, counts, acquires the writes of others; returns the previous count
+ *   acquire                     makes released writes of others visible
  *   lane_get_u32(x, lane), lane_xor_u32(x, mask), lane_other_u32(x, mask)
- *                               x of another lane: of that number, of this one's ^ mask, a constant; lane_other: the same where lanes that
- *                               differ below bit `mask` have the same x
- *   wave_any(x), wave_first(x)  whether some lane of the wave has it, the first that has (one does); the same in all lanes
- *   wave_max_u32(x)             of all lanes
- *   lane_of_wave_u32(x, lane)   as lane_get_u32, of one lane for all
+ *                               x of another lane: of this number; of this lane's number ^ mask, a constant; lane_other: the same if lanes
+ *                               that differ below bit `mask` have the same x
+ *   wave_any(x), wave_first(x)  whether x is set in some lane of the wave; the first such lane (there is one); the same in all lanes
+ *   wave_max_u32(x)             the maximum over all lanes
+ *   lane_of_wave_u32(x, lane)   as lane_get_u32, with the same lane in all lanes
  *   dot4(a, b, c)               c + the products of four pairs of signed bytes
  *   max_f32, min_f32, exp2_f32, log2_f32, rcp_f32, rsqrt_f32, round_f32 (to nearest even)
- *   byte_perm(lo, hi, selector) bytes picked from {hi, lo}: selector byte i in 0..3 takes byte of lo, 4..7 of hi
- *   byte_align(lo, hi, n)       bytes n .. n + 3 of {hi, lo}, n in 0..5; what lies beyond the eighth byte is anything
+ *   byte_perm(lo, hi, selector) bytes picked from {hi, lo}: selector byte i in 0..3 takes a byte of lo, 4..7 of hi
+ *   byte_align(lo, hi, n)       bytes n .. n + 3 of {hi, lo}, n in 0..5; bytes after the eighth are undefined
  *   f16x2_bits_cut, dot2_f16    two floats as f16, rounded toward zero; c + the products of two pairs of f16 (where sums become an operand
  *                               B: mma.h)
- * and what mma.h lists. */
+ * and the list in mma.h. */
 #ifndef FORGE_DIALECT_H
 #define FORGE_DIALECT_H
 #include "machine/words.h"
@@ -67,8 +68,8 @@
 
 DEVICE uint32_t wave_id(void) { return uniform(thread_x() / WAVE); }
 
-/* True in every thread of the group of n that comes here last; it then sees what all of them wrote with store_shared_f32 (or plainly)
- * before.  flag: 4 bytes of LDS.  counter: device memory, 0 before and after. */
+/* Returns true in every thread of the last of n groups to call this; that group then sees all that the others wrote before, plainly or with
+ * store_shared_f32.  flag: 4 bytes of LDS.  counter: device memory, 0 before and after. */
 DEVICE uint32_t last_to_arrive(uint32_t *counter, const uint32_t n, uint32_t *flag)
 {
     stores_done();
@@ -87,9 +88,9 @@ DEVICE uint32_t last_to_arrive(uint32_t *counter, const uint32_t n, uint32_t *fl
 /* ---- lanes ---- */
 DEVICE float lane_xor_f32(float x, const uint32_t mask) { return f32_of_bits(lane_xor_u32(bits_of_f32(x), mask)); }
 DEVICE float lane_other_f32(float x, const uint32_t mask) { return f32_of_bits(lane_other_u32(bits_of_f32(x), mask)); }
-/* Over each run of `lanes` lanes (a power of two, a constant): every lane gets the result, the same bits in all of them.  lanes_sums_f32:
- * of n values, a step of all of them at a time, because on AMD an exchange has to wait for the addition before it; from rows of 16 lanes
- * on a family may have its own way. */
+/* Reductions over each run of `lanes` lanes (a power of two, a constant); every lane gets the result, with the same bits.  lanes_sums_f32:
+ * reduces n values, one step of all of them at a time, because on AMD a lane exchange must wait for the addition before it.  For rows of 16
+ * lanes and more a family may have its own implementation. */
 #ifndef LANES_SUMS_ROWS_IS_OWN
 DEVICE void lanes_sums_rows_f32(float *x, const uint32_t n, const uint32_t lanes)
 {
@@ -134,7 +135,7 @@ DEVICE uint32_t wave_max_u32(uint32_t x) { return lanes_max_u32(x, WAVE); }
 #endif
 
 /* ---- arithmetic ---- */
-/* Floats in their order as integers, the same for -0 and 0; 0: NaN. */
+/* Floats as integers in the same order; -0 and 0 are equal, NaN is 0. */
 DEVICE uint32_t order_of_f32(float x)
 {
     const uint32_t u = bits_of_f32(x);
@@ -142,7 +143,7 @@ DEVICE uint32_t order_of_f32(float x)
     if (u == 0x80000000u) return 0x80000000u;
     return u >> 31 ? ~u : u | 0x80000000u;
 }
-/* A table of 16 bytes (t.x: 0..3) read at the eight nibbles of w: low has nibbles 0-3, one a byte, high 4-7. */
+/* Reads a table of 16 bytes (t.x: 0..3) at the eight nibbles of w: low gets nibbles 0-3, one per byte, high 4-7. */
 #ifndef TABLE16_IS_OWN                           /* a selector of byte_perm() is a byte: even and odd nibbles, then sorted */
 DEVICE void table16(uint32_t *low, uint32_t *high, uint32_t w, const u32x4 t)
 {
@@ -160,7 +161,7 @@ DEVICE float silu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-1.44269504f
 /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x sigmoid(2 ...)  (Hendrycks & Gimpel 2016) */
 DEVICE float gelu_f32(float x) { return x * rcp_f32(1.0f + exp2_f32(-2.30220819f * (x + 0.044715f * x * x * x))); }
 
-/* ---- what a kernel knows ---- */
+/* ---- the kernel's arguments ---- */
 DEVICE const uint8_t *weight_of(const struct forge_kernel_args a, const uint32_t slot)
 {
     __builtin_assume(a.weights != 0);

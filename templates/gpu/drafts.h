@@ -1,33 +1,34 @@
-/* drafts.h -- speculation: drafts are put behind the next token, a step computes all of them, and they stay as far as what is drawn is what
- * they say.  They are what followed the last tokens when they occurred before, or, by_block, those of the model's block that drafts.
+/* drafts.h -- speculative decoding.  Drafts follow the next token; a step computes all of them and accepts them as far as they equal the
+ * drawn tokens.  Drafts are the tokens that followed an earlier occurrence of the last tokens or, with by_block, come from the model's own
+ * draft block.
  *
- * Of a step with drafts every token has logits.  Row r of them is drawn from as if the drafts before it were in the text, by its own random
- * number; the rows up to the first whose token is not the draft behind it are the text.  What a step of its own would draw at a position
- * depends on the tokens before it, the logits, whose bits are the same (gemv_tmpl.c with COLUMNS), and how many random numbers were taken:
- * so the text is that of plain decoding, whatever the options.  Keys and values of drafts that were not taken lie behind the text, where
- * the next step puts its own.
+ * In a step with drafts every token has logits.  Row r is drawn as if the drafts before it were in the text, with its own random number.
+ * The text gets the rows up to the first one whose token differs from the following draft.  A draw depends only on the tokens before it,
+ * the logits, whose bits are the same (gemv_tmpl.c with COLUMNS), and the number of random numbers used.  So the text is that of plain
+ * decoding, whatever the options.  Keys and values of rejected drafts lie after the text, where the next step stores its own.
  *
- * How many drafts a step gets follows from how the last ones went (trust).  A step that computes one token only, decode's, leaves its
- * drafts unused and compares the first of them, the guess, all the same.
+ * The number of drafts of a step depends on the success of the last ones (trust).  A decode step, which computes one token, leaves its
+ * drafts unused but compares its token with the first of them, the guess.
  *
- * By block: behind a draw come as many passes as the host wants drafts, each a token through the block by step[1] and draft_take(). */
+ * With by_block, a draw is followed by as many passes as the host wants drafts; each computes one token through the block, by step[1] and
+ * draft_store(). */
 #ifndef FORGE_DRAFTS_H
 #define FORGE_DRAFTS_H
 #include "sample_tmpl.c"
 
-/* Tokens that must have occurred before, and those compared at most; trust from which on there are drafts, and its most; steps without a
- * guess that cost trust. */
+/* Fewest tokens that must match an earlier occurrence, and the most that are compared; least trust for drafts, and the most trust;
+ * successive steps without a guess that reduce trust by one. */
 enum { DRAFT_LEAST = 3, DRAFT_LONGEST = 12, DRAFT_TRUST = 2, DRAFT_MOST_TRUST = 4, DRAFT_MISSES = 4, DRAFT_MAX_ROWS = 8 };
 
-/* Token p - i of the history in x[i], of those that there are; all asked for at once. */
+/* Loads token p - i of the history into x[i], if it exists; all loads are issued at once. */
 DEVICE void draft_load(uint32_t *x, const int32_t *history, uint32_t p)
 {
     UNROLL
     for (uint32_t i = 1; i < DRAFT_LONGEST; i++) x[i] = (uint32_t)((const GLOBAL int32_t *)history)[p >= i ? p - i : 0];
 }
 
-/* Where the tokens up to `at`, of which the last is not in the history yet, occurred before: the longest such place, of these the latest,
- * in all threads; 0: nowhere. */
+/* Searches the history for an earlier occurrence of the last tokens, up to position `at`, whose token `last` is not in the history yet.
+ * Returns, in all threads, the position that ends the longest match, the latest of equal ones; 0: none. */
 DEVICE uint32_t draft_find(const int32_t *history, uint32_t at, uint32_t last, const uint32_t threads)
 {
     uint32_t tail[DRAFT_LONGEST], x[DRAFT_LONGEST];
@@ -55,21 +56,22 @@ DEVICE uint32_t draft_find(const int32_t *history, uint32_t at, uint32_t last, c
     return best >> 32 >= DRAFT_LEAST ? (uint32_t)best : 0;
 }
 
-/* Drafts for this trust. */
+/* Number of drafts for this trust. */
 DEVICE uint32_t draft_width(uint32_t trust, const uint32_t most)
 {
     const uint32_t width = trust < DRAFT_TRUST ? 0 : trust < DRAFT_MOST_TRUST ? 1u << (trust - DRAFT_TRUST + 1) : most;
     return width < most ? width : most;
 }
 
-/* Words of the arena: arrivals at each row and at all of them; of each row its token, and whether it took a random number. */
+/* Words of the arena: arrivals at each row and at all rows; for each row its token, and whether it used a random number. */
 DEVICE void draft_put(uint32_t *words, uint32_t i, uint32_t x) { store_shared_f32((float *)(void *)words + i, f32_of_bits(x)); }
 DEVICE uint32_t draft_get(const uint32_t *words, uint32_t i)
 {
     return bits_of_f32(load_shared_f32((const float *)(const void *)words + i));
 }
 
-/* What n rows drew, the first of them behind `end` tokens, becomes text, and *step that of the next step.  All threads of one group. */
+/* Of n drawn rows, the first of which follows `end` tokens, adds the accepted rows to the text; makes *step the parameters of the next
+ * step.  Called by all threads of one group. */
 DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uint32_t n, uint32_t end, const uint32_t rows,
                          const uint32_t by_block, const uint32_t n_ctx, const uint32_t threads)
 {
@@ -106,7 +108,7 @@ DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uin
     const uint32_t width = draft_width(trust, most), room = p ? n_ctx - 1 - at : 0, n_drafts = width < room ? width : room;
     const uint32_t from = p ? p + 1 + i % (at - p) : at;
     const uint32_t draft = from < at ? (uint32_t)((const GLOBAL int32_t *)history)[from] : last;
-    barrier();                                   /* all have read *step and the history */
+    barrier();                                   /* all threads have read *step and the history */
     if (i < n_drafts) ((GLOBAL int32_t *)history)[at + 1 + i] = (int32_t)draft;
     if (i > 0) return;
     if (at <= n_ctx) ((GLOBAL int32_t *)history)[at] = (int32_t)last;
@@ -127,7 +129,7 @@ DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uin
     step->random[2] = random[2];
     step->random[3] = random[3];
     if (by_block) {
-        step[1].n_past = at < n_ctx ? at : n_ctx - 1;          /* there is no draft behind the last position, but a pass */
+        step[1].n_past = at < n_ctx ? at : n_ctx - 1;          /* at the last position there is a pass, but no draft after it */
         step[1].n_tokens = 1;
         step[1].n_logits = 1;
         step[1].n_drafts = 0;
@@ -143,11 +145,11 @@ DEVICE void draft_accept(struct forge_gpu_step *step, const uint32_t *words, uin
     }
 }
 
-/* sample() for a step with drafts: draws from the logits of its last 1 + n_drafts tokens, takes what is right and drafts the next step.
- * The launch has `rows` <= DRAFT_MAX_ROWS rows of groups behind a step of several tokens (a.first), of which those without a token do
- * nothing; behind any other it has one, and the step has one token or, after the host wrote it, no drafts.
- * logits: of the step's first token that has any.  scratch: [rows] of SAMPLE_SCRATCH_BYTES; words: DRAFT_WORDS(rows) u32, 0 before the
- * first launch.  by_block: step[1] becomes that of the first pass. */
+/* sample() for a step with drafts: draws from the logits of its last 1 + n_drafts tokens, accepts the correct drafts and drafts the next
+ * step. After a step of several tokens (a.first) the launch has `rows` <= DRAFT_MAX_ROWS rows of groups; rows without a token do nothing.
+ * After any other step it has one row, and the step has one token or, after the host wrote it, no drafts.
+ * logits: of the step's first token that has logits.  scratch: [rows] of SAMPLE_SCRATCH_BYTES; words: DRAFT_WORDS(rows) u32, 0 before the
+ * first launch.  by_block: step[1] becomes the parameters of the first pass. */
 DEVICE void sample_drafts(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
                           uint32_t *words, const uint32_t rows, const uint32_t by_block, const uint32_t groups, const uint32_t threads)
 {
@@ -167,7 +169,7 @@ DEVICE void sample_drafts(const struct forge_kernel_args a, float *logits, const
                                                  was.random[2] != step.random[2] || was.random[3] != step.random[3]);
         }
     }
-    if (a.first) {                               /* nobody reads *step any more when the last one arrives, rows without a token neither */
+    if (a.first) {                           /* when the last group arrives, no other reads *step any more, not even rows without a token */
         if (!last_to_arrive(&words[rows], n + (rows - n) * groups, &sample_words()[SAMPLE_FLAG])) return;
     } else {
         stores_done();
@@ -177,12 +179,12 @@ DEVICE void sample_drafts(const struct forge_kernel_args a, float *logits, const
     draft_accept(a.step, words, n, end, rows, by_block, n_ctx, threads);
 }
 
-/* Behind a pass, a.step is step[1]: the likeliest token by its logits, with the biases and penalties that its draw would have, becomes the
- * last draft of the next step, if there is a position for it, and what the next pass begins with.
- * row: [cols], the block's own, goes into slot `own` of the state at a.state_at.  scratch and counters as of sample(). */
-DEVICE void draft_take(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
-                       uint32_t *counters, const float *row, const uint32_t cols, const uint32_t slot_bytes, const uint32_t own,
-                       const uint32_t groups, const uint32_t threads)
+/* Ends a pass; a.step is step[1].  The most probable token by its logits, with the biases and penalties that its draw would have, becomes
+ * the last draft of the next step, if there is a position for it, and the token of the next pass.
+ * row: [cols], the block's own row, is stored in slot `own` of the state at a.state_at.  scratch and counters as in sample(). */
+DEVICE void draft_store(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
+                        uint32_t *counters, const float *row, const uint32_t cols, const uint32_t slot_bytes, const uint32_t own,
+                        const uint32_t groups, const uint32_t threads)
 {
     struct forge_gpu_step *step = a.step - 1, *pass = a.step;
     float *kept = (float *)(void *)(a.state + a.state_at + (uint64_t)own * slot_bytes);

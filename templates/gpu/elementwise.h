@@ -1,6 +1,6 @@
-/* elementwise.h -- operations without neighbours, on one row of a token by the `threads` threads of a group: out, x, y [cols] f32,
- * 16-byte aligned; out may be x or y.
- * All but pointers constants.  After pdl_wait(). */
+/* elementwise.h -- elementwise operations on one row of a token by the `threads` threads of a group: out, x, y [cols] f32, 16-byte
+ * aligned; out may be x or y.
+ * All arguments but pointers are constants.  Called after pdl_wait(). */
 #ifndef FORGE_ELEMENTWISE_H
 #define FORGE_ELEMENTWISE_H
 #include "stage.h"

@@ -1,7 +1,7 @@
-/* embed_tmpl.c -- rows of the embedding table as f32.  Included once per format with FORMAT defined and formats/FORMAT.h included before;
- * gives embed_row_FORMAT.
- * A weight is the product of its unit with activations of a single 1: the format's own arithmetic, which is exact to f32's rounding, where
- * its decoding for the matrix unit rounds to f16. */
+/* embed_tmpl.c -- rows of the embedding table as f32.  Included once per format with FORMAT defined, after formats/FORMAT.h; defines
+ * embed_row_FORMAT.
+ * A weight is computed as the product of its unit with activations that are 0 except for a single 1.  So the format's own arithmetic
+ * applies, which is exact up to f32 rounding; its decoding for the matrix unit rounds to f16. */
 #ifndef FORMAT
 #define FORMAT q8_0
 #include "formats/q8_0.h"
@@ -14,8 +14,8 @@
 #define EMBED_JOIN2(name, format) name##format
 #define EMBED_JOIN(name, format)  EMBED_JOIN2(name, format)
 
-/* Columns 16 piece .. of a row are one thread's: of one unit of 64 columns, or of some smaller ones.  A wave has the same quarter of WAVE
- * units, so that which bits are a column's is known where the kernel is compiled.  EMBED_GROUPS (gemv_sizes.h) has as many threads. */
+/* A thread computes columns 16 piece .. of a row: of one unit of 64 columns, or of some smaller units.  A wave has the same quarter of WAVE
+ * units, so that the bits of a column are known at compile time.  EMBED_GROUPS (gemv_sizes.h) has as many threads. */
 struct embed_piece { uint32_t unit, quarter; };
 DEVICE struct embed_piece embed_piece(const uint32_t threads)
 {
@@ -28,7 +28,7 @@ DEVICE struct embed_piece embed_piece(const uint32_t threads)
 #define F(name) EMBED_JOIN(name, FORMAT)
 
 #if F(UNIT_COLS_) == 64
-/* Weight in column c, a constant, of a unit. */
+/* The weight in column c, a constant, of a unit. */
 DEVICE float F(embed_)(const struct F(unit_) *u, const uint32_t c, const uint32_t unit)
 {
     struct acts_unit x;

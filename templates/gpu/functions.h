@@ -1,15 +1,15 @@
-/* functions.h -- what is done with single values of a row, and with rows whose norm is not acts.h's.  All but pointers and values
- * constants. */
+/* functions.h -- functions of single values of a row, and rows with other norms than those of acts.h.  All arguments but pointers and
+ * values are constants. */
 #ifndef FORGE_FUNCTIONS_H
 #define FORGE_FUNCTIONS_H
 #include "launch.h"
 #include "acts.h"
 #include "stage.h"
 
-/* ---- of a value ---- */
+/* ---- functions of a value ---- */
 
 DEVICE float sigmoid_f32(float x) { return rcp_f32(1.0f + exp2_f32(-1.44269504f * x)); }
-/* ln(1 + e) for e from 0 to 1: what 1 + e loses is made good. */
+/* ln(1 + e) for e from 0 to 1; corrects the rounding error of 1 + e. */
 DEVICE float log1p_f32(float e)
 {
     const float u = 1.0f + e;
@@ -17,7 +17,7 @@ DEVICE float log1p_f32(float e)
 }
 DEVICE float softplus_f32(float x) { return max_f32(x, 0.0f) + log1p_f32(exp2_f32(-1.44269504f * abs_f32(x))); }
 DEVICE float relu_sqr_f32(float x) { return x > 0.0f ? x * x : 0.0f; }
-/* x times the normal distribution; as vf_gelu_erf of templates/cpu/activation_tmpl.c. */
+/* GELU as x times the normal distribution function; as vf_gelu_erf() of templates/cpu/activation_tmpl.c. */
 DEVICE float gelu_erf_f32(float x)
 {
     const float t = rcp_f32(1.0f + 0.282842712f * abs_f32(x));
@@ -43,12 +43,12 @@ DEVICE float glu_oai_f32(float gate, float up, const float alpha, const float li
     const float g = min_f32(gate, limit);
     return g * sigmoid_f32(alpha * g) * (clamp_f32(up, limit) + 1.0f);
 }
-/* What attention is hotter by at a position of the sequence beyond n_ctx_orig. */
+/* The factor of attention scores at a position, 1 up to n_ctx_orig. */
 DEVICE float temperature_f32(uint32_t position, const float by, const uint32_t n_ctx_orig)
 {
     return 1.0f + by * (0.69314718f * log2_f32((float)(1 + position / n_ctx_orig)));
 }
-/* Column r of heads of x, rotated: n_rot columns of each from `first` on.  Tables: rope.h. */
+/* Column r of the heads of x, rotated: n_rot columns of each head from `first` on.  Tables: rope.h. */
 DEVICE float rotated_f32(const float *x, uint32_t r, const float *hi, const float *lo, uint32_t position, const uint32_t n_rot,
                          const uint32_t neox, const uint32_t block, const uint32_t head_dim, const uint32_t first)
 {
@@ -63,10 +63,10 @@ DEVICE float rotated_f32(const float *x, uint32_t r, const float *hi, const floa
     return second ? its * s + mine * c : mine * c - its * s;
 }
 
-/* ---- of heads ---- */
+/* ---- functions of heads ---- */
 
-/* The head group_x() of x, divided by its root mean square, by its length (at least eps), or less its mean and divided by its deviation,
- * as `how` says (gemv_sizes.h); times weight, which is NULL, a head's, or with whole 1 all heads'.
+/* Norm of head group_x() of x.  how (gemv_sizes.h): divides by the root mean square, or by the length (at least eps), or subtracts the mean
+ * and divides by the standard deviation.  Then multiplies by weight: NULL, of one head or, with whole 1, of all heads.
  * LDS: ACTS_SCRATCH_BYTES. */
 DEVICE void heads_normed(const struct forge_kernel_args a, uint32_t t, const float *x, const float *weight, const uint32_t whole,
                          const uint32_t how, const float eps, const uint32_t head_dim, const uint32_t threads, row_sink *sink)
@@ -90,9 +90,9 @@ DEVICE void heads_normed(const struct forge_kernel_args a, uint32_t t, const flo
     }
 }
 
-/* ---- of a row: (x - mean) / sqrt(variance + eps) * weight  (Ba et al. 2016, arXiv:1607.06450) ---- */
+/* ---- layer norm of a row: (x - mean) / sqrt(variance + eps) * weight  (Ba et al. 2016, arXiv:1607.06450) ---- */
 
-/* The quad e of the row less the mean, 0 beyond it. */
+/* Quad e of the row less the mean; 0 beyond the row. */
 DEVICE f32x4 quad_centered(f32x4 v, float mean, uint32_t e, const uint32_t cols)
 {
     UNROLL
@@ -120,7 +120,7 @@ DEVICE struct row_moments row_moments(const float *row, const uint32_t cols, con
     barrier();
     return m;
 }
-/* The turns first .. of a row, less its mean. */
+/* Loads turns first .. of a row, less its mean. */
 DEVICE void row_load_centered(struct row_quads *q, const float *row, float mean, uint32_t first, const uint32_t cols,
                               const uint32_t threads)
 {
@@ -128,7 +128,7 @@ DEVICE void row_load_centered(struct row_quads *q, const float *row, float mean,
     UNROLL
     for (uint32_t i = 0; i < ROW_QUADS; i++) q->v[i] = quad_centered(q->v[i], mean, (first + i) * threads + row_thread(threads), cols);
 }
-/* The row into LDS as norm_to_lds() puts it.  weight: [cols] f32, or NULL. */
+/* Stores the row in LDS as norm_to_lds() does.  weight: [cols] f32, or NULL. */
 DEVICE void layernorm_to_lds(uint8_t *x_lds, const float *row, const float *weight, const uint32_t cols, const float eps,
                              const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
@@ -143,7 +143,7 @@ DEVICE void layernorm_to_lds(uint8_t *x_lds, const float *row, const float *weig
     }
     barrier();
 }
-/* As stage_rows() with a norm; and in f32. */
+/* As stage_rows() with a norm, and the same in f32. */
 DEVICE void stage_layernorm(uint8_t *out, const float *x, const float *weight, const uint32_t cols, const float eps, const uint32_t bf16,
                             const uint32_t threads)
 {

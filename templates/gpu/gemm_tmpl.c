@@ -1,15 +1,14 @@
 /* gemm_tmpl.c -- products of prefill on the matrix unit: y[token][row] = x[token] . w[row].  Included once per format and shape of a
- * group's tile, with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the end) and formats/FORMAT.h
- * included before; gives gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU,
- * gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
- * GEMM_STAGES and GEMM_TOKEN_TILE belong to the program.
+ * group's tile, after formats/FORMAT.h, with FORMAT, GEMM_TOKENS, GEMM_ROWS and GEMM_THREADS defined (the last three are undefined at the
+ * end).  Defines gemm_FORMAT_<tokens>x<rows>_<threads> and, for the two matrices of a GLU, gemm_pair_FORMAT_<tokens>x<rows>_<threads>.
+ * GEMM_STAGES and GEMM_TOKEN_TILE are the same in the whole program.
  *
- * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns: x and weights of a step lie in LDS as 16-bit rows of 128
- * bytes, swizzled; each wave multiplies its part of the tile.  While a step is multiplied, later ones are on their way: by asynchronous
- * copies on sm_90 (a ring of slots, gemm_sizes.h), through registers elsewhere.  Quantised weights wait packed in registers and are
- * decoded to f16 one or two steps ahead.
- * sm_90a: where the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
- * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
+ * A group computes a tile of GEMM_TOKENS x GEMM_ROWS in steps of 64 columns.  x and weights of a step are in LDS as swizzled 16-bit rows of
+ * 128 bytes; each wave multiplies its part of the tile.  While a step is multiplied, later steps are loaded: by asynchronous copies on
+ * sm_90 (a ring of slots, gemm_sizes.h), through registers elsewhere.  Quantised weights stay packed in registers and are decoded to f16
+ * one or two steps ahead.
+ * sm_90a: if the shape allows (GEMM_GROUP), four waves multiply at once from LDS, and decode meanwhile.
+ * Rows and tokens beyond the end are read as copies of the last ones; their results are not stored. */
 #ifndef FORMAT
 #define FORMAT q8_0
 #include "formats/q8_0.h"
@@ -33,38 +32,39 @@
 #ifndef GEMM_STAGES
 #define GEMM_STAGES GEMM_STAGES_OF(FAMILY)
 #endif
-/* With more than one stage, neighbouring lanes load packed units of so many neighbouring steps (1 or 2) of a row,
- * as they lie side by side in memory. */
+/* With more than one stage, neighbouring lanes load the packed units of this many neighbouring steps (1 or 2) of a row, because they are
+ * neighbours in memory. */
 #ifndef GEMM_UNIT_STEPS
 #define GEMM_UNIT_STEPS 1
 #endif
-/* Which GEMM_TOKENS tokens a group takes.  As x, so that groups that run together share rows of weights. */
+/* Which GEMM_TOKENS tokens a group takes.  By default x of the grid, so that groups that run together share rows of weights. */
 #ifndef GEMM_TOKEN_TILE
 #define GEMM_TOKEN_TILE group_x()
 #endif
 STATIC_ASSERT(!COPIES_REACH_LDS || GEMM_STAGES >= 2, "an asynchronous copy needs a slot that is not being read");
 STATIC_ASSERT(COPIES_REACH_LDS || GEMM_STAGES <= 2, "copies through registers are one step ahead");
 
-/* What follows from the shape.  GEMM_GROUP: four waves multiply together. */
+/* Constants of the shape.  GEMM_GROUP: four waves multiply together. */
 #define GEMM_GROUP       (MMA_GROUP && GEMM_THREADS % 128 == 0 && GEMM_TOKENS % (GEMM_THREADS / 2) == 0 && GEMM_ROWS % MMA_GROUP_B == 0)
 #define GEMM_TILES_T     (GEMM_TOKENS / 16 / G(GEMM_PARTS_T_))            /* 16 x 16 tiles of a wave: along tokens, along rows */
 #define GEMM_TILES_R     (GEMM_ROWS / 16 / G(GEMM_PARTS_R_))
-/* 16-byte pieces a thread brings per step and plane, or one less. */
+/* 16-byte pieces that a thread copies per step and plane, or one less. */
 #define GEMM_X_COPIES    ((GEMM_TOKENS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
 #define GEMM_W_COPIES    ((GEMM_ROWS * 8 + GEMM_THREADS - 1) / GEMM_THREADS)
 #define GEMM_W_UNITS     ((GEMM_ROWS + GEMM_THREADS - 1) / GEMM_THREADS)  /* rows a thread decodes per step, if it has any */
-/* 1: a lane's registers hold operands twice beside the sums and what is on its way,
- * so that one set is loaded while the other is multiplied. */
+/* 1: a lane has registers for two sets of operands besides the sums and the loads in flight, so that one set is loaded while the other is
+ * multiplied. */
 #define GEMM_AHEAD \
     (2 * MMA_WIDE * MMA_WORDS * (GEMM_TILES_T + GEMM_TILES_R) + MMA_ACC * GEMM_TILES_T * GEMM_TILES_R + \
      (COPIES_REACH_LDS ? 0 : 4 * GEMM_X_COPIES + 16 * GEMM_W_UNITS) \
      <= (COPIES_REACH_LDS ? 192 : 224))
 
-/* What a group reads.  Pointers to the first token or row of its tile, numbers of the last one that exists, counted from there. */
+/* The inputs of a group.  Pointers to the first token or row of its tile; `last`: number of the last one that exists, counted from
+ * there. */
 #ifdef SLICES
-/* Of a stack of matrices: row i of a tile is that of an entry, token * slices + which of the token's slices; list: the entries that have
- * this matrix,
- * NULL: all tokens have it as their slice `slice`.  shared: the slices of a token have one row of x, else each has its own. */
+/* With a stack of matrices, row i of a tile belongs to an entry: token * slices + number of the token's slice.  list: the entries that use
+ * this matrix; NULL: all tokens use it for their slice `slice`.  shared: the slices of a token share one row of x; otherwise each has its
+ * own. */
 struct gemm_x { const uint8_t *x; uint32_t stride, last, first, slices, slice, shared; const uint32_t *list; };
 DEVICE uint32_t gemm_entry(const struct gemm_x *x, uint32_t i)
 {
@@ -73,8 +73,8 @@ DEVICE uint32_t gemm_entry(const struct gemm_x *x, uint32_t i)
 #else
 struct gemm_x { const uint8_t *x; uint32_t stride, last; };
 #endif
-/* With a pair, LDS rows are taken in turns of 16 from the one and the other matrix,
- * so that neighbouring 16 x 16 tiles of a wave are gate and up. */
+/* With a pair, LDS rows come alternately, 16 at a time, from both matrices, so that neighbouring 16 x 16 tiles of a wave are gate and
+ * up. */
 struct gemm_w { const uint8_t *w, *up; uint32_t row_bytes, last, pair; };
 
 DEVICE uint32_t min_u32(uint32_t x, uint32_t y) { return x < y ? x : y; }
@@ -97,25 +97,25 @@ DEVICE const uint8_t *gemm_row(const struct gemm_w *w, const uint32_t row)
 #define G(name) GEMM_JOIN_SHAPE(name, FORMAT, GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS)
 #endif
 
-/* Alone, a group has products of two steps under way (gemm_sizes.h).  How many steps ahead copies begin: into the
- * slot of the step before, or, alone, of the one before that. */
+/* A group that is alone has products of two steps under way (gemm_sizes.h).  COPIES_AHEAD: how many steps ahead copies begin, in the slot
+ * of the previous step or, if alone, of the step before that. */
 enum { G(GEMM_ALONE_) = GEMM_IS_ALONE(GEMM_GROUP, F(UNIT_COLS_) == 8, GEMM_THREADS) };
 enum { G(GEMM_STAGES_) = GEMM_RING(GEMM_STAGES, G(GEMM_ALONE_), GEMM_TOKENS) };
 enum { G(GEMM_COPIES_AHEAD_) = G(GEMM_STAGES_) - 1 - G(GEMM_ALONE_) };
-/* Into how many parts the waves share tokens, columns of a step and rows. */
+/* The number of parts in which the waves share tokens, columns of a step and rows. */
 enum { G(GEMM_PARTS_T_) = GEMM_GROUP ? GEMM_THREADS / WAVE : GEMM_TOKEN_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
 enum { G(GEMM_PARTS_K_) = GEMM_GROUP ? 1 : GEMM_K_WAVES(GEMM_TOKENS, GEMM_ROWS, GEMM_THREADS, FAMILY) };
 STATIC_ASSERT(GEMM_TOKENS % 16 == 0 && GEMM_ROWS % 16 == 0 && G(GEMM_PARTS_T_) > 0, "each wave takes multiples of 16 tokens and rows");
 enum { G(GEMM_PARTS_R_) = GEMM_THREADS / WAVE / G(GEMM_PARTS_T_) / G(GEMM_PARTS_K_) };
 
 struct G(gemm_tile_) { struct mma_acc acc[GEMM_TILES_T][GEMM_TILES_R]; };
-/* Is there a row for this thread, when each has `most` of them in turn and all are n?  Equal in a wave: rows are multiples of 16, and 16,
- * 8 or one threads bring a row. */
+/* Whether this thread has a row in round i, if `threads` rows are taken per round and there are n.  Equal in a wave: rows are multiples of
+ * 16, and 16, 8 or one threads copy a row. */
 DEVICE uint32_t G(gemm_has_)(const uint32_t i, const uint32_t threads, const uint32_t n)
 {
     return (i + 1) * threads <= n || i * threads + wave_id() * (WAVE * threads / GEMM_THREADS) < n;
 }
-/* The pieces of x this thread brings for a step.  at: where they lie in the first one. */
+/* The pieces of x that this thread copies for a step.  at: their place in the first step. */
 DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
 {
 #ifdef GEMM_SLICES
@@ -126,8 +126,9 @@ DEVICE uint32_t G(gemm_x_at_)(const struct gemm_x *x, const uint32_t i)
 }
 DEVICE void G(gemm_x_begin_)(struct copy *c, uint32_t *at, uint8_t *slot, const struct gemm_x *x, const uint32_t step)
 {
-    const uint8_t *from = x->x + step * GEMM_ROW_LDS;
-    PIN_BASE(from);
+    uint32_t all = step * GEMM_ROW_LDS;
+    PIN_UNIFORM(all);
+    const uint8_t *from = x->x + all;
     UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++) PIN_OFFSET(at[i]);
     UNROLL for (uint32_t i = 0; i < GEMM_X_COPIES; i++)
         if (G(gemm_has_)(i, GEMM_THREADS / 8, GEMM_TOKENS))
@@ -140,25 +141,25 @@ DEVICE void G(gemm_x_end_)(const struct copy *c, uint8_t *slot)
             copy_end(&c[i], slot + lds_piece(thread_x() / 8 + i * (GEMM_THREADS / 8), GEMM_ROW_LDS, thread_x() % 8, 1));
 }
 
-/* The first token of this wave's tiles i, in the group's tile. */
+/* The first token, in the group's tile, of this wave's tiles i. */
 DEVICE uint32_t G(gemm_token_)(const uint32_t i)
 {
     if (GEMM_GROUP) return (wave_id() / MMA_GROUP_WAVES * GEMM_TILES_T + i) * MMA_GROUP_A + wave_id() % MMA_GROUP_WAVES * 16;
     return (wave_id() / G(GEMM_PARTS_K_) / G(GEMM_PARTS_R_) * GEMM_TILES_T + i) * 16;
 }
-/* Which part of the rows, and of the columns of a step, this wave has. */
+/* This wave's part of the rows, and of the columns of a step. */
 DEVICE uint32_t G(gemm_part_r_)(void) { return wave_id() / G(GEMM_PARTS_K_) % G(GEMM_PARTS_R_); }
 DEVICE uint32_t G(gemm_part_k_)(void) { return wave_id() % G(GEMM_PARTS_K_); }
 
 struct G(gemm_operands_) { struct mma_wide_a a[GEMM_TILES_T]; struct mma_wide_b b[GEMM_TILES_R]; };
-/* A wave's operands of MMA_WIDE_COLS columns (from piece `piece` on) from its rows of x and of weights. */
+/* Loads a wave's operands of MMA_WIDE_COLS columns, from piece `piece` on, of its rows of x and of weights. */
 DEVICE void G(gemm_load_)(struct G(gemm_operands_) *o, const uint8_t *x, const uint8_t *w, const uint32_t piece)
 {
     UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_load_wide_b_swizzled(&o->b[r], w + r * (16 * GEMM_ROW_LDS), piece);
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++) mma_load_wide_a_swizzled(&o->a[t], x + t * (16 * GEMM_ROW_LDS), piece);
 }
-/* One step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
- * Sums are pinned, lest the compiler load all operands first, which takes more registers than there are. */
+/* Multiplies one step of 64 columns, or this wave's part of them.  weight_digits: planes of the weights.
+ * Sums are pinned; otherwise the compiler would load all operands first, which needs more registers than there are. */
 DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits,
                               const uint32_t bf16)
 {
@@ -172,7 +173,7 @@ DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const u
         if (n < n_loads) G(gemm_load_)(&o[n % 2], x, w + plane * (GEMM_ROWS * GEMM_ROW_LDS), (first + n / weight_digits) * (2 * MMA_WIDE));
         if (n < GEMM_AHEAD) continue;
         UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
-            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outside: no product waits for the one before it */
+            UNROLL for (uint32_t k = 0; k < MMA_WIDE; k++)               /* outermost, so that no product waits for the product before */
                 UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) {
                     if (bf16) mma_bf16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
                     else mma_f16(&y->acc[t][r], &o[m % 2].a[t].k[k], &o[m % 2].b[r].k[k]);
@@ -180,7 +181,7 @@ DEVICE void G(gemm_multiply_)(struct G(gemm_tile_) *y, const uint8_t *x, const u
                 }
     }
 }
-/* The same by four waves at once, on their way after it. */
+/* The same by four waves at once; the products are still in flight afterwards. */
 DEVICE void G(gemm_multiply_group_)(struct G(gemm_tile_) *y, const uint8_t *x, const uint8_t *w, const uint32_t weight_digits,
                                     const uint32_t bf16)
 {
@@ -203,8 +204,8 @@ DEVICE void G(gemm_wait_group_)(struct G(gemm_tile_) *y)
     UNROLL for (uint32_t t = 0; t < GEMM_TILES_T; t++)
         UNROLL for (uint32_t r = 0; r < GEMM_TILES_R; r++) mma_group_sum(&y->acc[t][r]);
 }
-/* Adds up the sums of two waves that share columns: afterwards the first has those of tiles 0, 2 .. along tokens, the second of 1, 3 ..
- * The LDS of operands is free. */
+/* Adds up the sums of two waves that share columns.  Afterwards the first wave has tiles 0, 2 .. along tokens, the second tiles 1, 3 ..
+ * The LDS of operands must be free. */
 DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
 {
     const uint32_t second = G(gemm_part_k_)();
@@ -228,9 +229,9 @@ DEVICE void G(gemm_add_up_)(struct G(gemm_tile_) *y)
                 }
     }
 }
-/* Hands on a wave's values, all of a token before the next token's.  Rows beyond the last are asked for only where a tile can have some, so
- * that in most kernels a lane has one branch a token.  With `pairs`, neighbouring tiles are gate and up of the same rows,
- * else `sink` takes each value. */
+/* Passes a wave's values to the sink, all of a token before the next token's.  Rows after the last are checked only if a tile can have
+ * some, so that in most kernels a lane has one branch per token.  With `pairs`, neighbouring tiles are gate and up of the same rows;
+ * otherwise `sink` takes each value. */
 #ifdef GEMM_SLICES
 DEVICE void G(gemm_hand_on_)(const struct forge_kernel_args a, const struct G(gemm_tile_) *y, const float scale, const struct gemm_x *x,
                              const uint32_t first_r, const uint32_t n_tokens, const uint32_t rows, row_sink *sink, pair_sink *pairs)
@@ -273,8 +274,8 @@ enum { G(GEMM_BF16_) = 1 };
 #else
 enum { G(GEMM_BF16_) = 0 };
 #endif
-/* COPIED: the weights are copied as they are; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ before
- * its own a step's weights begin to be decoded. */
+/* COPIED: the weights are copied unchanged; DIGITS: their planes in LDS; SLOTS: of the ring; LEAD: how many turns of gemm_pass_ ahead of
+ * its own turn the weights of a step begin to be decoded. */
 #if F(UNIT_COLS_) == 8
 enum { G(GEMM_COPIED_) = 1, G(GEMM_DIGITS_) = 1, G(GEMM_LEAD_) = 1 };
 #elif F(UNIT_COLS_) == 64
@@ -287,7 +288,7 @@ DEVICE uint8_t *G(gemm_w_slot_)(uint8_t *slots, const uint32_t slot) { return sl
 
 #if F(UNIT_COLS_) == 8
 struct G(gemm_weights_) { struct copy c[GEMM_W_COPIES]; };
-/* 16-bit rows as they are: begin starts the copies of a step, into slot `slot`, end completes them. */
+/* 16-bit rows are copied unchanged: begin starts the copies of a step to slot `slot`, end completes them. */
 DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const struct gemm_w *w, const uint32_t step, const uint32_t slot,
                            const uint32_t units)
 {
@@ -310,15 +311,16 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 }
 #elif F(UNIT_COLS_) == 64
 struct G(gemm_weights_) { struct F(unit_) u[GEMM_W_UNITS]; };
-/* Packed units: begin loads those of a turn, end decodes them.  They stay packed until then: a pin where they are loaded would wait on AMD.
- * LEAD turns bring as many steps, of half the rows each when there are two, so that lanes 2l and 2l + 1 load 32 bytes from one row. */
+/* Packed units: begin loads those of a turn, end decodes them.  They stay packed until then, because a pin at the load would wait on AMD.
+ * LEAD turns load as many steps; if there are two, each turn loads half of the rows of both, so that lanes 2l and 2l + 1 load 32 bytes from
+ * one row. */
 DEVICE uint32_t G(gemm_unit_row_)(const uint32_t turn, const uint32_t i)
 {
     return thread_x() / G(GEMM_LEAD_) + (turn % G(GEMM_LEAD_) * GEMM_W_UNITS + i) * (GEMM_THREADS / G(GEMM_LEAD_));
 }
 DEVICE uint32_t G(gemm_unit_step_)(const uint32_t turn) { return turn / G(GEMM_LEAD_) * G(GEMM_LEAD_) + thread_x() % G(GEMM_LEAD_); }
-/* Where rows are at most half of the threads, and copies pass through registers, two threads share a unit: all waves decode,
- * half as long. */
+/* If rows are at most half of the threads and copies pass through registers, two threads share a unit: then all waves decode, in half the
+ * time. */
 #if F(HALVES_)
 enum { G(GEMM_HALVES_) = G(GEMM_STAGES_) == 1 && 2 * GEMM_ROWS <= GEMM_THREADS };
 #else
@@ -361,8 +363,8 @@ DEVICE void G(gemm_begin_)(struct G(gemm_weights_) *n, uint8_t *slots, const str
         if (step < units && G(gemm_unit_row_)(turn, i) < GEMM_ROWS)
             F(load_)(&n->u[i], gemm_row(w, G(gemm_unit_row_)(turn, i)), step, units);
 }
-/* A decoded unit to its row.  Of two lanes that write the same row of two slots,
- * one begins in the middle: else both would want the same banks. */
+/* Stores a decoded unit in its row.  If two lanes write the same row of two slots, one begins in the middle; otherwise both would use the
+ * same banks. */
 DEVICE void G(gemm_store_)(uint8_t *slot, const uint32_t h[32], const uint32_t row)
 {
     const uint32_t swap = G(GEMM_LEAD_) == 2 && thread_x() % 2;
@@ -395,7 +397,7 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
         }
 }
 #else
-/* f32: pieces of 4 columns, each split into a high and a low f16 on the way. */
+/* f32: pieces of 4 columns, each split into a high and a low f16 before it is stored. */
 enum { G(GEMM_W_PIECES_) = (GEMM_ROWS * 16 + GEMM_THREADS - 1) / GEMM_THREADS };
 struct G(gemm_weights_) { struct F(unit_) u[G(GEMM_W_PIECES_)]; };
 DEVICE uint32_t G(gemm_piece_row_)(const uint32_t i) { return thread_x() / 16 + i * (GEMM_THREADS / 16); }
@@ -426,19 +428,19 @@ DEVICE void G(gemm_end_)(struct G(gemm_weights_) *n, uint8_t *slots, const struc
 }
 #endif
 
-/* What is on its way, and where the slots are. */
+/* Loads in flight, and where the slots are. */
 struct G(gemm_ahead_) {
     struct copy x[GEMM_X_COPIES];
     uint32_t x_at[GEMM_X_COPIES];
     struct G(gemm_weights_) w;
     uint8_t *x_slots, *w_slots;
 };
-/* Slots are numbered round the ring: the slot of a step is its number modulo the slots. */
+/* Slots form a ring: the slot of a step is its number modulo the number of slots. */
 DEVICE uint8_t *G(gemm_x_slot_)(const struct G(gemm_ahead_) *n, const uint32_t slot)
 {
     return n->x_slots + slot * (GEMM_TOKENS * GEMM_ROW_LDS);
 }
-/* Starts what goes to LDS by itself for `step`, in ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
+/* Starts the asynchronous copies for `step` to ring slot `slot`.  Always closes a group of copies, so that they can be counted. */
 DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step,
                            const uint32_t slot, const uint32_t units)
 {
@@ -448,8 +450,8 @@ DEVICE void G(gemm_start_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, con
     }
     copy_commit();
 }
-/* Takes what came through registers in turn `turn` to LDS and loads what the next one takes: x of step `turn`,
- * weights as gemm_end_ says. */
+/* Stores in LDS the data that turn `turn` loaded into registers, and loads the data of the next turn: x of step `turn`, weights as in
+ * gemm_end_. */
 DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, const struct gemm_w *w, const uint32_t step,
                           const uint32_t turn, const uint32_t units)
 {
@@ -458,7 +460,7 @@ DEVICE void G(gemm_pass_)(struct G(gemm_ahead_) *n, const struct gemm_x *x, cons
     if (!COPIES_REACH_LDS && step + 1 < units) G(gemm_x_begin_)(n->x, n->x_at, n->x_slots, x, step + 1);
     if (!COPIES_REACH_LDS || !G(GEMM_COPIED_)) G(gemm_begin_)(&n->w, n->w_slots, w, turn + 1, 0, units);
 }
-/* The tile of products, not yet unscaled. */
+/* Computes the tile of products, which still have the scale of x. */
 DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const struct gemm_w *w, const uint32_t units)
 {
     struct G(gemm_ahead_) n;
@@ -500,10 +502,10 @@ DEVICE void G(gemm_run_)(struct G(gemm_tile_) *y, const struct gemm_x *x, const 
     if (G(GEMM_PARTS_K_) > 1) G(gemm_add_up_)(y);
 }
 #ifdef GEMM_SLICES
-/* Of a stack of `of` matrices of `rows` rows: slice k of token t of the step times its matrix; row r of that goes to the sink as row k *
- * rows + r. n_picked, picked: [of] how many entries have each matrix, [of][most] which; or NULL, NULL: matrix k is slice k of every token.
- * x: a row of 16-bit values, as below, for each token (shared 1), or for each of its `slices` slices, one behind the other.
- * tile: matrices take turns of as many tiles as their rows have. */
+/* For a stack of matrices of `rows` rows: multiplies slice k of token t by its matrix; row r of the result goes to the sink as row
+ * k * rows + r.  n_picked, picked: the number of entries that use each matrix, and these entries, [..][most]; or both NULL: matrix k is
+ * slice k of every token.  x: a row of 16-bit values, as below, for each token (shared 1), or for each of its `slices` slices, one after
+ * the other.  tile: counts the tiles of all matrices, matrix by matrix. */
 DEVICE uint32_t G(gemm_take_)(struct gemm_x *from, uint32_t *first_r, uint32_t *matrix, const uint32_t rows_each, const uint8_t *x,
                               const uint32_t x_stride, const uint32_t rows, const uint32_t slices, const uint32_t shared,
                               const uint32_t *n_picked,
@@ -555,11 +557,11 @@ DEVICE void G(gemm_pair_)(const struct forge_kernel_args a, const uint8_t *gate,
 #endif
 #undef GEMM_SLICES
 #else
-/* y[t][r] = x[t] . w[r] for this group's tokens, t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and rows tile * GEMM_ROWS on, below
- * rows; each goes to sink(a, t, r, y), from one thread once.
- * w: packed rows of `cols` columns (docs/gpu.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols` columns and
- * zeros up to a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
- * tile: one that has rows.  LDS: GEMM_LDS_BYTES from its start; between two products in one kernel stands a barrier().  All GEMM_THREADS
+/* y[t][r] = x[t] . w[r] for this group's tokens, from t0 + GEMM_TOKEN_TILE * GEMM_TOKENS on, below n_tokens, and for rows from
+ * tile * GEMM_ROWS on, below rows; each value goes to sink(a, t, r, y) once, from one thread.
+ * w: packed rows of `cols` columns (docs/gpu_internals.md).  x: token t at x + t x_stride (a multiple of 16), 16-bit values in `cols`
+ * columns and zeros up to a multiple of 64: bf16 for FORMAT bf16, else f16 times STAGE_SCALE.
+ * tile: must have rows.  LDS: GEMM_LDS_BYTES from its start; two products in one kernel need a barrier() between them.  All GEMM_THREADS
  * threads call it, after pdl_wait(); groups without tokens return at once.  rows, cols, x_stride: constants. */
 DEVICE void G(gemm_)(const struct forge_kernel_args a, const uint8_t *w, const uint32_t rows, const uint32_t cols, const uint8_t *x,
                      const uint32_t x_stride, uint32_t tile, uint32_t t0, uint32_t n_tokens, row_sink *sink)

@@ -1,18 +1,18 @@
-/* gemv_matrix_tmpl.c -- y = W x for up to COLUMNS tokens on the matrix unit, each with the bits of gemv_tmpl.c for that token alone.
+/* gemv_matrix_tmpl.c -- y = W x for up to COLUMNS tokens on the matrix unit; each token gets the bits of gemv_tmpl.c for that token alone.
  * Included once per (FORMAT, LANES, STAGES, COLUMNS), after formats/FORMAT.h; a program may hold several.
  *
- * In decode lane l of the LANES that share a row sums its units l, l + LANES, ..., a *class*, in this order, and then the classes meet as
- * a tree.  Here a tile of 16 rows is multiplied with all tokens: of a unit the matrix unit gives the sums of integers, which are exact, and
- * a lane does for the rows and tokens whose sums it has what decode does with them, by the same expressions.  Sums are kept for each
- * class; their tree is the same.
+ * In decode, lane l of the LANES that share a row sums its units l, l + LANES, ..., a *class*, in this order; then the classes are summed
+ * as a tree.  Here a tile of 16 rows is multiplied by all tokens.  For each unit the matrix unit computes the integer sums, which are
+ * exact, and a lane treats the sums that it holds, of some rows and tokens, as decode does, by the same expressions.  Sums are kept per
+ * class and added by the same tree.
  *
- * Four neighbouring units are a *quad*.  The waves of a group are shared out to slots of MATRIX_SPLIT() each: a slot has a tile, each of
- * its waves some of the quads of classes, and at the end of a tile their sums meet in LDS.  With a cluster of `ranks` groups each has some
- * of the classes of all its slots' rows, and of the columns of activations, and the groups' sums meet in LDS, too.
+ * Four neighbouring units are a *quad*.  The waves of a group are divided into slots of MATRIX_SPLIT() waves: a slot has a tile, each of
+ * its waves some of the quads of classes, and at the end of a tile their sums are combined in LDS.  In a cluster of `ranks` groups each
+ * group has some of the classes of all its slots' rows, and of the columns of activations, and the groups' sums are combined in LDS, too.
  *
- * A wave copies what it needs of the weights by itself: a *stage* is a quad of 16 rows, planes first, [plane][row][4 units][16 bytes] with
- * the units of a row turned so that eight rows lie in different banks, then what else belongs to the quad, [piece][row][16].  STAGES of
- * them are a ring; all but the one in use are on their way. */
+ * Each wave copies the weights that it needs.  A *stage* is a quad of 16 rows: planes first, [plane][row][4 units][16 bytes], with the
+ * units of a row rotated so that eight rows are in different banks; then the rest of the quad, [piece][row][16].  STAGES stages form a
+ * ring; all but the one in use are in flight. */
 #ifndef FORMAT                                   /* alone: for editors, linters and tests */
 #define FORMAT q8_0
 #include "formats/q8_0.h"
@@ -38,19 +38,19 @@
 #define GEMV_MATRIX_OF2(name, format) name##_##format
 #define GEMV_MATRIX_OF(name, format) GEMV_MATRIX_OF2(name, format)
 
-/* A kernel's own, all constants: groups of the grid, threads of one, groups of a cluster (1: none); bytes from the activations of a token
- * in LDS to those of the next; where twice MATRIX_PART_BYTES for each wave begin, behind them MATRIX_EXCHANGE_BYTES, and the rings.
- * ranks: groups of a cluster that share the columns out. */
+/* Constants of a kernel: groups of the grid, threads per group, groups per cluster that share the columns (ranks; 1: no cluster), lanes.
+ * x_bytes: from a token's activations in LDS to the next token's.  parts_at: offset of twice MATRIX_PART_BYTES per wave; exchange_at: of
+ * MATRIX_EXCHANGE_BYTES; ring_at: of the rings. */
 struct gemv_matrix { uint32_t groups, threads, ranks, lanes, x_bytes, parts_at, exchange_at, ring_at, ring_bytes; };
 
-/* One matrix, or two of which every tile has 8 rows. */
+/* One matrix, or two matrices with 8 rows each in every tile. */
 struct gemv_matrix_rows { const uint8_t *w, *w_pair; uint32_t rows, paired; };
 
-/* The stage that a wave asks for next: of which tile, which of the wave's quads of classes, which round of units; its place in the ring.
- * turn: turns of this group's slots so far, products before included. */
+/* The stage that a wave loads next: its tile, its quad of classes among the wave's, its round of units, its place in the ring.
+ * turn: turns of this group's slots so far, earlier products included. */
 struct gemv_ahead { uint32_t tile, quad, round, place, turn; };
 
-/* Tiles are dealt out to the slots of the grid in turn, neighbours to different groups. */
+/* The slots of the grid take tiles in turn; neighbouring tiles go to different groups. */
 DEVICE uint32_t gemv_matrix_split(const struct gemv_matrix *k) { return MATRIX_SPLIT(k->threads / WAVE, k->lanes / 4 / k->ranks); }
 DEVICE uint32_t gemv_matrix_slots(const struct gemv_matrix *k) { return k->threads / WAVE / gemv_matrix_split(k); }
 DEVICE uint32_t gemv_matrix_stride(const struct gemv_matrix *k) { return k->groups / k->ranks * gemv_matrix_slots(k); }
@@ -64,7 +64,7 @@ DEVICE uint32_t gemv_matrix_tiles(const struct gemv_matrix_rows *m)
     return (m->rows + each - 1) / each;
 }
 
-/* A tree over n values, neighbours first: n a power of two up to 8. */
+/* A tree sum of n values, neighbours first: n a power of two up to 8. */
 DEVICE float gemv_matrix_tree(const float *from, const uint32_t n, const uint32_t stride)
 {
     float v[8];
@@ -76,20 +76,20 @@ DEVICE float gemv_matrix_tree(const float *from, const uint32_t n, const uint32_
         for (uint32_t i = 0; i + step < n; i += 2 * step) v[i] += v[i + step];
     return v[0];
 }
-/* A wave's sums of a tile, [8 tokens][16 rows], halves of rows of every second pair of tokens changed over, for banks; two tiles' take
- * turns. */
+/* A wave's sums of a tile, [8 tokens][16 rows]; to avoid bank conflicts, the halves of rows are swapped for every second pair of tokens.
+ * Two buffers alternate between tiles. */
 DEVICE float *gemv_matrix_part(const struct gemv_matrix *k, uint32_t turn, uint32_t wave)
 {
     return (float *)(void *)(lds() + k->parts_at + (turn % 2 * (k->threads / WAVE) + wave) * MATRIX_PART_BYTES);
 }
 DEVICE uint32_t gemv_matrix_at(uint32_t row, uint32_t token) { return token * MATRIX_TILE + (row ^ token / 2 % 2 * 8); }
-/* Those of all waves of a slot, for tile row i and token t. */
+/* The sum over all waves of a slot, for tile row i and token t. */
 DEVICE float gemv_matrix_of_waves(const struct gemv_matrix *k, uint32_t turn, uint32_t slot, uint32_t i, uint32_t t)
 {
     const uint32_t split = gemv_matrix_split(k);
     return gemv_matrix_tree(gemv_matrix_part(k, turn, slot * split) + gemv_matrix_at(i, t), split, MATRIX_PART_BYTES / 4);
 }
-/* Where the waves of a slot meet, those without a slot too; a cluster's groups meet instead. */
+/* Where the waves of a slot wait for each other, waves without a slot too; with a cluster its groups wait for each other instead. */
 DEVICE uint8_t *gemv_matrix_meet(const struct gemv_matrix *k, uint32_t slot) { return lds() + k->exchange_at + slot * MEET_BYTES; }
 DEVICE struct gemv_ahead gemv_matrix_start(const struct gemv_matrix *k)
 {
@@ -98,7 +98,7 @@ DEVICE struct gemv_ahead gemv_matrix_start(const struct gemv_matrix *k)
     if (k->ranks == 1 && first < waves) meet_init(gemv_matrix_meet(k, thread_x()), waves - first < split ? waves - first : split);
     return none;
 }
-/* The same of a cluster's groups: [2 turns][slots][ranks][tokens][16 rows], for a group's share of the tokens, 8 / ranks. */
+/* The sums of a cluster's groups: [2 turns][slots][ranks][tokens][16 rows], for a group's share of the tokens, 8 / ranks. */
 DEVICE float *gemv_matrix_exchange(const struct gemv_matrix *k, uint32_t turn, uint32_t slot)
 {
     return (float *)(void *)(lds() + k->exchange_at) + (turn % 2 * gemv_matrix_slots(k) + slot) * (8 * MATRIX_TILE);
@@ -110,7 +110,7 @@ DEVICE float *gemv_matrix_exchange(const struct gemv_matrix *k, uint32_t turn, u
 #define MATRIX_PLANES X(QUAD_PLANES)
 #define MATRIX_EXTRAS ((X(ROW_BYTES)(256) - 64 * MATRIX_PLANES) / 16)
 
-/* A stage into LDS at `to`; beyond the last tile, or the last unit of the row, nothing. */
+/* Copies a stage to LDS at `to`; does nothing after the last tile or the last unit of the row. */
 DEVICE void M(gemv_ask)(uint8_t *to, const struct gemv_matrix_rows *m, uint32_t tile, uint32_t quad, const uint32_t cols)
 {
     const uint32_t units = ACTS_UNITS(cols), row_bytes = ROW_STRIDE(X(ROW_BYTES)(cols)), lane = lane_id();
@@ -137,7 +137,7 @@ DEVICE void M(gemv_ask)(uint8_t *to, const struct gemv_matrix_rows *m, uint32_t 
     copy_commit();
 }
 
-/* The wave's next stage into its ring. */
+/* Copies the wave's next stage to its ring. */
 DEVICE void M(gemv_next)(struct gemv_ahead *ahead, const struct gemv_matrix *k, const struct gemv_matrix_rows *m, const uint32_t cols)
 {
     const uint32_t split = gemv_matrix_split(k), quads = LANES / 4 / k->ranks, each = quads / split;
@@ -153,8 +153,8 @@ DEVICE void M(gemv_next)(struct gemv_ahead *ahead, const struct gemv_matrix *k, 
     ahead->tile += gemv_matrix_stride(k);
 }
 
-/* sum[i] += the products of unit i of a quad; element e of them: row lane / 4 + 8 (e / 2), token lane % 4 * 2 + e % 2.  at: the stage;
- * own: number of its first unit among those of this group's activations, of `own_cols` columns. */
+/* sum[i] += the products of unit i of a quad; element e belongs to row lane / 4 + 8 (e / 2), token lane % 4 * 2 + e % 2.  at: the stage;
+ * own: number of its first unit within this group's activations, of `own_cols` columns. */
 DEVICE void M(gemv_use)(float sum[4][4], const uint8_t *at, const struct gemv_matrix *k, uint32_t quad, uint32_t own, const uint32_t cols,
                         const uint32_t digits)
 {
@@ -178,9 +178,9 @@ DEVICE void M(gemv_use)(float sum[4][4], const uint8_t *at, const struct gemv_ma
         struct X(unit) u[2];
         struct acts_unit x[2];
         if (units % 4 && unit >= units) break;
-        if (X(SUM_COLS) == 16 && i == 2) wave_barrier();           /* what is loaded for all four does not fit into registers */
+        if (X(SUM_COLS) == 16 && i == 2) wave_barrier();           /* registers cannot hold the loads of all four */
         UNROLL
-        for (uint32_t p = 0; p < MATRIX_PLANES; p += 2)            /* an odd last plane twice */
+        for (uint32_t p = 0; p < MATRIX_PLANES; p += 2)            /* with an odd number, the last plane twice */
             ldmatrix(planes[p / 2], word_rows + (lane / 16 && p + 1 == MATRIX_PLANES ? p * 1024 - 1024 : p * 1024) +
                                     (i ^ lane / 2 % 4) * 16, 0);
         UNROLL
@@ -227,7 +227,7 @@ DEVICE void M(gemv_tile)(float v[4], struct gemv_ahead *ahead, uint32_t *place, 
 {
     const uint32_t split = gemv_matrix_split(k), quads = LANES / 4 / k->ranks, each = quads / split;
     const uint32_t rounds = (ACTS_UNITS(cols) + LANES - 1) / LANES;
-    float half[3][4];                              /* of the tree, by level, what waits for its other half */
+    float half[3][4];                              /* of the tree, per level: the half that waits for the other */
 #pragma unroll 1
     for (uint32_t j = 0; j < each; j++) {
         const uint32_t own = wave_id() % split * each + j, first = group_x() % k->ranks * quads + own;
@@ -257,7 +257,7 @@ DEVICE void M(gemv_tile)(float v[4], struct gemv_ahead *ahead, uint32_t *place, 
     }
 }
 
-/* A tile's sums to the sink: of a token and row each, or row of a pair; more: what is added to them. */
+/* Passes a tile's sums to the sink, one per token and row, or row of a pair; more: the values to add to them. */
 DEVICE void M(gemv_finish)(const struct forge_kernel_args a, const struct gemv_matrix *k, const struct gemv_matrix_rows *m, uint32_t tile,
                            uint32_t turn, uint32_t t0, uint32_t n, const float *more, row_sink *sink, pair_sink *sink_pair)
 {
@@ -295,7 +295,7 @@ DEVICE uint32_t M(gemv_run)(const struct forge_kernel_args a, struct gemv_ahead 
     struct gemv_ahead ahead = *begun;
     uint32_t place = 0;
     float more[4] = { 0 };
-    if (apart) cluster_barrier();                  /* all of it run, and have read what the product before left */
+    if (apart) cluster_barrier();                  /* all groups run, and have read the previous product's sums */
 #pragma unroll 1
     for (uint32_t i = 0; i < turns + !apart; i++) {
         const uint32_t tile = slot + i * stride, live = busy && tile < tiles, turn = begun->turn + i;
@@ -307,7 +307,7 @@ DEVICE uint32_t M(gemv_run)(const struct forge_kernel_args a, struct gemv_ahead 
             if (addend && live && o < tokens * MATRIX_TILE && token < n && row < m->rows) later[j] = addend(a, t0 + token, row);
         }
         if (live) M(gemv_tile)(v, &ahead, &place, k, m, cols, digits);
-        if (!apart && i > 0) {                     /* the tile before: what came since has given the other waves time for it */
+        if (!apart && i > 0) {                     /* the previous tile: its other waves have had time since then */
             meet_wait(gemv_matrix_meet(k, of_group), turn - 1);
             M(gemv_finish)(a, k, m, busy ? tile - stride : tiles, turn - 1, t0, n, more, sink, sink_pair);
         }
@@ -316,7 +316,7 @@ DEVICE uint32_t M(gemv_run)(const struct forge_kernel_args a, struct gemv_ahead 
             for (uint32_t e = 0; e < 4; e++)
                 gemv_matrix_part(k, turn, wave_id())[gemv_matrix_at(lane_id() / 4 + 8 * (e / 2), lane_id() % 4 * 2 + e % 2)] = v[e];
         if (apart) {
-            barrier();                             /* the tile before is stored, too */
+            barrier();                             /* the previous tile is stored, too */
             M(gemv_finish)(a, k, m, busy ? tile : tiles, turn, t0, n, later, sink, sink_pair);
         }
         else if (i < turns) meet_arrive(gemv_matrix_meet(k, of_group));
@@ -328,12 +328,12 @@ DEVICE uint32_t M(gemv_run)(const struct forge_kernel_args a, struct gemv_ahead 
     return slot < rest ? slot + stride - rest : slot - rest;
 }
 
-/* ---- what a kernel calls ----
- * k, cols, rows, digits: constants.  Activations: as columns_to_lds() leaves them.
- * slot: from gemv_matrix_slot(), or what the product before returned.  begun: from gemv_matrix_start(), once and before columns_to_lds(),
- * then for each product what gemv_begin made of it, of the same slot and matrices; it may be called before pdl_wait().  Every thread of the
- * group calls all of them.
- * Each row's value of tokens t0 .. t0 + n - 1 goes to the sink once; addend, which may be NULL, is asked for what is added to it before. */
+/* ---- functions for kernels ----
+ * k, cols, rows, digits: constants.  Activations: as columns_to_lds() stores them.
+ * slot: from gemv_matrix_slot(), or the result of the previous product.  begun: from gemv_matrix_start(), once and before
+ * columns_to_lds(); then for each product the result of gemv_begin for the same slot and matrices, which may be called before pdl_wait().
+ * Every thread of the group calls all of them.
+ * Each row's value of tokens t0 .. t0 + n - 1 goes to the sink once; addend, which may be NULL, returns a value to add before. */
 
 DEVICE void M(gemv_begin)(struct gemv_ahead *begun, const struct gemv_matrix *k, const uint8_t *w, const uint8_t *w_pair,
                           const uint32_t rows, const uint32_t cols, uint32_t slot)

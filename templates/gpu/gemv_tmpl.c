@@ -1,16 +1,16 @@
-/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), and DEPTH where that is chosen too, after
+/* gemv_tmpl.c -- decode: y = W x for one token.  Included once per (FORMAT, ROWS, LANES), and DEPTH if that is set too, after
  * formats/FORMAT.h; a program may hold several.
  *
- * A run of LANES neighbouring lanes is a *slot*: it works on ROWS rows at a time, lane k on their units k, k + LANES, ...  One such portion
- * of rows is a *row group*; slot s takes the row groups s, s + stride, ...  A *step* is DEPTH units of each of the ROWS rows for every
- * lane.  While a step is used the next one, of the same row group or of the slot's next, is on its way into the other of two named register
- * buffers: rotating one buffer into the other would wait for all loads.
+ * A run of LANES neighbouring lanes is a *slot*.  It works on ROWS rows at a time, a *row group*; lane k takes their units k, k + LANES,
+ * ... Slot s takes the row groups s, s + stride, ...  A *step* is DEPTH units of each of the ROWS rows for every lane.  While a step is
+ * used, the next step, of the same row group or of the slot's next one, is loaded into the other of two named register buffers: copying one
+ * buffer to the other would wait for all loads.
  *
- * All lanes of a wave take equally many steps, so that they meet in the sums over lanes; a lane without a unit takes the zero entry of the
- * activations, a slot without a row group computes one that nobody stores.  The loads stand in no branch and the loop has one exit: on AMD
- * a wait counts the loads issued since, and where paths with different counts meet it becomes a wait for everything.
+ * All lanes of a wave take the same number of steps, so that they reach the sums over lanes together.  A lane without a unit uses the zero
+ * entry of the activations; a slot without a row group computes one that is not stored.  The loads are in no branch and the loop has one
+ * exit: on AMD a wait counts the loads issued since, and where paths with different counts join it becomes a wait for everything.
  *
- * With COLUMNS: y = W x for up to so many tokens, of which each gets the bits that it gets alone; weights are read and unpacked once. */
+ * With COLUMNS: y = W x for up to COLUMNS tokens; each gets the bits that it would get alone.  Weights are read and unpacked once. */
 #ifndef FORMAT                                   /* alone: for editors, linters and tests */
 #define FORMAT q8_0
 #include "formats/q8_0.h"
@@ -39,7 +39,7 @@
 #define GEMV_OF2(name, format) name##_##format
 #define GEMV_OF(name, format) GEMV_OF2(name, format)
 
-/* First slot of this lane among those of the whole grid of `groups` groups.  Neighbours in number are in different groups, so that the
+/* First slot of this lane among the slots of the whole grid of `groups` groups.  Neighbouring slots are in different groups, so that the
  * row groups of an incomplete last round are spread over the compute units. */
 DEVICE uint32_t gemv_slot(const uint32_t groups, const uint32_t lanes)
 {
@@ -47,8 +47,8 @@ DEVICE uint32_t gemv_slot(const uint32_t groups, const uint32_t lanes)
     return lanes == WAVE ? slot : slot + lane_id() / lanes;
 }
 
-/* How many row groups the slots of a wave go through, the same for all of them: consecutive modulo stride, one of them has a row group in
- * the last, incomplete round when the first has, or when they wrap. */
+/* Number of row groups per slot, the same for all slots of a wave.  The slots are consecutive modulo stride, so one of them has a row group
+ * in the last, incomplete round if the first has one, or if they wrap around. */
 DEVICE uint32_t gemv_rounds(uint32_t slot, uint32_t groups, const uint32_t stride, const uint32_t lanes)
 {
     const uint32_t rest = groups % stride, before = lanes == WAVE ? 0 : lane_id() / lanes,
@@ -59,21 +59,21 @@ DEVICE uint32_t gemv_rounds(uint32_t slot, uint32_t groups, const uint32_t strid
 /* With COLUMNS: rows of tokens t0 .. t0 + n - 1 in LDS, `stride` bytes apart, n >= 1. */
 struct gemv_columns { const uint8_t *lds; uint32_t stride, t0, n; };
 
-/* One matrix of `rows` rows, or with paired 1 two of them, of which every row group has half. */
+/* One matrix of `rows` rows, or with paired 1 two matrices, with half of every row group each. */
 struct gemv_matrices {
     const uint8_t *w, *w_pair;
     uint32_t       rows, paired;
 #ifdef SLICES
-    /* picked matrices, of which SLICES_EACH has rows / used rows each; apart: as in gemv_stack() */
+    /* picked matrices; with SLICES_EACH each has rows / used rows; apart: as in gemv_stack() */
     uint32_t       used, id, apart;
 #endif
 };
 #endif
 
 #if defined(SLICES_EACH) || defined(SLICES_SUM)
-/* A stack of matrices of which a token picks some: with SLICES_EACH the rows of each picked matrix, one matrix after the other; with
- * SLICES_SUM the sum of the picked matrices' products, as one matrix whose columns are those of all of them.  Lane l of every wave knows
- * the number of the matrix that was picked as the lth (slices.h), so that no load waits for another one from memory. */
+/* A stack of matrices of which a token picks some.  SLICES_EACH: the rows of each picked matrix, one matrix after the other.  SLICES_SUM:
+ * the sum of the picked matrices' products, as one matrix with the columns of all of them.  Lane l of every wave has the number of the lth
+ * picked matrix (slices.h), so that no load waits for another load from memory. */
 #endif
 #ifdef DEPTH
 #define GEMV_NAME(name) GEMV_PASTE_DEPTH(name, FORMAT, ROWS, LANES, DEPTH)
@@ -91,8 +91,8 @@ struct gemv_matrices {
 #endif
 #define X(name) GEMV_OF(name, FORMAT)
 
-/* Units of a row in a step: at least 4 loads under way per buffer and lane, 8 of floats, which need little else; more than 4 units of a row
- * ask for too many activations at once. */
+/* Units of a row in a step: at least 4 loads in flight per buffer and lane, 8 for floats, which need few other registers; more than 4 units
+ * of a row would load too many activations at once. */
 #ifdef DEPTH
 #define STEP_UNITS DEPTH
 #else
@@ -102,27 +102,27 @@ struct gemv_matrices {
 /* The registers of one step. */
 struct G(first) { struct X(unit) u[ROWS][STEP_UNITS]; };
 
-/* What a slot has done and does next. */
+/* What a slot has done and will do. */
 struct G(gemv_state) {
-    uint32_t lane;                               /* of the slot */
-    uint32_t next_group, next_unit;              /* of the step that is loaded next; its first unit in the row */
-    uint32_t unit;                               /* first unit of the step that is used next */
+    uint32_t lane;                               /* within the slot */
+    uint32_t next_group, next_unit;              /* of the step to load next; its first unit in the row */
+    uint32_t unit;                               /* first unit of the step to use next */
 #ifdef COLUMNS
-    uint32_t group;                              /* row group at work */
+    uint32_t group;                              /* current row group */
     float    sum[COLUMNS * ROWS];                /* this lane's part of its rows, column by column */
 #else
-    uint32_t group, count;                       /* row groups group, group + stride, .. (count of them) are summed and not yet stored */
-    float    sum[ROWS];                          /* this lane's part of the rows at work */
-    float    y, up;                              /* lane i has row i of those summed; up: of the second matrix, paired */
-    float    more;                               /* what is added to that row */
+    uint32_t group, count;                       /* row groups group, group + stride, .. (count of them) are summed but not stored yet */
+    float    sum[ROWS];                          /* this lane's part of the current rows */
+    float    y, up;                              /* lane i has row i of the summed rows; up: of the second matrix, paired */
+    float    more;                               /* the value to add to that row */
 #if defined(SLICES_EACH) || defined(SLICES_SUM)
-    uint32_t now, stride;                        /* row group at work, and from one to the next */
+    uint32_t now, stride;                        /* current row group, and the distance to the next */
 #endif
 #endif
 };
 
 #define GEMV_UNITS(cols) (64 * ACTS_UNITS(cols) / X(UNIT_COLS))
-/* Steps of a row, and units of a row and lane in each of them: at most STEP_UNITS, fewer where that many steps do with fewer. */
+/* Steps of a row, and units per row and lane in each step: at most STEP_UNITS, fewer if the same number of steps allows. */
 DEVICE uint32_t G(gemv_steps)(const uint32_t cols) { return (GEMV_UNITS(cols) + LANES * (STEP_UNITS) - 1) / (LANES * (STEP_UNITS)); }
 DEVICE uint32_t G(gemv_depth)(const uint32_t cols)
 {
@@ -138,7 +138,7 @@ DEVICE uint32_t G(gemv_groups)(const struct gemv_matrices *m)
     return (m->rows + each - 1) / each;
 }
 #ifdef SLICES_EACH
-/* The picked matrix of a row group, and the first of its rows in that. */
+/* The picked matrix of a row group, and the first of the group's rows in that matrix. */
 DEVICE uint32_t G(gemv_pick)(const struct gemv_matrices *m, uint32_t group) { return group / (G(gemv_groups)(m) / m->used); }
 DEVICE uint32_t G(gemv_first)(const struct gemv_matrices *m, uint32_t group)
 {
@@ -146,8 +146,8 @@ DEVICE uint32_t G(gemv_first)(const struct gemv_matrices *m, uint32_t group)
 }
 #endif
 
-/* The step of a slot at row group `group` from unit `unit` on.  Beyond the last row group all lanes read one place,
- * which costs next to nothing. */
+/* Loads the step of a slot at row group `group` from unit `unit` on.  After the last row group all lanes read the same place, which costs
+ * next to nothing. */
 DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint32_t group, uint32_t unit, uint32_t lane,
                          const uint32_t cols)
 {
@@ -164,7 +164,7 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
 #else
     const uint32_t row_bytes = ROW_STRIDE(X(ROW_BYTES)(cols));
 #endif
-    __builtin_assume(at < units + LANES);           /* then places within a row do not wrap: constants go into the load instructions */
+    __builtin_assume(at < units + LANES);           /* places within a row then do not wrap, and constants go into load instructions */
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
         const uint32_t i = first_row + r % each;
@@ -189,7 +189,7 @@ DEVICE void G(gemv_load)(struct G(first) *s, const struct gemv_matrices *m, uint
     }
 }
 
-/* The activations that one unit of a row is multiplied with. */
+/* The activations that multiply one unit of a row. */
 struct G(act) {
 #if X(UNIT_COLS) == 64
     struct acts_unit x;
@@ -198,7 +198,7 @@ struct G(act) {
 #endif
 };
 
-/* Those of unit `at` of a row in LDS, of `units` units in `cols` columns; at == units: zeros. */
+/* Loads the activations of unit `at` of a row in LDS, of `units` units in `cols` columns; at == units: zeros. */
 DEVICE void G(gemv_act)(struct G(act) *act, const uint8_t *x_lds, uint32_t at, const uint32_t units, const uint32_t cols,
                         const uint32_t digits)
 {
@@ -251,7 +251,7 @@ DEVICE void G(gemv_use)(float *sum, struct G(first) *s, uint32_t unit, const str
     }
 }
 #elif defined(SLICES_EACH) || defined(SLICES_SUM)
-/* group: where each matrix has x of its own, they stand one behind the other in LDS, as one row. */
+/* group: if each matrix has its own x, these follow each other in LDS, as one row. */
 DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, const uint8_t *x_lds, const uint32_t cols,
                         const uint32_t digits, const struct gemv_matrices *m, uint32_t group)
 {
@@ -298,7 +298,7 @@ DEVICE void G(gemv_use)(float sum[ROWS], struct G(first) *s, uint32_t unit, cons
 }
 #endif
 
-/* The slot's next step into s. */
+/* Loads the slot's next step into s. */
 DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint32_t cols,
                          const uint32_t stride)
 {
@@ -309,7 +309,7 @@ DEVICE void G(gemv_next)(struct G(gemv_state) *k, struct G(first) *s, const stru
 }
 
 #ifdef COLUMNS
-/* The rows of a group go to the sink: a lane has one row of one column, as many columns at a time as there are lanes for. */
+/* Passes the rows of a group to the sink: a lane has one row of one column, as many columns at a time as there are lanes for. */
 DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m,
                           const struct gemv_columns *x, row_addend *addend, row_sink *sink, pair_sink *sink_pair)
 {
@@ -337,7 +337,7 @@ DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state)
     }
 }
 
-/* One step; after the last of a row its sums are there. */
+/* One step; after the last step of a row its sums are complete. */
 DEVICE void G(gemv_step)(const struct forge_kernel_args a, struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m,
                          const struct gemv_columns *x, const uint32_t cols, const uint32_t digits, const uint32_t stride,
                          row_addend *addend, row_sink *sink, pair_sink *sink_pair)
@@ -376,7 +376,7 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
     return slot < rest ? slot + stride - rest : slot - rest;
 }
 #else
-/* One step; after the last of a row its sum is there. */
+/* One step; after the last step of a row its sum is complete. */
 DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const struct gemv_matrices *m, const uint8_t *x_lds,
                          const uint32_t cols, const uint32_t digits)
 {
@@ -403,7 +403,7 @@ DEVICE void G(gemv_step)(struct G(gemv_state) *k, struct G(first) *s, const stru
 #endif
 }
 
-/* The row that this lane stores of the row groups that come next. */
+/* The row, of the next row groups, that this lane stores. */
 DEVICE uint32_t G(gemv_own_row)(const struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride)
 {
     const uint32_t each = m->paired ? ROWS / 2 : ROWS;
@@ -414,7 +414,7 @@ DEVICE uint32_t G(gemv_own_row)(const struct G(gemv_state) *k, const struct gemv
     return (k->group + k->lane / each * stride) * each + k->lane % each;
 }
 
-/* What is added to the lane's row, before its sum is there: so its latency is not seen. */
+/* Loads the value to add to the lane's row before the sum is complete, which hides its latency. */
 DEVICE void G(gemv_add)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride,
                         row_addend *addend)
 {
@@ -423,7 +423,7 @@ DEVICE void G(gemv_add)(const struct forge_kernel_args a, struct G(gemv_state) *
     if (addend && row < m->rows) k->more = addend(a, 0, row);
 }
 
-/* The rows that are summed and not yet stored go to the sink, one lane each.
+/* Passes the rows that are summed but not stored to the sink, one per lane.
  * Many at a time: on AMD a load in the sink waits for all loads before it. */
 DEVICE void G(gemv_store)(const struct forge_kernel_args a, struct G(gemv_state) *k, const struct gemv_matrices *m, const uint32_t stride,
                           row_sink *sink, pair_sink *sink_pair)
@@ -478,20 +478,20 @@ DEVICE uint32_t G(gemv_run)(const struct forge_kernel_args a, const struct G(fir
 }
 #endif
 
-/* ---- what a kernel calls ----
- * cols, rows, digits, stride: constants.  x_lds: the row as acts.h puts it there, with the same cols and digits,
- * with sums16 when SUMS16_<FORMAT>.
+/* ---- functions for kernels ----
+ * cols, rows, digits, stride: constants.  x_lds: the row as acts.h stores it, with the same cols and digits, and with sums16 if
+ * SUMS16_<FORMAT>.
  * slot: from gemv_slot(); stride: all slots of the grid, groups * threads / LANES.
- * f: what gemv_begin loaded for the same slot and matrices, before pdl_wait() if one likes, or NULL.
- * Each row's value goes to the sink once, with t = 0, from one lane; addend, which may be NULL, is asked for what is added to it before.
- * Result: the slot to go on with in the next matrix, so that its row groups begin where this one's ended. */
+ * f: loaded by gemv_begin for the same slot and matrices, possibly before pdl_wait(); or NULL.
+ * Each row's value goes to the sink once, with t = 0, from one lane; addend, which may be NULL, returns a value to add before.
+ * Result: the slot to use for the next matrix, so that its row groups begin where this one's ended. */
 
 #if defined(SLICES_EACH) || defined(SLICES_SUM)
-/* Of a stack of matrices the `used` of which lane l knows the lth as id.  each: rows: of one matrix; row r of the kth goes to the sink as
- * k * rows + r;
- * apart: x is one row for all (SLICES_SHARED), or has columns for each of them, one matrix after the other, as slices_to_lds() puts them
- * there (SLICES_APART); SLICES_ALL: the same where the kth is matrix k, and id is nothing.
- * sum: y[rows] = the sum of all products; cols: of all of them, each a multiple of 64 (slices_to_lds()). */
+/* For a stack of matrices of which `used` are picked; lane l has the number of the lth as id.  each: rows: of one matrix; row r of matrix k
+ * of the choice goes to the sink as k * rows + r.
+ * apart: SLICES_SHARED: x is one row for all matrices; SLICES_APART: it has columns for each of them, one matrix after the other, as
+ * slices_to_lds() stores them; SLICES_ALL: the same, with all matrices in order, and id is not used.
+ * sum: y[rows] = the sum of all products; cols: of all matrices together, a multiple of 64 for each (slices_to_lds()). */
 DEVICE struct gemv_matrices G(gemv_stack)(const uint8_t *w, const uint8_t *w_pair, uint32_t id, const uint32_t used, const uint32_t apart,
                                           const uint32_t rows)
 {
@@ -528,13 +528,13 @@ DEVICE uint32_t G(gemv_pair)(const struct forge_kernel_args a, const struct G(fi
 #undef SLICES_EACH
 #undef SLICES_SUM
 #else
-/* COLUMNS: t0 + c in the place of t = 0 for the row of column c. */
+/* COLUMNS: the row of column c goes to the sink with t0 + c instead of t = 0. */
 #ifdef COLUMNS
 #define GEMV_X const struct gemv_columns *
 #else
 #define GEMV_X const uint8_t *
 #endif
-/* The first step of gemv, or with w_pair not NULL of gemv_pair. */
+/* Loads the first step of gemv or, if w_pair is not NULL, of gemv_pair. */
 DEVICE void G(gemv_begin)(struct G(first) *f, const uint8_t *w, const uint8_t *w_pair, const uint32_t rows, const uint32_t cols,
                           uint32_t slot)
 {

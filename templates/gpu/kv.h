@@ -1,17 +1,17 @@
-/* kv.h -- the KV cache: where a value lies, how it is stored and how it comes back (docs/gpu.md "KV cache").
- * KV is the type of the cache: f16, f32 (head_dim a multiple of 8) or q8_0 (of 32); KV_KIND its number, a constant.
+/* kv.h -- the KV cache: where a value lies, how it is stored and how it is read (docs/gpu_internals.md "KV cache").
+ * KV is the type of the cache: f16, f32 (head_dim a multiple of 8) or q8_0 (of 32); KV_KIND is its number, a constant.
  *   kv_k(a), kv_v(a, ...)       K and V of the launch's layer: the `plane` of all functions here
- *   kv_fetch, kv_values         8 neighbouring columns of a row: asked for, and later as f32
+ *   kv_fetch, kv_values         8 neighbouring columns of a row: fetch requests them, values gives them as f32 later
  *   kv_load, kv_load_f16        both at once, as f32x4[2] or as four words of f16 pairs
- *   kv_encode, kv_put           8 columns rounded as the cache rounds them, and stored
+ *   kv_encode, kv_put           rounds 8 columns as the cache does, and stores them
  *   kv_store_row, kv_store_rows a wave stores one head of a token, a launch all heads
  *   kv_bytes                    where a row's 16-byte pieces begin, for copies of f16 and f32 rows
  * Everywhere: position < n_ctx, column a multiple of 8 below head_dim, kv_head < n_head_kv.
  *
- * window, ring: constants of attention over the last positions only.  window: a token attends so many positions, its own included; 0: all
- * of them.  ring: rows of the cache, where position p lies in row p % ring; 0: a row for each of n_ctx.  A step stores all of its tokens
- * before the first one attends, so ring is at least window + tokens of a step - 1.  For the functions above n_ctx is kv_rows() and position
- * is kv_row(). */
+ * window, ring: constants of attention with a sliding window.  window: the number of positions that a token attends, its own included; 0:
+ * all of them.  ring: rows of the cache, where position p lies in row p % ring; 0: a row for each of n_ctx positions.  A step stores all of
+ * its tokens before the first one attends, so ring is at least window + tokens of a step - 1.  With a ring, the functions above take
+ * kv_rows() as n_ctx and kv_row() as position. */
 #ifndef FORGE_KV_H
 #define FORGE_KV_H
 #include "launch.h"
@@ -42,12 +42,12 @@ DEVICE uint8_t *kv_v(const struct forge_kernel_args a, const uint32_t n_head_kv,
 {
     return a.state + a.state_at + KV_PLANE_BYTES(KV_KIND, n_head_kv, n_ctx, head_dim);
 }
-/* Byte of a plane at which the value in this column lies. */
+/* Byte offset in a plane of the value in this column. */
 DEVICE uint64_t kv_bytes(uint32_t kv_head, uint32_t position, uint32_t column, const uint32_t n_ctx, const uint32_t head_dim)
 {
     return (uint64_t)(kv_head * n_ctx + position) * KV_VALUE_BYTES(KV_KIND, head_dim) + KV_VALUE_BYTES(KV_KIND, column);
 }
-/* Byte of a plane at which the f16 scale of this column's block lies (q8_0). */
+/* Byte offset in a plane of the f16 scale of this column's block (q8_0). */
 DEVICE uint64_t kv_scale_bytes(uint32_t kv_head, uint32_t position, uint32_t column, const uint32_t n_head_kv, const uint32_t n_ctx,
                                const uint32_t head_dim)
 {
@@ -91,7 +91,7 @@ DEVICE void kv_load(f32x4 x[2], const uint8_t *plane, uint32_t kv_head, uint32_t
     for (uint32_t i = 0; i < 8; i++) x[i / 4][i % 4] = value[i];
 }
 
-/* h: columns column + 2i in the low, column + 2i + 1 in the high half of word i. */
+/* h: word i has column `column` + 2i in the low and column + 2i + 1 in the high half. */
 DEVICE void kv_load_f16(uint32_t h[4], const uint8_t *plane, uint32_t kv_head, uint32_t position, uint32_t column,
                         const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
 {
@@ -103,8 +103,8 @@ DEVICE void kv_load_f16(uint32_t h[4], const uint8_t *plane, uint32_t kv_head, u
     for (uint32_t i = 0; i < 4; i++) h[i] = KV_KIND == KV_KIND_f16 ? piece.values[0][i] : f16x2_bits(value[2 * i], value[2 * i + 1]);
 }
 
-/* 8 columns as the cache stores them.  q8_0: the 32 columns of a block are in 4 neighbouring lanes, and all lanes of the wave call;
- * scale max|x| / 127 as f16, codes made with the rounded scale. */
+/* 8 columns as the cache stores them.  q8_0: the 32 columns of a block are in 4 neighbouring lanes, so all lanes of the wave must call;
+ * the scale is max|x| / 127 as f16, and codes use the rounded scale. */
 DEVICE void kv_encode(struct kv_piece *piece, const float x[8])
 {
     if (KV_KIND == KV_KIND_f16)
@@ -145,8 +145,8 @@ DEVICE void kv_put(uint8_t *plane, uint32_t kv_head, uint32_t position, uint32_t
     if (KV_KIND == KV_KIND_f32) *(GLOBAL u32x4 *)(void *)(p + 16) = piece->values[1];
 }
 
-/* Columns column .. + 7, a multiple of 8, of a row of f32, 16-byte aligned.  In LDS, lanes 4 to 7 of every eight neighbours take their
- * second half first: it lies in other banks than what the four lanes before them take. */
+/* Columns column .. + 7 (a multiple of 8) of a row of f32, 16-byte aligned.  In LDS, lanes 4 to 7 of every eight read their second half
+ * first, so that they use other banks than the four lanes before them. */
 DEVICE void row_eight(float x[8], const float *row, uint32_t column)
 {
     const uint32_t second = column / 32 % 2 * 4;
@@ -158,7 +158,7 @@ DEVICE void row_eight(float x[8], const float *row, uint32_t column)
     }
 }
 
-/* One wave stores one head.  row: [head_dim] f32, global or LDS (then written before a wave_barrier()). */
+/* One wave stores one head.  row: [head_dim] f32, global or LDS (written before a wave_barrier()). */
 DEVICE void kv_store_row(uint8_t *plane, uint32_t kv_head, uint32_t position, const float *row,
                          const uint32_t n_head_kv, const uint32_t n_ctx, const uint32_t head_dim)
 {
@@ -172,7 +172,7 @@ DEVICE void kv_store_row(uint8_t *plane, uint32_t kv_head, uint32_t position, co
     }
 }
 
-/* A kernel's body: all heads of one token, at its position.  row: [n_head_kv][head_dim] f32.
+/* A kernel's body: stores all heads of one token at its position.  row: [n_head_kv][head_dim] f32.
  * grid_x: HEAD_GROUPS(n_head_kv, WAVE, threads). */
 DEVICE void kv_store_rows(uint8_t *plane, uint32_t position, const float *row, const uint32_t n_head_kv, const uint32_t n_ctx,
                           const uint32_t head_dim, const uint32_t threads, const uint32_t ring)

@@ -1,12 +1,11 @@
-/* launch.h -- what every emitted GPU kernel uses: where its work begins, and where the rows of a product go. */
+/* launch.h -- used by every emitted GPU kernel: where its work begins, and where the rows of a product go. */
 #ifndef FORGE_LAUNCH_H
 #define FORGE_LAUNCH_H
 #include "dialect.h"
 
-/* What is done with one value of a product: token t of the step, row r of the matrix (the column of the result).  Emitted per kernel,
- * inlined. */
+/* Receives one value of a product: token t of the step, row r of the matrix (the column of the result).  Emitted per kernel, inlined. */
 typedef void row_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y);
-/* What is added to it before; asked for early, while the product is still on its way. */
+/* Returns the value to add to it; loaded early, while the product is computed. */
 typedef float row_addend(const struct forge_kernel_args a, uint32_t t, uint32_t r);
 /* The same as row_sink for row r of two matrices at once: gate and up of a GLU. */
 typedef void pair_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r, float gate, float up);
@@ -14,15 +13,15 @@ typedef void pair_sink(const struct forge_kernel_args a, uint32_t t, uint32_t r,
 /* Tail launches of a prefill step work on its last n_logits tokens only. */
 DEVICE uint32_t first_token(const struct forge_kernel_args a) { return a.first ? a.step->n_tokens - a.step->n_logits : 0; }
 
-/* Has this row of the grid, of so many tokens, none of the step's?  That of a step with drafts has rows for as many as there may be.  Known
- * before pdl_wait(): an earlier step said how many there are. */
+/* Whether this row of the grid, which takes `tokens` tokens, has no tokens of the step: in a step with drafts the grid has rows for the
+ * maximum number of drafts.  Known before pdl_wait(), because an earlier step set the number. */
 DEVICE uint32_t is_idle(const struct forge_kernel_args a, const uint32_t tokens)
 {
     return group_y() * tokens >= load_settled4(a.first ? &a.step->n_logits : &a.step->n_tokens);
 }
 
-/* Where the step's token t stands in its text, which token it is, and where its sequence's state begins behind a.state.  SEVERAL: the
- * tokens of a step of a few may be of as many sequences.  _settled: known before pdl_wait(); t < FORGE_GPU_MAX_APART. */
+/* Token t of the step: its position in its text, its number, and the offset of its sequence's state from a.state.  SEVERAL: in a step
+ * of a few tokens each token may be of another sequence.  _settled: known before pdl_wait(); t < FORGE_GPU_MAX_APART. */
 #ifdef SEVERAL
 DEVICE uint32_t position_of(const struct forge_kernel_args a, uint32_t t)
 {
@@ -51,7 +50,10 @@ DEVICE uint32_t position_settled(const struct forge_kernel_args a, uint32_t t) {
 DEVICE uint64_t state_settled(const struct forge_kernel_args a, uint32_t t) { (void)a; (void)t; return 0; }
 #endif
 
-/* After pdl_wait(): tells the host which launch runs, for the message after a fault. */
+/* 1: token t belongs to a long text, for which rotations have tables of their own, after the others.  Constant during a run of draws. */
+DEVICE uint32_t far_of(const struct forge_kernel_args a, uint32_t t) { return load_settled4(&a.step->far) >> (t & 31) & 1; }
+
+/* After pdl_wait(): tells the host which launch runs, for its message after a fault. */
 DEVICE void mark(const struct forge_kernel_args a)
 {
     if (group_x() == 0 && group_y() == 0 && thread_x() == 0) store_host_u32(a.mark_at, a.mark);

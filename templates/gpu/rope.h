@@ -1,22 +1,22 @@
-/* rope.h -- what is done with the heads of a token between their projection and attention: RMS norm of a head, and rotary position
- * embedding.  (Su et al. 2021, arXiv:2104.09864; Zhang & Sennrich 2019, arXiv:1910.07467)
- * One wave works on one head; a lane holds the pairs that turn together, so nothing moves between lanes but the norm's sum.
- * The image holds rotations, made in double arithmetic (compiler/build/image.c): hi [..][n_rot/2][2] cos, sin of position block * k times
- * the attention factor, lo [block][n_rot/2][2] of position k; the rotation of a position is the complex product of one row of each.
- * neox: pairs (i, i + n_rot/2), else (2i, 2i + 1); dimensions from n_rot on stay.  n_rot 0: no rotation, tables may be NULL. */
+/* rope.h -- operations on the heads of a token between their projection and attention: RMS norm of a head, and rotary position embedding.
+ * (Su et al. 2021, arXiv:2104.09864; Zhang & Sennrich 2019, arXiv:1910.07467)
+ * One wave works on one head; a lane holds the pairs that rotate together, so only the norm's sum moves between lanes.
+ * The image holds rotations, computed in double precision (compiler/build/image.c): hi [..][n_rot/2][2] cos, sin of position block * k
+ * times the attention factor, lo [block][n_rot/2][2] of position k; the rotation of a position is the complex product of one row of each.
+ * neox: pairs (i, i + n_rot/2), else (2i, 2i + 1); dimensions from n_rot on stay unchanged.  n_rot 0: no rotation, tables may be NULL. */
 #ifndef FORGE_ROPE_H
 #define FORGE_ROPE_H
 #include "kv.h"
 
 enum { HEAD_DIM_MAX = 256, HEAD_PAIRS = HEAD_DIM_MAX / 2 / WAVE };
 
-/* Pair lane + WAVE * k in a[k], b[k]; pairs beyond the head are 0. */
+/* a[k], b[k]: pair lane + WAVE * k; pairs beyond the head are 0. */
 struct head { float a[HEAD_PAIRS], b[HEAD_PAIRS]; };
-/* Rows of the two tables as they were read. */
+/* Rows of the two tables as loaded. */
 struct rotation { f32x2 hi[HEAD_PAIRS], lo[HEAD_PAIRS]; };
 
 DEVICE uint32_t head_pairs(const uint32_t head_dim) { return (head_dim / 2 + WAVE - 1) / WAVE; }
-/* Is pair lane + WAVE * k one of n?  A constant where it is one for every lane: loads are then not conditional. */
+/* Whether pair lane + WAVE * k is one of n pairs.  A constant if this holds in every lane, so that loads are not conditional. */
 DEVICE uint32_t pair_exists(const uint32_t k, const uint32_t n) { return WAVE * (k + 1) <= n || lane_id() + WAVE * k < n; }
 /* The two dimensions of pair i. */
 DEVICE uint32_t pair_a(uint32_t i, const uint32_t n_rot, const uint32_t neox) { return neox && i < n_rot / 2 ? i : 2 * i; }
@@ -74,7 +74,7 @@ DEVICE void head_rotate(struct head *h, const struct rotation *r, const uint32_t
     }
 }
 
-/* The two dimensions of a pair to their places, which are neighbours without neox. */
+/* Stores the two dimensions of a pair; without neox they are neighbours. */
 DEVICE void head_put(float *a_at, float *b_at, float a, float b, const uint32_t neox)
 {
     const f32x2 both = { a, b };
@@ -93,7 +93,7 @@ DEVICE void head_store(float *x, const struct head *h, const uint32_t head_dim, 
     }
 }
 
-/* Norm, if there are weights ([head_dim] or NULL), then rotation. */
+/* Norm, if there are weights ([head_dim], or NULL), then rotation. */
 DEVICE void head_finish(struct head *h, const float *weight, float eps, const float *hi, const float *lo, uint32_t position,
                         const uint32_t block, const uint32_t head_dim, const uint32_t n_rot, const uint32_t neox)
 {
@@ -107,9 +107,9 @@ DEVICE void head_finish(struct head *h, const float *weight, float eps, const fl
     head_rotate(h, &r, head_dim, n_rot);
 }
 
-/* Prefill, a kernel's body for one token of the step at t: query heads are normed and rotated in place, keys normed, rotated and stored,
- * values stored.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim] or NULL.
- * ring: kv.h.
+/* Prefill, a kernel's body for token t of the step: query heads are normed and rotated in place; keys are normed, rotated and stored in the
+ * cache; values are stored there.  q: [n_head][head_dim], k, v: [n_head_kv][head_dim], the token's rows, f32.  q_norm, k_norm: [head_dim]
+ * or NULL.  ring: kv.h.
  * grid_x: HEAD_GROUPS(n_head + 2 * n_head_kv, WAVE, threads); LDS: threads / WAVE * head_dim * 4 bytes. */
 DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, const float *k, const float *v, const float *q_norm,
                        const float *k_norm, float eps, const float *hi, const float *lo, const uint32_t n_rot, const uint32_t neox,
@@ -137,7 +137,7 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
     }
 }
 
-/* One op each, for one token: out, x: [heads][head_dim] f32, out may be x.  grid_x: HEAD_GROUPS(heads, WAVE, threads). */
+/* Single operations, for one token: out, x: [heads][head_dim] f32; out may be x.  grid_x: HEAD_GROUPS(heads, WAVE, threads). */
 DEVICE void headnorm_row(float *out, const float *x, const float *weight, float eps, const uint32_t heads, const uint32_t head_dim,
                          const uint32_t threads)
 {

@@ -1,7 +1,8 @@
 /* row_stride.h -- bytes from one row of packed weights to the next.  Constant expressions of C, for the packer too.
  *
- * Rows are as long as ROW_BYTES of their format says, unless the target has a row_period: rows whose bytes are a multiple of it would begin
- * in the same few channels of memory, so each of them gets 16 to 128 bytes more, at most a 64th of 1,024 and more (docs/gpu.md). */
+ * A row has ROW_BYTES of its format.  If the target has a row_period and the bytes of a row are a multiple of it, all rows would begin in
+ * the same few channels of memory; each row then gets 16 to 128 bytes more, for rows of 1,024 bytes and more at most 1/64
+ * (docs/gpu_internals.md). */
 #ifndef FORGE_ROW_STRIDE_H
 #define FORGE_ROW_STRIDE_H
 

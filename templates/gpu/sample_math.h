@@ -1,17 +1,17 @@
-/* sample_math.h -- what sampling needs beside the templates' own arithmetic: logits as integer keys, double exp and log (a GPU has no
- * libm), random numbers, and double sums over lanes. */
+/* sample_math.h -- arithmetic of sampling: logits as integer keys, double exp and log (a GPU has no libm), random numbers, and double sums
+ * over lanes. */
 #ifndef FORGE_SAMPLE_MATH_H
 #define FORGE_SAMPLE_MATH_H
 #include "dialect.h"
 
 #define SAMPLE_NOTHING 0xffffffffu
-#define SAMPLE_ELSEWHERE 0xfffffffeu                 /* another thread knows the token */
+#define SAMPLE_ELSEWHERE 0xfffffffeu                 /* another thread has the token */
 
-/* ---- keys: candidates in their order as integers: 32 bits of logit, 24 bits of id, a lower id being larger ---- */
+/* ---- keys: candidates as integers in their order: 32 bits of logit, 24 bits of id; a lower id gives a larger key ---- */
 
-#define SAMPLE_KEY_INFINITE 0xff800000u          /* of +inf */
-#define SAMPLE_NOT_FINITE   0xffffffffffffffffu  /* above every key: stands for logits of which some are NaN or infinite */
-#define SAMPLE_KEY_NEGATIVE 0x007fffffu          /* of -inf: what is greater counts */
+#define SAMPLE_KEY_INFINITE 0xff800000u          /* key of +inf */
+#define SAMPLE_NOT_FINITE   0xffffffffffffffffu  /* above every key: some logits are NaN or infinite */
+#define SAMPLE_KEY_NEGATIVE 0x007fffffu          /* key of -inf: greater keys count */
 DEVICE float    sample_value_of(uint64_t key)
 {
     const uint32_t u = (uint32_t)(key >> 24);
@@ -22,7 +22,7 @@ DEVICE uint32_t sample_id_of(uint64_t key)          { return 0xffffffu - (uint32
 
 /* ---- arithmetic in double ---- */
 
-/* e^x for x <= 0, 0 below e^-708: x = n ln 2 + r, |r| <= ln 2 / 2, the series of e^r to r^13; error about 1 ulp.
+/* e^x for x <= 0; 0 below e^-708.  x = n ln 2 + r, |r| <= ln 2 / 2, the series of e^r to r^13; error about 1 ulp.
  * ln 2 in two parts: fdlibm, e_exp.c. */
 DEVICE double sample_exp(double x)
 {
@@ -49,7 +49,7 @@ DEVICE double sample_exp(double x)
     return y * scale;
 }
 
-/* ln x of a normal x in (0, 1]: x = 2^e m, m in [1/sqrt 2, sqrt 2); ln m = 2 artanh((m - 1) / (m + 1)) to the 23rd power. */
+/* ln x of a normal x in (0, 1]: x = 2^e m, m in [1/sqrt 2, sqrt 2); ln m = 2 artanh((m - 1) / (m + 1)), its series to the 23rd power. */
 DEVICE double sample_log(double x)
 {
     uint64_t u;
@@ -65,7 +65,7 @@ DEVICE double sample_log(double x)
     return __builtin_fma(e, 0.693147180559945309417, 2.0 * s * y);
 }
 
-/* xoshiro256** 1.0, [0, 1), 53 bits.  (Blackman and Vigna 2018, arXiv:1805.01407) */
+/* xoshiro256** 1.0; 53 bits in [0, 1).  (Blackman and Vigna 2018, arXiv:1805.01407) */
 DEVICE double sample_random(uint64_t *s)
 {
     const uint64_t five = s[1] * 5, result = (five << 7 | five >> 57) * 9, t = s[1] << 17;
@@ -106,9 +106,9 @@ DEVICE double sample_wave_sum(double x)
     for (uint32_t mask = 1; mask < WAVE; mask *= 2) x += sample_lane_f64(x, lane_id() ^ mask);
     return x;
 }
-/* The first i with w[0] + ... + w[i] > at (or_equal: >= at), at = part of the sum + offset; the last with w > 0 when rounding leaves none.
- * w: [n] in LDS, >= 0.
- * *rest: at less what stands before i.  All lanes of a wave get the same. */
+/* The first i with w[0] + ... + w[i] > at (or_equal: >= at), where at = part of the sum + offset; if rounding leaves no such i, the last
+ * with w > 0.  w: [n] in LDS, >= 0.
+ * *rest: at minus the sum before i.  All lanes of a wave get the same result. */
 DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, double offset, uint32_t or_equal, double *rest)
 {
     const uint32_t lane = lane_id(), run = (n + WAVE - 1) / WAVE, first = lane * run, last = first + run < n ? first + run : n;
@@ -130,7 +130,7 @@ DEVICE uint32_t sample_find(const double *w, const uint32_t n, double part, doub
         before += w[i];
         if (before > at || (or_equal && before == at)) break;
     }
-    /* The lowest lane that passes `at`, else the last that holds anything. */
+    /* The lowest lane that passes `at`, else the last lane with a weight > 0. */
     const uint32_t passes = before > at || (or_equal && before == at);
     const uint32_t rank = found == SAMPLE_NOTHING ? 0 : passes ? 0x100u + (WAVE - lane) : 1 + lane;
     const uint32_t owner = (uint32_t)sample_wave_max(rank << 8 | lane) & 0xffu;

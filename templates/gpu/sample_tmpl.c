@@ -1,39 +1,40 @@
-/* sample_tmpl.c -- from the logits of one token to the next one, in one launch: what runtime/run/sample.c does,
- * and the token it would draw.
+/* sample_tmpl.c -- draws the next token from the logits of one token, in one launch.  It does what runtime/run/sample.c does and draws the
+ * same token.
  *
- * The vocabulary is cut into segments.  A wave applies biases, penalties and the mask to a segment and keeps its maximum; segments that
- * follow one another are a block, which one group does.
+ * The vocabulary is cut into segments.  A wave applies biases, penalties and the mask to a segment and keeps its maximum.  Successive
+ * segments form a block, which one group processes.
  * The group that arrives last has all maxima:
  *
  *   greedy       the largest maximum.
- *   top-k        the k-th largest maximum bounds the k-th largest logit from below, and only segments whose maximum reaches it are read
- *                again.  What reaches it there is sorted in LDS (a few dozen tokens more than k),
- *                and one thread goes through the chain in the order of sample.c.
- *   top-p alone  the same with a guess in place of k; the waves have also summed exp(logit) of their segments, so the whole is known.
+ *   top-k        the k-th largest maximum is a lower bound of the k-th largest logit, so only segments with a maximum of at least this
+ * bound
+ *                are read again.  Their logits that reach the bound are sorted in LDS (a few dozen tokens more than k), and one thread
+ *                applies the chain in the order of sample.c.
+ *   top-p alone  the same with a guess in place of k; the waves have also summed exp(logit) of their segments, so the total is known.
  *   neither      tokens are drawn in the order of ids: by the segments' sums, then within one segment.
- *   otherwise    (a large k, a flat distribution): blocks of the vocabulary are sorted, with running sums, and the border is looked for in
- *                all of them at once.  Where the options let it be feared each group has sorted its blocks before it arrives; where they do
- *                not and it comes to it all the same (many equal logits), the last group sorts them all.
+ *   otherwise    (a large k, a flat distribution): blocks of the vocabulary are sorted, with running sums, and all of them are searched for
+ *                the border at once.  If the options make this probable, each group sorts its blocks before it arrives.  If not, and it is
+ *                needed all the same (many equal logits), the last group sorts them all.
  *
- * Sums are in double, as there.  Differences to sample.c: exp and log of sample_math.h against libm's (an ulp), sample.c's float exp in the
- * total of top-p without top-k (1e-7), and the order of additions in the last two ways (1e-15).  A cut or a draw that falls that close to
- * the border between two tokens may take the other one. */
+ * Sums are in double, as in sample.c.  Differences to sample.c: exp and log of sample_math.h instead of libm's (an ulp), sample.c's float
+ * exp in the total of top-p without top-k (1e-7), and the order of additions in the last two cases (1e-15).  A cut or a draw that close to
+ * the border between two tokens may take the other token. */
 #ifndef FORGE_SAMPLE_TMPL
 #define FORGE_SAMPLE_TMPL
 #include "launch.h"
 #include "sample_math.h"
 #include "sample_sizes.h"
 
-/* LDS: what is used all the time, then values [segments] f32, then what differs. */
+/* LDS: memory in constant use, then values [segments] f32, then memory with various uses. */
 DEVICE uint32_t *sample_words(void)  { return (uint32_t *)(void *)lds(); }                       /* [8]: see the enum */
-DEVICE uint64_t *sample_maxima(void) { return (uint64_t *)(void *)(lds() + 64); }                /* [2][32]: of the waves, in turns */
+DEVICE uint64_t *sample_maxima(void) { return (uint64_t *)(void *)(lds() + 64); }                /* [2][32]: of the waves, alternating */
 DEVICE double   *sample_sums(void)   { return (double *)(void *)(lds() + 64 + 512); }            /* [waves][8] */
 /* [segments] maxima; +0 never -0, NaN is -inf */
 DEVICE float    *sample_values(void) { return (float *)(void *)(lds() + SAMPLE_LDS_VALUES); }
 STATIC_ASSERT(SAMPLE_LDS_FIXED == 64 + 512 + 32 * 8 * 8, "LDS of sample_tmpl.c");
 enum { SAMPLE_FLAG, SAMPLE_CUT, SAMPLE_N_PICKED, SAMPLE_N_LISTED, SAMPLE_TOKEN, SAMPLE_BOUND };
 
-/* What all groups and what the last group need of *step, each read at once. */
+/* The parts of *step that all groups need, and those that the last group needs, each read at once. */
 struct sample_chances { float temp, top_p; int32_t top_k; };
 struct sample_step {
     uint32_t  n_past, n_tokens, n_drawn, n_draws;
@@ -43,13 +44,13 @@ struct sample_step {
     struct sample_chances chances;
     float     min_p;
     uint64_t  random[4];
-    uint32_t  exchanged;                         /* behind it */
+    uint32_t  collective_base;                   /* after the step */
 };
 
-/* Tokens before the one that is drawn first: drafts are drawn again. */
+/* Number of tokens before the first drawn one: drafts are drawn again. */
 DEVICE uint32_t sample_end(const struct forge_gpu_step *step) { return step->n_past + step->n_tokens - step->n_drafts; }
 
-/* The largest x of the group, in all threads.  A barrier stands between two calls with the same turn. */
+/* The largest x of the group, in all threads.  Two calls with the same turn need a barrier between them. */
 DEVICE uint64_t sample_group_max(uint64_t x, const uint32_t turn, const uint32_t threads)
 {
     uint64_t *maxima = sample_maxima() + 32 * turn;
@@ -60,7 +61,7 @@ DEVICE uint64_t sample_group_max(uint64_t x, const uint32_t turn, const uint32_t
     for (uint32_t w = 0; w < threads / WAVE; w++) x = maxima[w] > x ? maxima[w] : x;
     return x;
 }
-/* The sum of x over the group, in all threads.  A barrier stands between two calls. */
+/* The sum of x over the group, in all threads.  Two calls need a barrier between them. */
 DEVICE double sample_group_sum(double x, const uint32_t threads)
 {
     double *sums = sample_sums();
@@ -93,8 +94,8 @@ DEVICE void sample_bias(float *x, const struct forge_gpu_step *step, const uint3
     }
 }
 
-/* A negative logit is multiplied: dividing it would make the token likelier.  In double and rounded at every step: so these are the float
- * operations of sample.c, neither fused nor approximate. */
+/* A negative logit is multiplied: dividing it would make the token more probable.  Computed in double and rounded at every step, which
+ * gives the float operations of sample.c, neither fused nor approximate. */
 DEVICE float sample_penalised(float x, const struct forge_gpu_step *step, uint32_t count)
 {
     const double penalty = (double)step->repeat_penalty;
@@ -123,13 +124,13 @@ DEVICE void sample_penalise(float *x, const struct forge_gpu_step *step, uint32_
     wave_barrier();
 }
 
-/* Bit i of words: may the i-th token of the block be drawn?  In LDS for all threads.  The host's memory is asked once for each word, by
- * neighbours at a time. */
+/* Bit i of words: whether the i-th token of the block may be drawn.  In LDS for all threads.  Each word is read once from the host's
+ * memory, by neighbouring threads at a time. */
 DEVICE uint32_t *sample_mask_words(const uint32_t n_vocab) { return (uint32_t *)(void *)(lds() + SAMPLE_LDS_MASK(n_vocab)); }
 DEVICE void sample_mask_load(const uint32_t *mask, const uint32_t n_vocab, uint32_t b, const uint32_t threads)
 {
     const uint32_t from = b * (SAMPLE_BLOCK(n_vocab) / 32), all = (n_vocab + 31) / 32;
-    barrier();                                   /* the block before has been masked */
+    barrier();                                   /* the previous block has been masked */
     for (uint32_t i = thread_x(); i < SAMPLE_BLOCK(n_vocab) / 32; i += threads)
         if (from + i < all)
             sample_mask_words(n_vocab)[i] = bits_of_f32(load_shared_f32((const float *)(const void *)mask + from + i));
@@ -145,7 +146,7 @@ DEVICE void sample_mask(float *x, const uint32_t n_vocab, uint32_t s)
     }
 }
 
-/* Over the lane's elements and the wave: the sum of e^((x - origin) inverse) of what is at least `least`. */
+/* The sum, over the lane's elements and the wave, of e^((x - origin) inverse) for x of at least `least`. */
 DEVICE double sample_segment_sum(const float *x, const uint32_t segment, float least, float origin, double inverse)
 {
     double sum = 0;
@@ -154,8 +155,8 @@ DEVICE double sample_segment_sum(const float *x, const uint32_t segment, float l
     return sample_wave_sum(sum);
 }
 
-/* Scratch, shared by the groups: of every segment the two parts of the maximum's key,
- * and of the double sum of e^((x - maximum) inverse). */
+/* Scratch, shared by the groups: for every segment the two halves of the maximum's key, and of the double sum of
+ * e^((x - maximum) inverse). */
 DEVICE float *sample_shared(uint8_t *scratch, const uint32_t n_vocab, const uint32_t plane, uint32_t s)
 {
     return (float *)(void *)scratch + plane * SAMPLE_SEGMENTS(n_vocab) + s;
@@ -169,7 +170,7 @@ DEVICE uint32_t sample_get(uint8_t *scratch, const uint32_t n_vocab, const uint3
     return bits_of_f32(load_shared_f32(sample_shared(scratch, n_vocab, plane, s)));
 }
 
-/* 1 / temp, and not before it is known to be needed. */
+/* 1 / temp; called only where it is needed. */
 DEVICE double sample_inverse(float temp)
 {
     PIN_F32(temp);
@@ -181,12 +182,12 @@ DEVICE uint32_t sample_has_top_k(const struct sample_chances o, const uint32_t n
     return o.top_k > 0 && o.top_k < (int32_t)n_vocab;
 }
 
-/* masked: with the mask of its block in LDS. */
+/* masked: the mask of the segment's block is in LDS. */
 DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step *step, uint32_t row, const struct sample_chances o,
                            uint32_t masked, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch, uint32_t s)
 {
     const uint32_t segment = SAMPLE_SEGMENT(n_vocab);
-    uint32_t bad = 0;                            /* a bias may be infinite, what the model computes may not */
+    uint32_t bad = 0;                            /* a bias may be infinite, but the model's logits may not */
     for (uint32_t i = 0; i < segment / WAVE; i++) {
         const uint32_t beyond = s * segment + i * WAVE + lane_id() >= n_vocab;
         bad |= !beyond && (bits_of_f32(x[i]) & 0x7fffffffu) >= 0x7f800000u;
@@ -221,22 +222,22 @@ DEVICE void sample_segment(float *x, float *logits, const struct forge_gpu_step 
     }
 }
 
-/* ---- blocks in order: what scratch has of them ---- */
+/* ---- sorted blocks: their parts of scratch ---- */
 
 enum { SAMPLE_FLAT, SAMPLE_SHARP, SAMPLE_COUNT };
-/* [blocks][block] keys, each block's best first; those beyond the vocabulary are 0. */
+/* [blocks][block] keys, each block's best first; keys beyond the vocabulary are 0. */
 DEVICE uint64_t *sample_sorted(uint8_t *scratch, const uint32_t n_vocab)
 {
     return (uint64_t *)(void *)(scratch + SAMPLE_SCRATCH_SORTED(n_vocab));
 }
-/* [blocks][block], of each key the sum over its block up to it, itself included: SAMPLE_FLAT of e^(x - first), SAMPLE_SHARP of
- * e^((x - first) / temp), first being the block's largest logit. */
+/* [blocks][block]: for each key the sum over its block up to this key, itself included: SAMPLE_FLAT of e^(x - first), SAMPLE_SHARP of
+ * e^((x - first) / temp), where first is the block's largest logit. */
 DEVICE double *sample_running(uint8_t *scratch, const uint32_t n_vocab, uint32_t what)
 {
     return (double *)(void *)(sample_sorted(scratch, n_vocab) + (1 + what) * SAMPLE_BLOCKS(n_vocab) * SAMPLE_BLOCK(n_vocab));
 }
 
-/* Not through a pointer to uint64_t: clang would load the four bytes of a logit where they stand, which is no multiple of 4. */
+/* Not through a pointer to uint64_t: clang would load the four bytes of a logit at an address that is not a multiple of 4. */
 DEVICE uint64_t sample_sorted_at(const uint64_t *sorted, uint32_t i)
 {
     const u32x2 key = ((const GLOBAL u32x2 *)(const void *)sorted)[i];
@@ -250,7 +251,7 @@ DEVICE void sample_swap(uint64_t *x, uint64_t *y, uint32_t larger_first)
     *x = swap ? b : a;
     *y = swap ? a : b;
 }
-/* Sorts keys in LDS, the largest first, by Batcher's bitonic network; two of its stages at a time, in registers.  n: a power of two. */
+/* Sorts keys in LDS, the largest first, by Batcher's bitonic network, two stages at a time in registers.  n: a power of two. */
 DEVICE void sample_sort(uint64_t *keys, const uint32_t n, const uint32_t threads)
 {
 #pragma unroll 1
@@ -285,7 +286,7 @@ DEVICE void sample_sort(uint64_t *keys, const uint32_t n, const uint32_t threads
     barrier();
 }
 
-/* sums: a FLAT and a SHARP one of each thread become those over the threads up to it and `before`; before: over all. */
+/* sums: each thread's FLAT and SHARP sum become the sums over the threads up to this one, plus `before`; before: plus the sums over all. */
 DEVICE void sample_scan(double *sums, double *before, const uint32_t threads)
 {
     double *of_waves = sample_sums();
@@ -308,7 +309,7 @@ DEVICE void sample_scan(double *sums, double *before, const uint32_t threads)
     barrier();
 }
 
-/* Block b, whose logits this group has adjusted.  inverse: 1 / temp. */
+/* Sorts block b, after this group has adjusted its logits.  inverse: 1 / temp. */
 DEVICE void sample_order(const float *logits, double inverse, const uint32_t n_vocab, uint8_t *scratch, uint32_t b, const uint32_t threads)
 {
     const uint32_t block = SAMPLE_BLOCK(n_vocab), from = b * block;
@@ -331,7 +332,7 @@ DEVICE void sample_order(const float *logits, double inverse, const uint32_t n_v
     for (uint32_t start = 0; start < block; start += threads) {
         const uint32_t i = start + thread_x();
         const uint64_t key = i < block ? keys[i] : 0;
-        const double x = (double)sample_value_of(key) - first;               /* NaN, and nothing, where there is no finite logit */
+        const double x = (double)sample_value_of(key) - first;               /* NaN, and not used, if there is no finite logit */
         double sums[2] = { sample_exp(x), sample_exp(x * inverse) };
         sample_scan(sums, before, threads);
         if (i >= block) continue;
@@ -341,7 +342,7 @@ DEVICE void sample_order(const float *logits, double inverse, const uint32_t n_v
     }
 }
 
-/* May these options need blocks in order?  The list in LDS does for the usual k, and if a few tokens have most of the weight. */
+/* Whether these options may need sorted blocks.  The list in LDS suffices for usual k, and if a few tokens have most of the weight. */
 DEVICE uint32_t sample_orders(const struct sample_chances o, const uint32_t n_vocab)
 {
     const uint32_t half = SAMPLE_SEGMENTS(n_vocab) < SAMPLE_LIST ? SAMPLE_SEGMENTS(n_vocab) / 2 : SAMPLE_LIST / 2;
@@ -349,14 +350,14 @@ DEVICE uint32_t sample_orders(const struct sample_chances o, const uint32_t n_vo
     return sample_has_top_k(o, n_vocab) ? (uint32_t)o.top_k > half : o.top_p < 1;
 }
 
-/* row: of a step with drafts, the number of the token drawn from these logits. */
+/* row: in a step with drafts, the number of the token that is drawn from these logits. */
 DEVICE void sample_segments(float *logits, const struct forge_gpu_step *step, uint32_t row, const uint32_t n_vocab, const uint32_t n_ctx,
                             uint8_t *scratch, const uint32_t groups, const uint32_t threads)
 {
     const uint32_t waves = threads / WAVE;
     float x[SAMPLE_MAX_SEGMENT / WAVE];
     uint32_t s = group_x() * SAMPLE_BLOCK_SEGMENTS + wave_id();
-    sample_load(x, logits, n_vocab, s);          /* before *step is looked at: both are on their way at once */
+    sample_load(x, logits, n_vocab, s);          /* before *step is read, so that both loads are in flight at once */
     const struct sample_chances o = { step->temp, step->top_p, step->top_k };
     const uint32_t *mask = step->mask;
     const uint32_t in_order = sample_orders(o, n_vocab);
@@ -384,7 +385,7 @@ DEVICE double sample_sum_of(uint8_t *scratch, const uint32_t n_vocab, uint32_t s
     return sum;
 }
 
-/* The key of the likeliest token; fills values. */
+/* The key of the most probable token; fills values. */
 DEVICE uint64_t sample_best(uint8_t *scratch, const uint32_t n_vocab, const uint32_t threads)
 {
     uint64_t best = 0;
@@ -397,14 +398,14 @@ DEVICE uint64_t sample_best(uint8_t *scratch, const uint32_t n_vocab, const uint
     return sample_group_max(best, 0, threads);
 }
 
-/* Logits from best downwards in bins: 0 .. 255 as far as the smallest maximum, 256 beyond.  Never decreases as x does. */
+/* Bins of logits from best downwards: 0 .. 255 down to the smallest maximum, 256 below.  Monotonic in x. */
 DEVICE uint32_t sample_bin(float x, float best, float scale)
 {
     const float d = (best - x) * scale;
     return d < (float)SAMPLE_BINS ? (uint32_t)d : SAMPLE_BINS;
 }
 
-/* The sum of e^(x - best) over the segments whose maxima are in bins 0 .. cut. */
+/* The sum of e^(x - best) over the segments with maxima in bins 0 .. cut. */
 DEVICE double sample_total(uint8_t *scratch, uint32_t cut, float best, float scale, const uint32_t n_vocab, const uint32_t threads)
 {
     double sum = 0;
@@ -427,8 +428,8 @@ DEVICE float sample_scale(float best, const uint32_t n_vocab, const uint32_t thr
     return ((float)SAMPLE_BINS - 1.0f) / (range > 1e-30f ? range : 1e-30f);
 }
 
-/* The first bin up to which there are `want` maxima, SAMPLE_BINS when there are fewer; in the word SAMPLE_CUT after a barrier.
- * By wave 0. */
+/* Finds the first bin up to which there are `want` maxima, SAMPLE_BINS if there are fewer; it is in the word SAMPLE_CUT after a barrier.
+ * Called by wave 0. */
 DEVICE void sample_cut(const uint32_t *bins, uint32_t want)
 {
     const uint32_t lane = lane_id(), run = SAMPLE_BINS / WAVE;
@@ -450,7 +451,7 @@ DEVICE void sample_cut(const uint32_t *bins, uint32_t want)
     }
 }
 
-/* Bins 0 .. cut hold `want` maxima; picks the segments there with maxima >= least, in LDS and SAMPLE_N_PICKED.  Returns cut. */
+/* Bins 0 .. cut hold `want` maxima; collects the segments there with maxima >= least, in LDS and SAMPLE_N_PICKED.  Returns cut. */
 DEVICE uint32_t sample_pick(uint32_t want, float best, float least, float scale, const uint32_t n_vocab, const uint32_t threads)
 {
     uint32_t *words = sample_words(), *bins = (uint32_t *)(void *)(lds() + SAMPLE_LDS_WORK(n_vocab)),
@@ -475,8 +476,7 @@ DEVICE uint32_t sample_pick(uint32_t want, float best, float least, float scale,
     return cut;
 }
 
-/* Puts the keys of all tokens in bins 0 .. cut with logits >= least into keys; returns how many there are,
- * which may be more than SAMPLE_LIST. */
+/* Stores the keys of all tokens in bins 0 .. cut with logits >= least in keys; returns their number, which may exceed SAMPLE_LIST. */
 DEVICE uint32_t sample_list(uint64_t *keys, uint32_t cut, const float *logits, float best, float least, float scale,
                             const uint32_t n_vocab, const uint32_t threads)
 {
@@ -499,16 +499,16 @@ DEVICE uint32_t sample_list(uint64_t *keys, uint32_t cut, const float *logits, f
     return words[SAMPLE_N_LISTED];
 }
 
-/* What is left of the options when the likeliest token is known. */
+/* The options that remain to be applied when the most probable token is known. */
 struct sample_chain {
-    float    best, bound, top_p;                 /* bound: min-p's, or -inf */
+    float    best, bound, top_p;                 /* bound: of min-p, or -inf */
     uint32_t k;                                  /* 0: no top-k */
     double   inverse, total, unit;               /* 1 / temp; total: e^(x - best) over the vocabulary, when k is 0;
                                                   * unit: the random number */
 };
 
-/* By one thread, in sample.c's order.  sorted: [n] keys, best first, flat: [n] e^(x - best), sharp: [n] e^((x - best) / temp).  complete:
- * nothing that counts is missing.  SAMPLE_NOTHING: more than these n tokens are needed. */
+/* Applies the options in sample.c's order, by one thread.  sorted: [n] keys, best first, flat: [n] e^(x - best), sharp:
+ * [n] e^((x - best) / temp).  complete: no token that matters is missing.  SAMPLE_NOTHING: more than these n tokens are needed. */
 DEVICE uint32_t sample_walk(const struct sample_chain *c, const uint64_t *sorted, const double *flat, const double *sharp, uint32_t n,
                             uint32_t complete)
 {
@@ -535,7 +535,7 @@ DEVICE uint32_t sample_walk(const struct sample_chain *c, const uint64_t *sorted
     return sample_id_of(sorted[kept - 1]);
 }
 
-/* Of a list in LDS, or SAMPLE_NOTHING when it does not hold enough; known to all threads. */
+/* Draws from a list in LDS; SAMPLE_NOTHING if the list does not hold enough.  Known to all threads. */
 DEVICE uint32_t sample_listed(const struct sample_chain *c, const float *logits, uint8_t *scratch, const uint32_t n_vocab,
                               const uint32_t threads)
 {
@@ -604,19 +604,20 @@ DEVICE uint32_t sample_by_id(const struct sample_chain *c, const float *logits, 
 }
 
 /* ---- the border in sorted blocks ----
- * A border is the first token, best first, with which the tokens from the best on weigh what is asked for: the k-th, the one that fills
- * top-p, the one that is drawn.  Of each block a range of its keys is left that may hold it.  In a round some keys of all ranges, evenly
- * spread, are sorted, some of these are pivots, and for every pivot and block a thread finds how many keys are above: with the running sums
- * that is what stands above the pivot.  The ranges shrink to what lies between the two pivots about the border, to a ninth or so.  When all
- * that is left is a list that can be sorted, the border is looked up in it.  128,256 tokens take three rounds and the list. */
+ * The border is the first token, best first, at which the weight of the tokens from the best on reaches a target: the k-th token, the token
+ * that completes top-p, the token that is drawn.  Each block keeps a range of its keys that may contain the border.  In each round some
+ * evenly spread keys of all ranges are sorted, and some of these become pivots.  For every pivot and block a thread counts the keys above;
+ * the running sums then give the weight above the pivot.  The ranges shrink to the part between the two pivots around the border, to about
+ * a ninth.  When the remaining keys fit a list that can be sorted, the border is found in it.  128,256 tokens take three rounds and the
+ * list. */
 
-/* What is looked through: of every block a range of its sorted keys.  The arrays are in LDS. */
+/* The state of a search: for every block a range of its sorted keys.  The arrays are in LDS. */
 struct sample_lists {
     const uint64_t *sorted;                      /* [blocks][block] in scratch */
-    const double   *running;                     /* the same of what is weighed */
-    uint32_t what;                               /* SAMPLE_COUNT: every token weighs 1 */
+    const double   *running;                     /* the running sums of the weights, in the same places */
+    uint32_t what;                               /* what weighs; SAMPLE_COUNT: every token weighs 1 */
     uint32_t *low, *high;                        /* [blocks] */
-    double   *scale;                             /* [blocks] what a block's sums are multiplied with */
+    double   *scale;                             /* [blocks] factors of the blocks' sums */
     uint64_t *heads;                             /* [SAMPLE_HEADS] */
     double   *mass;                              /* [pivots][blocks]; at the end [SAMPLE_HEADS] */
     uint32_t *rank;                              /* [pivots][blocks] */
@@ -634,7 +635,7 @@ DEVICE void sample_open(struct sample_lists *l, uint8_t *scratch, const uint32_t
     l->rank = (uint32_t *)(void *)(l->mass + SAMPLE_PIVOTS * blocks);
 }
 
-/* How many keys of a list are >= pivot, low .. high of them. */
+/* The number of keys of a list that are >= pivot, between low and high. */
 DEVICE uint32_t sample_rank(const uint64_t *list, uint32_t low, uint32_t high, uint64_t pivot)
 {
     while (low < high) {
@@ -646,14 +647,14 @@ DEVICE uint32_t sample_rank(const uint64_t *list, uint32_t low, uint32_t high, u
     return low;
 }
 
-/* What the first n keys of block s weigh. */
+/* The weight of the first n keys of block s. */
 DEVICE double sample_weight(const struct sample_lists *l, const uint32_t n_vocab, uint32_t s, uint32_t n)
 {
     if (n == 0 || l->what == SAMPLE_COUNT) return (double)n;
     return l->scale[s] * ((const GLOBAL double *)l->running)[s * SAMPLE_BLOCK(n_vocab) + n - 1];
 }
 
-/* Over mass[blocks], in all lanes of a wave. */
+/* The sum of mass[blocks], in all lanes of a wave. */
 DEVICE double sample_mass(const double *mass, const uint32_t blocks)
 {
     double sum = 0;
@@ -661,7 +662,7 @@ DEVICE double sample_mass(const double *mass, const uint32_t blocks)
     return sample_wave_sum(sum);
 }
 
-/* Weighs by `what` from now on; returns what all ranges weigh from the best key on. */
+/* Selects `what` as the weight; returns the weight of all ranges, from the best key on. */
 DEVICE double sample_weigh(struct sample_lists *l, uint32_t what, float best, double inverse, uint8_t *scratch, const uint32_t n_vocab,
                            const uint32_t threads)
 {
@@ -676,7 +677,7 @@ DEVICE double sample_weigh(struct sample_lists *l, uint32_t what, float best, do
     return sample_mass(l->mass, SAMPLE_BLOCKS(n_vocab));
 }
 
-/* Every stride-th key of the ranges, sorted; how many. */
+/* Collects every stride-th key of the ranges and sorts them; returns their number. */
 DEVICE uint32_t sample_heads(const struct sample_lists *l, uint32_t stride, const uint32_t n_vocab, const uint32_t threads)
 {
     const uint32_t blocks = SAMPLE_BLOCKS(n_vocab), waves = threads / WAVE;
@@ -709,16 +710,16 @@ DEVICE uint32_t sample_heads(const struct sample_lists *l, uint32_t stride, cons
     return n;
 }
 
-/* Where pivot p stands among n heads. */
+/* The index of pivot p among n heads. */
 DEVICE uint32_t sample_pivot(uint32_t n, uint32_t p) { return (p + 1) * n / (SAMPLE_PIVOTS + 1); }
 
-/* Narrows the ranges to what lies between two of the pivots, which are taken from n heads; returns what stands above the ranges. */
+/* Narrows the ranges to the part between two of the pivots, which are taken from n heads; returns the weight above the ranges. */
 DEVICE double sample_narrow(const struct sample_lists *l, uint32_t n, uint32_t stride, double above, double asked, uint32_t or_equal,
                             const uint32_t n_vocab, const uint32_t threads)
 {
     const uint32_t blocks = SAMPLE_BLOCKS(n_vocab), all = SAMPLE_PIVOTS * blocks;
     double *sums = sample_sums();
-    uint32_t *counts = (uint32_t *)(void *)l->mass;        /* of the heads from a pivot to the next one, by block */
+    uint32_t *counts = (uint32_t *)(void *)l->mass;        /* of the heads from one pivot to the next, by block */
     for (uint32_t i = thread_x(); i < all; i += threads) counts[i] = 0;
     barrier();
     for (uint32_t i = thread_x(); i < n; i += threads) {
@@ -744,7 +745,7 @@ DEVICE double sample_narrow(const struct sample_lists *l, uint32_t n, uint32_t s
         if (lane_id() == 0) sums[p] = sum;
     }
     barrier();
-    uint32_t first = 0;                          /* the first pivot that reaches what is asked for */
+    uint32_t first = 0;                          /* the first pivot that reaches the target */
     for (uint32_t p = 0; p < SAMPLE_PIVOTS; p++) first += first == p && !(sums[p] > asked || (or_equal && sums[p] == asked));
     for (uint32_t s = thread_x(); s < blocks; s += threads) {
         if (first < SAMPLE_PIVOTS) l->high[s] = l->rank[first * blocks + s];
@@ -755,8 +756,8 @@ DEVICE double sample_narrow(const struct sample_lists *l, uint32_t n, uint32_t s
     return above;
 }
 
-/* The first token, best first, with which all from the best on weigh more than `asked` (or_equal: at least that).  The ranges, which are to
- * begin at 0, then end behind it. */
+/* The first token, best first, at which the weight of all tokens from the best on exceeds `asked` (or_equal: reaches it).  The ranges must
+ * begin at 0; afterwards they end after this token. */
 DEVICE uint64_t sample_select(const struct sample_lists *l, double asked, uint32_t or_equal, float best, double inverse,
                               const uint32_t n_vocab, const uint32_t threads)
 {
@@ -786,7 +787,7 @@ DEVICE uint64_t sample_select(const struct sample_lists *l, double asked, uint32
     return l->heads[found];
 }
 
-/* Any options in which the order of logits matters.  Known to all threads. */
+/* Draws with any options that depend on the order of logits.  Known to all threads. */
 DEVICE uint32_t sample_ordered(const struct sample_chain *c, uint8_t *scratch, const uint32_t n_vocab, const uint32_t threads)
 {
     const uint32_t block = SAMPLE_BLOCK(n_vocab);
@@ -816,7 +817,7 @@ DEVICE uint32_t sample_ordered(const struct sample_chain *c, uint8_t *scratch, c
 
 /* ---- the kernel ---- */
 
-/* min-p's bound in the word SAMPLE_BOUND, the sum over the vocabulary in all threads when there is no top-k. */
+/* Stores min-p's bound in the word SAMPLE_BOUND and, without top-k, gives all threads the sum over the vocabulary. */
 DEVICE void sample_prepare(struct sample_chain *c, const struct sample_step *step, uint8_t *scratch, const uint32_t n_vocab,
                            const uint32_t threads)
 {
@@ -859,8 +860,8 @@ DEVICE uint32_t sample_draw(struct sample_step *step, const float *logits, uint8
     return sample_ordered(&c, scratch, n_vocab, threads);
 }
 
-/* The token goes to its position, the random numbers and the counts of *step go on, and the host is told last.  Steps that are on the
- * stream already read the history: it gets a token whatever was drawn. */
+/* Stores the token at its position, advances the random state and the counts of *step, and informs the host last.  Steps that are already
+ * queued read the history, so it gets a token even if the draw failed. */
 DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step *was, uint32_t token, const uint32_t n_ctx)
 {
     const uint32_t at = was->n_past + was->n_tokens, number = was->n_drawn + 1;
@@ -870,7 +871,7 @@ DEVICE void sample_finish(struct forge_gpu_step *step, const struct sample_step 
     step->n_logits = 1;
     step->slot = 0;
     step->n_drawn = was->n_drawn + was->n_draws;
-    step->exchanged = was->exchanged;
+    step->collective_base = was->collective_base;
     if (was->row) {
         ((GLOBAL struct forge_gpu_row *)was->row)->n_past = at;
         ((GLOBAL struct forge_gpu_row *)was->row)->token = token == FORGE_GPU_NOT_FINITE ? 0 : (int32_t)token;
@@ -887,19 +888,19 @@ DEVICE struct sample_step sample_step_of(const struct forge_gpu_step *step)
     const struct sample_step was = { step->n_past, step->n_tokens, step->n_drawn, step->n_draws, step->history, step->ring, step->row,
                                      { step->temp, step->top_p, step->top_k }, step->min_p,
                                      { step->random[0], step->random[1], step->random[2], step->random[3] },
-                                     step->exchanged + step->exchanges };
+                                     step->collective_base + step->collectives };
     return was;
 }
 
-/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token.  Row r of
- * the launch, one of several sequences, draws from row r of the logits by a.step[r], scratch and counters of its own.  The random
- * state goes on as in sample.c, which does not draw when temp <= 0; logits that are NaN or infinite before biases and penalties:
- * FORGE_GPU_NOT_FINITE.  To be called after pdl_wait() by all threads.
- * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases, penalties and the mask, which makes minus infinity of what
- * may not come.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
- * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; best are as many
- * groups as SAMPLE_BLOCKS(n_vocab) and SAMPLE_BLOCK_SEGMENTS waves each.  At most 1024 threads; 512 need no more registers than there are.
- * LDS: SAMPLE_LDS_BYTES(n_vocab).  Returns the token to the thread that has it, SAMPLE_ELSEWHERE to others. */
+/* Draws the token that follows the step from the logits of its last token, and advances *step to the decode step of that token.  In a
+ * launch of several sequences, row r draws from row r of the logits by a.step[r], with its own scratch and counters.  The random state
+ * advances as in sample.c, which does not use it if temp <= 0.  If logits are NaN or infinite before biases and penalties, the result is
+ * FORGE_GPU_NOT_FINITE.  Called after pdl_wait() by all threads.
+ * logits: [n_vocab <= SAMPLE_MAX_VOCAB] f32 in the arena, changed by biases, penalties and the mask, which sets forbidden tokens to minus
+ * infinity.  scratch: SAMPLE_SCRATCH_BYTES of the arena, 16-byte aligned.
+ * counters: SAMPLE_COUNTERS u32, 0 before and after.  The launch has `groups` groups of `threads` threads; fastest with
+ * SAMPLE_BLOCKS(n_vocab) groups of SAMPLE_BLOCK_SEGMENTS waves.  At most 1024 threads; up to 512 need no more registers than there are.
+ * LDS: SAMPLE_LDS_BYTES(n_vocab).  Returns the token in the thread that has it, SAMPLE_ELSEWHERE in others. */
 DEVICE uint32_t sample(const struct forge_kernel_args a, float *logits, const uint32_t n_vocab, const uint32_t n_ctx, uint8_t *scratch,
                        uint32_t *counters, const uint32_t groups, const uint32_t threads)
 {

@@ -1,11 +1,11 @@
-/* sequence.h -- operations that go from position to position with a state: the causal convolution of columns, the row before, and the
+/* sequence.h -- operations with a state that passes from position to position: the causal convolution of columns, the previous row, and the
  * recurrence of gated delta nets and Mamba-2  (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060).
- * Decode and prefill are the same kernels: a step reads its state once and writes it once.  At the start of a sequence the state counts
+ * Decode and prefill use the same kernels: a step reads its state once and writes it once.  At the start of a sequence the state counts
  * as zero.
  *
- * Everywhere: slot_bytes > 0 where the program speculates: a state has slots, so many bytes apart.  A step reads the slot that *step says,
- * and leaves the state in slot 0, of a step with drafts that before them, and in slot i that after i drafts.  single: the step is decode's
- * one token, whatever *step says (drafts.h). */
+ * Everywhere: slot_bytes > 0 if the program speculates.  A state then has slots, slot_bytes apart.  A step reads the slot that *step names
+ * and writes the new state to slot 0; in a step with drafts slot 0 gets the state before the drafts, and slot i the state after i drafts.
+ * single: the step has decode's one token, whatever *step says (drafts.h). */
 #ifndef FORGE_SEQUENCE_H
 #define FORGE_SEQUENCE_H
 #include "launch.h"
@@ -21,7 +21,7 @@ DEVICE float *sequence_state(const struct forge_kernel_args a, uint32_t slot, co
 {
     return (float *)(void *)(a.state + a.state_at + (uint64_t)slot * slot_bytes);
 }
-/* The one to read. */
+/* The slot to read. */
 DEVICE const float *sequence_held(const struct forge_kernel_args a, const uint32_t slot_bytes)
 {
     return sequence_state(a, slot_bytes ? uniform(a.step->slot) : 0, slot_bytes);
@@ -29,14 +29,14 @@ DEVICE const float *sequence_held(const struct forge_kernel_args a, const uint32
 
 /* ---- convolution ---- */
 
-/* Input of column c at token t, which may lie up to n_taps - 1 before the step: then in the state, [n_taps - 1][cols], oldest first. */
+/* Input of column c at token t.  Tokens down to -(n_taps - 1) lie before the step, in the state: [n_taps - 1][cols], oldest first. */
 DEVICE float conv_input(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, int32_t t, uint32_t c,
                         const uint32_t cols, const uint32_t n_taps, uint32_t begins, const uint32_t slot_bytes)
 {
     if (t >= 0) return ((const GLOBAL float *)x)[(uint64_t)(uint32_t)t * x_stride + c];
     return begins ? 0.0f : ((const GLOBAL float *)sequence_held(a, slot_bytes))[(uint32_t)(t + (int32_t)n_taps - 1) * cols + c];
 }
-/* The state after the step. */
+/* Stores the state after the step. */
 DEVICE void conv_keep(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, const uint32_t cols, const uint32_t n_taps,
                       const uint32_t slot_bytes, const uint32_t threads)
 {
@@ -49,9 +49,9 @@ DEVICE void conv_keep(const struct forge_kernel_args a, const float *x, const ui
     UNROLL
     for (uint32_t k = 0; k + 1 < n_taps; k++) ((GLOBAL float *)sequence_state(a, 0, slot_bytes))[k * cols + c] = last[k];
 }
-/* CONV_TOKENS tokens from group_y() on, a column a thread.  x: row of token 0, floats from row to row.  taps: [n_taps][tap_stride], the
- * last for the token itself.  keep: the step is one group of tokens, which also leaves the new state; else conv_keep() follows as a
- * launch of its own, and the step has no drafts. */
+/* CONV_TOKENS tokens from group_y() * CONV_TOKENS on, one column per thread.  x: row of token 0; x_stride: floats between rows.  taps:
+ * [n_taps][tap_stride], the last one for the token itself.  keep: one group covers all tokens of the step and stores the new state;
+ * otherwise a launch of conv_keep() follows, and the step has no drafts. */
 DEVICE void conv_rows(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, const float *taps,
                       const uint32_t tap_stride,
                       const uint32_t cols, const uint32_t n_taps, const uint32_t keep, const uint32_t slot_bytes, const uint32_t single,
@@ -84,9 +84,10 @@ DEVICE void conv_rows(const struct forge_kernel_args a, const float *x, const ui
     }
 }
 
-/* ---- the row before ---- */
+/* ---- the previous row ---- */
 
-/* As conv_rows, with rows one position further on: at the start of a sequence zeros, else at the start of a step that of the state. */
+/* As conv_rows(), but gives each token the previous row.  Before the step's first token this is the row in the state, or zeros at the start
+ * of a sequence. */
 DEVICE void previous_rows(const struct forge_kernel_args a, const float *x, const uint32_t x_stride, const uint32_t cols,
                           const uint32_t keep, const uint32_t slot_bytes, const uint32_t single, const uint32_t threads, row_sink *sink)
 {
@@ -103,7 +104,7 @@ DEVICE void previous_rows(const struct forge_kernel_args a, const float *x, cons
         before = now;
     }
 }
-/* The row of the state for a token that is none of the trunk's. */
+/* Gives a token that the trunk did not compute the row in the state. */
 DEVICE void recall_row(const struct forge_kernel_args a, const uint32_t cols, const uint32_t slot_bytes, const uint32_t threads,
                        row_sink *sink)
 {
@@ -113,9 +114,9 @@ DEVICE void recall_row(const struct forge_kernel_args a, const uint32_t cols, co
 
 /* ---- recurrence ---- */
 
-/* Constants of a launch; strides in floats from token to token, of q, k, v, decay and beta. */
+/* Constants of a launch; strides of q, k, v, decay and beta in floats from token to token. */
 struct recur { uint32_t heads, qk_heads, head_dim, value_dim, delta, modulo, by_row, q_stride, k_stride, v_stride, g_stride, b_stride; };
-/* What a lane needs of a token. */
+/* A lane's inputs for one token. */
 struct recur_token { float q[RECUR_ROWS], k[RECUR_ROWS], g[RECUR_ROWS], beta; f32x4 v; };
 
 DEVICE void recur_load(struct recur_token *x, const struct recur *r, const float *q, const float *k, const float *v, const float *decay,
@@ -135,7 +136,7 @@ DEVICE void recur_load(struct recur_token *x, const struct recur *r, const float
     x->beta = ((const GLOBAL float *)beta)[(uint64_t)t * r->b_stride + head];
     x->v = *(const GLOBAL f32x4 *)(const void *)((const GLOBAL float *)v + (uint64_t)t * r->v_stride + head * r->value_dim + column);
 }
-/* S moves by a token; gives four columns of y, in all lanes that share them. */
+/* Advances S by one token; returns four columns of y, in all lanes that share them. */
 DEVICE f32x4 recur_step(f32x4 *S, const struct recur_token *x, const struct recur *r)
 {
     const uint32_t parts = RECUR_PARTS(r->head_dim), rows = r->head_dim / parts;
@@ -160,9 +161,8 @@ DEVICE f32x4 recur_step(f32x4 *S, const struct recur_token *x, const struct recu
     lanes_sums_f32(y, 4, parts);
     return (f32x4){ y[0], y[1], y[2], y[3] };
 }
-/* All tokens of the step.  q, k, v, decay, beta: rows of token 0; v 16-byte aligned, its stride and value_dim multiples of 4.  The state:
- * S of every head,
- * [heads][value_dim / 4][head_dim][4].  head_dim: at most RECUR_ROWS * RECUR_PARTS.  grid_x: RECUR_GROUPS. */
+/* All tokens of the step.  q, k, v, decay, beta: rows of token 0; v is 16-byte aligned, its stride and value_dim are multiples of 4.  The
+ * state has S of every head, [heads][value_dim / 4][head_dim][4].  head_dim: at most RECUR_ROWS * RECUR_PARTS.  grid_x: RECUR_GROUPS. */
 DEVICE void recur_rows(const struct forge_kernel_args a, const float *q, const float *k, const float *v, const float *decay,
                        const float *beta, const struct recur r, const uint32_t slot_bytes, const uint32_t single, const uint32_t threads,
                        row_sink *sink)

@@ -1,5 +1,5 @@
-/* slices.h -- products with matrices of a stack, as those of experts: which of them a token picks, the input that is cut into a piece for
- * each, and what becomes of their rows.  (Shazeer et al. 2017, arXiv:1701.06538; DeepSeek-AI 2024, arXiv:2412.19437)
+/* slices.h -- products with some matrices of a stack, such as experts: the matrices that a token uses, an input that is cut into a piece
+ * for each, and the combination of the results.  (Shazeer et al. 2017, arXiv:1701.06538; DeepSeek-AI 2024, arXiv:2412.19437)
  *
  * A choice is a row of 2 * used floats: the shares of the experts that the token uses, then their numbers, best first. */
 #ifndef FORGE_SLICES_H
@@ -8,17 +8,18 @@
 #include "acts.h"
 #include "slices_sizes.h"
 
-/* ---- which ---- */
+/* ---- the choice ---- */
 
-/* Lane l's is the number of the lth expert; lanes beyond the last one have that of the last. */
+/* The number of expert l of the choice in lane l; lanes after the last have the last one's. */
 DEVICE uint32_t picked_ids(const float *choice, const uint32_t used)
 {
     return (uint32_t)((const GLOBAL float *)choice)[used + (lane_id() < used ? lane_id() : used - 1)];
 }
-/* The kth expert's number. */
+/* The number of expert k of the choice. */
 DEVICE uint32_t picked_id(const float *choice, const uint32_t used,
                           uint32_t k) { return (uint32_t)((const GLOBAL float *)choice)[used + k]; }
-/* Lane l's is the share of the lth expert, times the factor of that expert where times is one for each; 0 in lanes beyond. */
+/* The share of expert l of the choice in lane l, times that expert's factor if `times` (one for each expert) is not NULL; 0 in lanes after
+ * the last. */
 DEVICE float picked_shares(const float *choice, const float *times, const uint32_t used)
 {
     const uint32_t k = lane_id() < used ? lane_id() : used - 1;
@@ -29,7 +30,7 @@ DEVICE float picked_shares(const float *choice, const float *times, const uint32
 
 /* ---- the input ---- */
 
-/* Columns 4 e .. of pieces of `cols` columns that stand one behind the other in the row, each filled up to whole units in e's numbering. */
+/* Columns 4 e .. of a row of concatenated pieces of `cols` columns; e counts each piece as filled up to whole units. */
 DEVICE f32x4 piece_quad(const float *row, uint32_t e, const uint32_t cols, const uint32_t pieces)
 {
     const uint32_t quads = 16 * ACTS_UNITS(cols), piece = e / quads, at = e % quads * 4;
@@ -43,9 +44,8 @@ DEVICE f32x4 piece_quad(const float *row, uint32_t e, const uint32_t cols, const
     if (at + 3 < cols) v.w = from[3];
     return v;
 }
-/* A row of pieces into LDS (gemv_sizes.h), as a row of pieces * 64 * ACTS_UNITS(cols) columns; with weighted 1 piece k times what lane k
- * has as share.
- * row: 16-byte aligned.  digits 0: floats. */
+/* Stores a row of pieces in LDS (gemv_sizes.h), as a row of pieces * 64 * ACTS_UNITS(cols) columns; with weighted 1, piece k is multiplied
+ * by lane k's share.  row: 16-byte aligned.  digits 0: floats. */
 DEVICE void slices_to_lds(uint8_t *x_lds, const float *row, float share, const uint32_t weighted, const uint32_t cols,
                           const uint32_t pieces, const uint32_t digits, const uint32_t sums16, const uint32_t threads)
 {
@@ -69,16 +69,16 @@ DEVICE void slices_to_lds(uint8_t *x_lds, const float *row, float share, const u
 
 /* ---- the router ---- */
 
-/* A wave chooses the experts of a token: lane l has the `each` ones from l * each on. */
+/* A wave chooses the experts of a token: lane l has `each` experts from l * each on. */
 #define ROUTE_EACH(experts) (((experts) + WAVE - 1) / WAVE)
-#define ROUTE_NONE (-3.0e38f)                    /* below what any expert can have */
+#define ROUTE_NONE (-3.0e38f)                    /* below the score of every expert */
 
-/* Before a softmax is divided by its sum.  gating: 1: softmax, 2: sigmoid, 3: softmax of the chosen ones. */
+/* A share before a softmax is divided by its sum.  gating: 1: softmax, 2: sigmoid, 3: softmax of the chosen experts. */
 DEVICE float route_share(float x, float top, const uint32_t gating)
 {
     return gating == 2 ? rcp_f32(1.0f + exp2_f32(-1.44269504f * x)) : exp2_f32((x - top) * 1.44269504f);
 }
-/* What a softmax over all experts needs; x: of the lane's. */
+/* Maximum and sum of a softmax over all experts; x: the lane's logits. */
 struct route_sums { float top, whole; };
 DEVICE struct route_sums route_sums(const float *x, const uint32_t experts)
 {
@@ -92,7 +92,7 @@ DEVICE struct route_sums route_sums(const float *x, const uint32_t experts)
     s.whole = lanes_sum_f32(s.whole, WAVE);
     return s;
 }
-/* The lane's of a row of numbers, one for each expert, 16-byte aligned; of the last one beyond it. */
+/* Loads the lane's part of a row with one number per expert, 16-byte aligned; entries after the last expert repeat it. */
 DEVICE void route_load(float *x, const float *row, const uint32_t experts)
 {
     const uint32_t first = lane_id() * ROUTE_EACH(experts);
@@ -110,8 +110,8 @@ DEVICE void route_load(float *x, const float *row, const uint32_t experts)
         x[i] = ((const GLOBAL float *)row)[first + i < experts ? first + i : experts - 1];
 }
 
-/* Leaves the experts of the groups whose two best sum to most.  A lane for each group, at most WAVE of them.  scratch: LDS of the wave,
- * [experts]. */
+/* Keeps the experts of the groups with the largest sums of their two best scores and masks the others.  One lane per group, at most WAVE
+ * groups.  scratch: LDS of the wave, [experts]. */
 DEVICE void route_groups(float *select, float *scratch, const uint32_t experts, const uint32_t groups, const uint32_t used)
 {
     const uint32_t size = experts / groups, first = lane_id() * ROUTE_EACH(experts);
@@ -137,9 +137,10 @@ DEVICE void route_groups(float *select, float *scratch, const uint32_t experts, 
     }
 }
 
-/* Logits of a token -> lane l has the number of the expert that is chosen as the lth, lanes beyond that of the last; of equals the one with
- * the lower number first.  bias: [experts], added to what selects, or NULL; without it and without groups logits have the order of what
- * is made of them.  At most ROUTE_MOST experts, of which at most ROUTE_MOST_USED are used.  scratch: ROUTE_LDS_BYTES of the wave. */
+/* Chooses experts by the logits of a token: lane l gets the number of expert l of the choice, lanes after the last the last one's; of equal
+ * scores the lower number comes first.  bias: [experts], added for the selection only, or NULL; without bias and groups the logits select,
+ * because they have the order of the shares.  At most ROUTE_MOST experts, of which at most ROUTE_MOST_USED are used.  scratch:
+ * ROUTE_LDS_BYTES of the wave. */
 DEVICE uint32_t route_ids(const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts, const uint32_t used,
                           const uint32_t gating, const uint32_t groups, const uint32_t groups_used)
 {
@@ -190,7 +191,7 @@ DEVICE void route_store(float *choice, const float *logits, uint32_t id, const u
     ((GLOBAL float *)choice)[lane_id()] = share / divisor * by;
     ((GLOBAL float *)choice)[used + lane_id()] = (float)id;
 }
-/* Both, by a wave for each token. */
+/* Chooses and stores, by one wave per token. */
 DEVICE void route_token(float *choice, const float *logits, const float *bias, uint8_t *scratch, const uint32_t experts,
                         const uint32_t used, const uint32_t gating, const uint32_t groups, const uint32_t groups_used,
                         const uint32_t norm, const float by)
@@ -199,8 +200,8 @@ DEVICE void route_token(float *choice, const float *logits, const float *bias, u
     route_store(choice, logits, id, experts, used, gating, norm, by);
 }
 
-/* In a kernel that goes on with what is chosen the first wave of every group chooses, and leaves the numbers at byte `at` of LDS, in
- * ROUTE_IDS_BYTES; scratch behind them.  Every thread calls it, and has picked_ids(). */
+/* For kernels that choose experts and use them: the first wave of every group chooses and stores the numbers at byte `at` of LDS,
+ * ROUTE_IDS_BYTES; its scratch follows.  Called by every thread; returns what picked_ids() would. */
 DEVICE uint32_t *route_ids_at(const uint32_t at) { return (uint32_t *)(void *)(lds() + at); }
 DEVICE uint32_t route_group(const uint32_t at, const float *logits, const float *bias, const uint32_t experts, const uint32_t used,
                             const uint32_t gating, const uint32_t groups, const uint32_t groups_used)
@@ -212,17 +213,17 @@ DEVICE uint32_t route_group(const uint32_t at, const float *logits, const float 
     barrier();
     return route_ids_at(at)[lane_id() < used ? lane_id() : used - 1];
 }
-/* Stores the choice for later kernels: by the wave of the grid that has the fewest rows. */
+/* Stores the choice for later kernels; done by the wave of the grid with the fewest rows. */
 DEVICE void route_keep(float *choice, const float *logits, uint32_t id, const uint32_t experts, const uint32_t used, const uint32_t gating,
                        const uint32_t norm, const float by, const uint32_t groups, const uint32_t threads)
 {
     if (group_x() == groups - 1 && wave_id() == threads / WAVE - 1) route_store(choice, logits, id, experts, used, gating, norm, by);
 }
 
-/* ---- prefill: which tokens have an expert ---- */
+/* ---- prefill: the tokens of each expert ---- */
 
-/* A group for each expert group_x(), over the tokens t0 .. n_tokens - 1 of a step: picked[expert][most] gets the entries, token * used +
- * k, whose choice it is, in their order, and n_picked[expert] how many.  choice: row of token 0. */
+/* One group for each expert group_x(), over tokens t0 .. n_tokens - 1 of a step: picked[expert][most] gets the entries (token * used + k)
+ * that chose the expert, in order, and n_picked[expert] their number.  choice: row of token 0. */
 DEVICE void picked_list(uint32_t *n_picked, uint32_t *picked, const float *choice, const uint32_t stride, uint32_t t0, uint32_t n_tokens,
                         const uint32_t used, const uint32_t most, const uint32_t threads)
 {
@@ -245,16 +246,16 @@ DEVICE void picked_list(uint32_t *n_picked, uint32_t *picked, const float *choic
     if (thread_x() == 0) ((GLOBAL uint32_t *)n_picked)[group_x()] = all;
 }
 
-/* ---- what becomes of rows ---- */
+/* ---- combining the results ---- */
 
-/* Column r of the sum of experts' rows, each of `rows` columns, times their shares. */
+/* Column r of the sum of the experts' rows, each of `rows` columns, times their shares. */
 DEVICE float picked_sum(const float *x, const float *choice, uint32_t r, const uint32_t rows, const uint32_t used)
 {
     float sum = 0.0f;
     for (uint32_t k = 0; k < used; k++) sum += ((const GLOBAL float *)choice)[k] * ((const GLOBAL float *)x)[k * rows + r];
     return sum;
 }
-/* The same of what is added to them: rows of biases, `stride` floats apart; times: a factor for each expert, or NULL. */
+/* The same for the experts' biases: rows `stride` floats apart; times: a factor for each expert, or NULL. */
 DEVICE float picked_biases(const float *bias, const float *times, const float *choice, uint32_t r, const uint32_t stride,
                            const uint32_t used)
 {
@@ -266,7 +267,7 @@ DEVICE float picked_biases(const float *bias, const float *times, const float *c
     }
     return sum;
 }
-/* What belongs to row r of the rows of expert `id`: in rows `stride` floats apart. */
+/* Element r of the row of expert `id`; rows are `stride` floats apart. */
 DEVICE float picked_row(const float *of, uint32_t id, uint32_t r, const uint32_t stride)
 {
     return ((const GLOBAL float *)of)[(uint64_t)id * stride + r];

@@ -1,6 +1,6 @@
-/* stage.h -- rows brought into the form the next kernel reads: 16-bit rows for the products of prefill, with or without RMS norm,
- * and normed rows of f32.
- * One token a group.  LDS: ACTS_SCRATCH_BYTES. */
+/* stage.h -- converts rows to the form that the next kernel reads: 16-bit rows for prefill's products, with or without RMS norm, and normed
+ * rows of f32.
+ * One token per group.  LDS: ACTS_SCRATCH_BYTES. */
 #ifndef FORGE_STAGE_H
 #define FORGE_STAGE_H
 #include "launch.h"
@@ -25,9 +25,9 @@ DEVICE void row_quad_put(float *row, const f32x4 v, uint32_t e, const uint32_t c
     if (4 * e + 2 < cols) ((GLOBAL float *)row)[4 * e + 2] = v.z;
 }
 
-/* x [cols] f32, with norm 1: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467), weight [cols] or NULL, goes to
- * out as f16 times 2^-6 or, with bf16, as bfloat16 (launch.h), zeros up to a multiple of 64 columns.
- * x, weight, out: multiples of 16 bytes.  All but pointers constants.  After pdl_wait(). */
+/* Stores x [cols] f32 as f16 times 2^-6 or, with bf16, as bfloat16 (launch.h), with zeros up to a multiple of 64 columns.  With norm 1 it
+ * stores x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, arXiv:1910.07467); weight: [cols] or NULL.
+ * x, weight, out: 16-byte aligned.  All arguments but pointers are constants.  Called after pdl_wait(). */
 DEVICE void stage_rows(uint8_t *out, const float *x, const float *weight, const uint32_t cols, const float eps, const uint32_t norm,
                        const uint32_t bf16, const uint32_t threads)
 {

@@ -136,7 +136,7 @@ static float IQ3_S(const uint8_t *b, int i)
     return bit(b + 74, i) ? d * -magnitude : d * magnitude;
 }
 
-/* ---- -1, 0, 1 and what is added to them: IQ1S_DELTA ---- */
+/* ---- -1, 0, 1 and the constant that is added to them: IQ1S_DELTA ---- */
 static float iq1(float d, int scale, int index, int i, int minus)
 {
     const float dl = d * (float)(2 * scale + 1);

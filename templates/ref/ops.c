@@ -35,8 +35,9 @@ void rope_pair_ref(double *cosine, double *sine, const struct rope_ref *r, uint3
     if (r->freq_factors) angle /= (double)r->freq_factors[i];
     double turned = angle * r->freq_scale;
     if (r->ext_factor != 0) {
-        const double low  = fmax(0, floor(yarn_dimension(r, r->beta_fast)));
-        const double high = fmin(r->n_rot - 1, ceil(yarn_dimension(r, r->beta_slow)));
+        const double fast = yarn_dimension(r, r->beta_fast), slow = yarn_dimension(r, r->beta_slow);
+        const double low  = fmax(0, r->unrounded ? fast : floor(fast));
+        const double high = fmin(r->n_rot - 1, r->unrounded ? slow : ceil(slow));
         const double at = fmin(1, fmax(0, (i - low) / fmax(0.001, high - low)));
         const double mix = (1 - at) * r->ext_factor;
         turned = turned * (1 - mix) + angle * mix;
@@ -75,7 +76,7 @@ static double score(const float *q, const float *k, uint32_t head_dim, double sc
     return cap != 0 ? cap * tanh(s / cap) : s;
 }
 
-/* 2^x, as it is or to 8 bits, the nearest bfloat16. */
+/* 2^x, exact or (bf16) rounded to 8 bits, the nearest bfloat16. */
 static double power_of_two(double x, bool bf16)
 {
     int exponent;
@@ -83,7 +84,7 @@ static double power_of_two(double x, bool bf16)
     return bf16 ? ldexp(nearbyint(ldexp(part, 8)), exponent - 8) : exp2(x);
 }
 
-/* Scores are computed three times rather than stored, and the sums run in double per dimension: slow, and nothing to get wrong. */
+/* Scores are computed three times instead of stored, and the sums use double per dimension: slow, but simple. */
 static void attend(float *out, const float *q, const float *k, const float *v, uint64_t stride, uint32_t first, uint32_t end,
                    uint32_t head_dim, double scale_qk, double cap, const float *sink, bool bf16)
 {
@@ -194,7 +195,7 @@ void recur_ref(float *y, double *S, const float *q, const float *k, const float 
 
 /* ---- routers ---- */
 
-/* The best of [n] that is not taken; n: none. */
+/* The index of the best of [n] that is not taken; n: all are taken. */
 static uint32_t best_of(const double *x, const bool *taken, uint32_t n)
 {
     uint32_t best = n;
@@ -202,7 +203,7 @@ static uint32_t best_of(const double *x, const bool *taken, uint32_t n)
     return best;
 }
 
-/* Leaves the groups whose two best experts sum to most. */
+/* Keeps the groups with the largest sums of their two best experts; marks the others as taken. */
 static void take_groups_ref(bool *taken, const struct route_ref *r, const double *select)
 {
     const uint32_t size = r->n_expert / r->n_group;
@@ -223,7 +224,7 @@ static void take_groups_ref(bool *taken, const struct route_ref *r, const double
     }
 }
 
-/* What a softmax over all experts needs: the largest logit, and the sum of exponentials less it. */
+/* Maximum and sum of a softmax over all experts: the largest logit, and the sum of exponentials of logits less it. */
 static void route_sums(const struct route_ref *r, const float *logits, double *top, double *sum)
 {
     *top = -INFINITY;

@@ -1,15 +1,15 @@
-/* acts.wgsl -- a row of activations into workgroup memory, where the products of decode read it: as int8 with a scale per 32 columns, or
+/* acts.wgsl -- loads a row of activations into workgroup memory, where decode's products read it: as int8 with a scale per 32 columns, or
  * as floats.  Formulas: templates/gpu/acts.h.
  *
  * The module has
  *     var<storage, read_write> arena: array<u32>;
  *     const THREADS                                of a workgroup, a power of two
  *     const ACTS_UNITS                             units of 64 columns for which there is memory
- * Workgroup memory, 16,384 bytes without a higher limit asked for: 80 (ACTS_UNITS + 1) bytes as int8, 256 ACTS_UNITS as floats, and 12
- * THREADS + 64 for what the group shares.  With 256 threads rows of up to 10,000 columns fit, of floats 3,200.
+ * Workgroup memory, 16,384 bytes unless a higher limit is requested: 80 (ACTS_UNITS + 1) bytes as int8, 256 ACTS_UNITS as floats, and 12
+ * THREADS + 64 that the group shares.  With 256 threads rows of up to 10,000 columns fit as int8, and of 3,200 as floats.
  *
  * Functions that fill it are called by all invocations of the group, in uniform control flow; thread: local_invocation_index.  They end
- * with a barrier, and nobody may still read what was there.  Columns from cols to the next multiple of 64 are zero.
+ * with a barrier; before the call no invocation may still read the memory.  Columns from cols to the next multiple of 64 become zero.
  * at: the word of the arena where the row begins; weight: the piece of WEIGHTS where the norm's weights begin, [cols] f32. */
 // include templates/webgpu/unit.wgsl
 // include templates/webgpu/reduce.wgsl
@@ -17,8 +17,8 @@
 var<workgroup> group_sums: array<f32, THREADS>;
 var<workgroup> group_parts: array<f32, 16>;
 
-/* The sum of x over the group, the same in all invocations: subgroups, where these are 16 at most, or 16 invocations sum their part, then
- * each all of these.  Who writes the parts anew has met a barrier before, behind all who read them here. */
+/* The sum of x over the group, the same in all invocations.  Subgroups (if at most 16) or 16 invocations each sum a part; then every
+ * invocation adds all parts.  Before parts are overwritten, a barrier must follow their reads here. */
 fn group_sum(x: f32, thread: u32) -> f32 {
     const parts = min(16u, THREADS / SUBGROUP);
     if (THREADS / SUBGROUP <= 16u) {
@@ -48,7 +48,7 @@ fn row_quad(at: u32, quad: u32, cols: u32) -> vec4f {
     let v = vec4f(arena_f32(at + col), arena_f32(at + col + 1u), arena_f32(at + col + 2u), arena_f32(at + col + 3u));
     return select(vec4f(0.0), v, vec4u(col, col + 1u, col + 2u, col + 3u) < vec4u(cols));
 }
-/* 1 / sqrt(mean(x^2) + eps) over the row, the same in all invocations.  (Zhang & Sennrich 2019, arXiv:1910.07467) */
+/* 1 / sqrt(mean(x^2) + eps) of the row, the same in all invocations.  (Zhang & Sennrich 2019, arXiv:1910.07467) */
 fn row_norm_factor(at: u32, cols: u32, eps: f32, thread: u32) -> f32 {
     var squares = 0.0;
     for (var quad = thread; 4u * quad < cols; quad += THREADS) {
@@ -64,29 +64,29 @@ fn norm_quad_WEIGHTS(at: u32, weight: u32, quad: u32, cols: u32, factor: f32) ->
 }
 
 /* ---- int8 ---- */
-/* Of unit u: columns 4i .. 4i+3 in word ACTS_STRIDE i + u; of a block: its scale, and the sums of 16 columns' int8, two signed in a word.
- * So neighbours that read neighbouring units read neighbouring words, and those that write others do not meet in a bank.  No vectors, whose
- * parts would be of two invocations: WGSL lets a write to one touch the others. */
+/* Unit u: columns 4i .. 4i+3 in word ACTS_STRIDE i + u; per block its scale; and the sums of 16 columns' int8, two signed ones in a word.
+ * So neighbours that read neighbouring units read neighbouring words, and invocations that write use different banks.  Not as vectors,
+ * whose parts would belong to two invocations: in WGSL a write to one part may affect the others. */
 const ACTS_STRIDE = ACTS_UNITS | 1u;
 var<workgroup> acts_q: array<u32, 16u * ACTS_STRIDE>;
 var<workgroup> acts_d: array<f32, 2u * ACTS_UNITS>;
 var<workgroup> acts_sums: array<u32, 2u * ACTS_UNITS>;
 var<workgroup> quad_tops: array<u32, THREADS>;
 var<workgroup> quad_sums: array<u32, THREADS>;
-/* Runs of four columns that an invocation has of a row of ACTS_UNITS. */
+/* Runs of four columns per invocation, for a row of ACTS_UNITS. */
 const ACTS_TURNS = (16u * ACTS_UNITS + THREADS - 1u) / THREADS;
 
-/* The largest size in four columns as bits, whose order is the floats': a NaN is above all of them. */
+/* The largest magnitude of four columns as bits, which have the order of floats; a NaN is above all of them. */
 fn quad_top(v: vec4f) -> u32 {
     let bits = bitcast<vec4u>(v) & vec4u(0x7fffffffu);
     return max(max(bits.x, bits.y), max(bits.z, bits.w));
 }
-/* The largest size of a block; it counts as at least 1e-30, so that 1 / d does not overflow. */
+/* The largest magnitude of a block; it counts as at least 1e-30, so that 1 / d does not overflow. */
 fn block_top(top: u32) -> f32 { return bitcast<f32>(max(top, 0x0da24260u)); }
 /* Four columns as int8, x / d to nearest even. */
 fn quad_q(v: vec4f, to_q: f32) -> u32 { return pack4xI8(vec4i(round(v * to_q))); }
-/* Four columns as int8; the scale of their block of 32, which eight neighbouring invocations have, d = max|x| / 127; and of the first of
- * those the sums of the block's halves.  Called by all invocations of the group. */
+/* Four columns as int8; the scale d = max|x| / 127 of their block of 32, which eight neighbouring invocations share; and, in the first of
+ * these, the sums of the block's halves.  Called by all invocations of the group. */
 struct block_part { q: u32, d: f32, sums: u32 }
 fn block_part_across(v: vec4f) -> block_part {
     var bits = quad_top(v);
@@ -110,13 +110,13 @@ fn block_part_of(v: vec4f, thread: u32) -> block_part {
     let top = block_top(bits);
     let q = quad_q(v, 127.0 / top);
     quad_sums[thread] = bitcast<u32>(dot4I8Packed(q, 0x01010101u));
-    workgroupBarrier();                          /* and so nobody reads quad_tops any more */
+    workgroupBarrier();                          /* after it no invocation reads quad_tops any more */
     if (thread != first) { return block_part(q, top * (1.0 / 127.0), 0u); }
     let low = quad_sums[first] + quad_sums[first + 1u] + quad_sums[first + 2u] + quad_sums[first + 3u];
     let high = quad_sums[first + 4u] + quad_sums[first + 5u] + quad_sums[first + 6u] + quad_sums[first + 7u];
     return block_part(q, top * (1.0 / 127.0), (low & 0xffffu) | (high << 16u));
 }
-/* Columns 4 quad .. of the row, of all invocations neighbouring ones; quads: of the whole units of the row. */
+/* Stores columns 4 quad .. of the row; neighbouring invocations have neighbouring quads.  quads: of the whole units of the row. */
 fn acts_quad(v: vec4f, quad: u32, quads: u32, thread: u32) {
     let b = block_part_of(v, thread);
     if (quad >= quads) { return; }
@@ -137,7 +137,7 @@ fn acts_of_row(at: u32, cols: u32, thread: u32) {
 fn acts_of_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, thread: u32) {
     let quads = 16u * ((cols + 63u) / 64u);
     var row: array<vec4f, ACTS_TURNS>;
-    var weights: array<vec4f, ACTS_TURNS>;       /* read before anything is waited for */
+    var weights: array<vec4f, ACTS_TURNS>;       /* read before any wait */
     var squares = 0.0;
     for (var i = 0u; i < ACTS_TURNS; i++) {
         let quad = i * THREADS + thread;
@@ -154,7 +154,7 @@ fn acts_of_norm_WEIGHTS(at: u32, weight: u32, cols: u32, eps: f32, thread: u32) 
     }
     workgroupBarrier();
 }
-/* A unit of what was put. */
+/* Reads a unit of the stored row. */
 fn acts_piece(unit: u32, i: u32) -> vec4u {
     let at = 4u * i * ACTS_STRIDE + unit;
     return vec4u(acts_q[at], acts_q[at + ACTS_STRIDE], acts_q[at + 2u * ACTS_STRIDE], acts_q[at + 3u * ACTS_STRIDE]);

@@ -1,32 +1,32 @@
-/* attention.wgsl -- attention of one token over the cache, with a streaming softmax, and what all ways of attention share.
+/* attention.wgsl -- attention of one token over the cache, with an online softmax, and the common part of all kinds of attention.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135)
  *
- * A workgroup has up to HEADS query heads of one KV head, and of the positions one of `splits` parts.  Its teams of invocations have a few
- * positions each at a time, of which they read keys and values once for all heads; they keep maxima and sums of their own, which are
- * joined in the end.  There is no barrier across workgroups: sums of several splits are joined by a second kernel, attention_merge, unless
- * the context is so short that one split has it alone.
+ * A workgroup has up to HEADS query heads of one KV head, and one of `splits` parts of the positions.  Its teams of invocations take a few
+ * positions at a time and read their keys and values once for all heads.  Teams keep their own maxima and sums, which are merged at the
+ * end.  There is no barrier across workgroups: a second kernel, attention_merge, merges the sums of several splits, unless the context is
+ * so short that one split has it alone.
  *
  * The module has
  *     var<storage, read_write> arena, state: array<u32>;
- *     var<storage, read> vectors: array<vec4u>;                   where there are norms, rotations or sinks
+ *     var<storage, read> vectors: array<vec4u>;                   if there are norms, rotations or sinks
  *     const THREADS                                64, 128 or 256
  *     const HEAD_DIM                               a multiple of 4, at most 256; of K and V
- *     const HEADS                                  at most 8; of more than 128 columns 4
- *     const HEADS_EACH                             of attention_whole: a power of two
+ *     const HEADS                                  at most 8; at most 4 with more than 128 columns
+ *     const HEADS_EACH                             for attention_whole: a power of two
  *     const ATTENTION_ALONE                        positions that one split has alone
- * Words: KV and STATE (kv.wgsl).  Workgroup memory: attention_bytes() of choose.c.  attention_merge has none.
+ * Words: KV and STATE (kv.wgsl).  Workgroup memory: attention_bytes() of choose.c; attention_merge needs none.
  * Functions are called by all invocations of a group, in uniform control flow. */
 // include templates/webgpu/heads.wgsl
 
-/* scale: of q . k; cap: of scores, 0: none; sinks: the piece of [n_head] scores that give nothing, or NO_VECTOR; window, ring: kv.wgsl.
- * Constants but for the place of the sinks. */
+/* scale: of q . k; cap: of scores, 0: none; sinks: the piece of [n_head] scores without a value, or NO_VECTOR; window, ring: kv.wgsl.
+ * All are constants except the place of the sinks. */
 struct attention { n_head: u32, scale: f32, cap: f32, sinks: u32, window: u32, ring: u32 }
 
-/* In place of minus infinity, which WGSL lets a machine do without: the maximum of no score. */
+/* In place of minus infinity, which WGSL machines need not support: the maximum of no scores. */
 const NO_SCORE = -1e30;
 const LOG2E = 1.44269504;
 
-/* cap tanh(s / cap); small ones by a series, where the other form has no digits left. */
+/* cap tanh(s / cap); for small values by a series, where the other form loses all digits. */
 fn scores_capped(s: vec4f, cap: f32) -> vec4f {
     if (cap == 0.0) { return s; }
     let x = s / cap;
@@ -37,37 +37,37 @@ fn scores_capped(s: vec4f, cap: f32) -> vec4f {
 }
 fn score_capped(s: f32, cap: f32) -> f32 { return scores_capped(vec4f(s), cap).x; }
 
-/* A team of neighbouring invocations has a position at a time, each of them QUADS runs of four columns of it. */
+/* A team of neighbouring invocations takes one position at a time; each has QUADS runs of four of its columns. */
 const TEAM_COLS = max(HEAD_DIM / 8u, 1u);
 const TEAM = 1u << firstLeadingBit(TEAM_COLS);
 const TEAMS = THREADS / TEAM;
 const QUADS = (HEAD_DIM / 4u + TEAM - 1u) / TEAM;
-const AHEAD = 2u;                                /* positions of a team whose loads go together; even */
+const AHEAD = 2u;                                /* positions of a team that are loaded together; even */
 const ATTENTION_BLOCK = TEAMS * AHEAD;           /* positions of the group's teams */
-/* What neighbouring teams can tell each other without memory they join first: so many invocations, of which each of TEAM_RUNS is. */
+/* Neighbouring teams that can exchange data without memory merge first: a run of this many invocations.  There are TEAM_RUNS runs. */
 const TEAM_RUN = max(TEAM, min(SUBGROUP, THREADS));
 const TEAM_RUNS = THREADS / TEAM_RUN;
-/* Heads go in packs of four, parts of vectors: what is indexed by numbers that a driver does not know does not stay in registers. */
+/* Heads are in packs of four, the parts of vectors: arrays with indices that a driver does not know do not stay in registers. */
 const PACKS = (HEADS + 3u) / 4u;
 const PADDED = 4u * PACKS;
 
 var<workgroup> attention_q: array<vec4f, PADDED * HEAD_DIM / 4u>;
-/* Of teams that are longer than a subgroup the sums of each subgroup; in the end sums of V, [TEAM_RUNS][AT_ONCE][HEAD_DIM]. */
+/* If teams are longer than a subgroup: the sums of each subgroup.  At the end: sums of V, [TEAM_RUNS][AT_ONCE][HEAD_DIM]. */
 const ITEMS = max(8u * THREADS, TEAMS * HEAD_DIM);
 var<workgroup> attention_items: array<f32, ITEMS>;
 /* [PADDED][TEAM_RUNS] */
 var<workgroup> attention_tops: array<f32, PADDED * TEAM_RUNS>;
 var<workgroup> attention_totals: array<f32, PADDED * TEAM_RUNS>;
-/* Heads whose sums of V are joined at once. */
+/* Heads whose sums of V are merged at once. */
 const AT_ONCE = clamp(ITEMS / (TEAM_RUNS * HEAD_DIM), 1u, min(HEADS, 4u));
 
-/* Query heads of a KV head, in cuts of HEADS. */
+/* Cuts of HEADS query heads per KV head. */
 fn attention_cuts(n_head: u32, n_head_kv: u32) -> u32 { return (n_head / n_head_kv + HEADS - 1u) / HEADS; }
-/* Has the first split all that a token at `position` attends?  Then there is nothing to merge. */
+/* Whether the first split has all positions that a token at `position` attends.  Then there is nothing to merge. */
 fn attention_alone(position: u32, window: u32, splits: u32) -> bool {
     return splits == 1u || position + 1u - kv_window_begin(position, window) <= ATTENTION_ALONE;
 }
-/* The positions that a split has, from x to before y. */
+/* The positions of a split: from x to before y. */
 fn attention_range(position: u32, window: u32, split: u32, splits: u32) -> vec2u {
     let first = kv_window_begin(position, window);
     let end = position + 1u;
@@ -79,7 +79,7 @@ fn attention_range(position: u32, window: u32, split: u32, splits: u32) -> vec2u
 
 /* Scores of a pack, summed over the team. */
 fn pack_sum(x: vec4f) -> vec4f { return vec4f(run_sum(x.x, TEAM), run_sum(x.y, TEAM), run_sum(x.z, TEAM), run_sum(x.w, TEAM)); }
-/* Those of two positions, where a team is longer than a subgroup. */
+/* The scores of two positions, where a team is longer than a subgroup. */
 fn pack_join(first: vec4f, second: vec4f, thread: u32) -> array<vec4f, 2> {
     let mine = 8u * (thread / SUBGROUP);
     if (thread % SUBGROUP == 0u) {
@@ -100,7 +100,7 @@ fn pack_join(first: vec4f, second: vec4f, thread: u32) -> array<vec4f, 2> {
 }
 
 /* ---- the query ---- */
-/* Heads first_head .. of a row that is normed and rotated; heads: of HEADS that there are. */
+/* Loads heads first_head .. of a row that is normed and rotated; heads: how many of HEADS exist. */
 fn attention_take(of_all: attention, q: u32, first_head: u32, heads: u32, thread: u32) {
     for (var i = thread; i < PADDED * HEAD_DIM / 4u; i += THREADS) {
         let h = first_head + min(4u * i / HEAD_DIM, heads - 1u);
@@ -109,9 +109,9 @@ fn attention_take(of_all: attention, q: u32, first_head: u32, heads: u32, thread
     }
     workgroupBarrier();
 }
-/* The rows of q, k and v as their projections left them, and what is done with their heads (heads.wgsl). */
+/* The rows of q, k and v as projected, and the parameters of the treatment of their heads (heads.wgsl). */
 struct raw_heads { q: u32, k: u32, v: u32, q_norm: u32, k_norm: u32, eps: f32 }
-/* The same of a raw row; own: and the token's own key and value are stored, by this group alone. */
+/* The same from a raw row; own: also stores the token's own key and value, which only this group does. */
 fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv_plane, v: kv_plane, position: u32, kv_head: u32,
                            first_head: u32, heads: u32, own: bool, thread: u32) {
     let lane = thread % HEAD_LANES;
@@ -141,7 +141,7 @@ fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv
 }
 
 /* ---- the sums ---- */
-/* What an invocation has of four heads: the largest score of its team, times log2(e), the sum of the weights, and its columns of V. */
+/* An invocation's state for four heads: the largest score of its team, times log2(e), the sum of the weights, and its columns of V. */
 struct head_pack { tops: vec4f, totals: vec4f, v: array<mat4x4f, QUADS> }
 
 fn pack_scaled(m: mat4x4f, by: vec4f) -> mat4x4f { return mat4x4f(m[0] * by.x, m[1] * by.y, m[2] * by.z, m[3] * by.w); }
@@ -177,7 +177,7 @@ fn teams_max(x: vec4f) -> vec4f {
     return top;
 }
 
-/* Positions of a block, those before `end`: scores of a pack, or NO_SCORE; keys: of the invocation. */
+/* Scores of a pack for the positions of a block before `end`, else NO_SCORE; keys: of the invocation. */
 fn pack_scores(keys: ptr<function, array<vec4f, AHEAD * QUADS>>, pack: u32, cap: f32, mine: u32, end: u32, thread: u32)
         -> array<vec4f, AHEAD> {
     var scores: array<vec4f, AHEAD>;
@@ -234,10 +234,10 @@ fn attention_block_KV(packs: ptr<function, array<head_pack, PACKS>>, cap: f32, r
     }
 }
 
-/* One token, whose query is in attention_q, as are its positions from range.x to before range.y in the cache.  out: the word of the arena
- * where its row [n_head][HEAD_DIM] begins.  cut: of the query heads of kv_head, cuts attention_cuts(); split: of the positions.  parts, ml:
- * words of the arena for [n_head_kv][cuts][splits][HEADS] rows of HEAD_DIM sums and as many pairs of maximum (of scores times log2(e)) and
- * total; not touched where alone, attention_alone(). */
+/* One token.  attention_q has its query; its positions, from range.x to before range.y, are in the cache.  out: the word of the arena where
+ * its row [n_head][HEAD_DIM] begins.  cut: of the query heads of kv_head, of attention_cuts(); split: of the positions.  parts, ml: words
+ * of the arena for [n_head_kv][cuts][splits][HEADS] rows of HEAD_DIM sums, and for as many pairs of maximum (of scores times log2(e)) and
+ * total; not used if alone, attention_alone(). */
 fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts: u32, ml: u32, range: vec2u, kv_head: u32, cut: u32,
                     split: u32, splits: u32, alone: bool, thread: u32) {
     var packs: array<head_pack, PACKS>;
@@ -293,7 +293,7 @@ fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts
         workgroupBarrier();
     }
 }
-/* Item i of the heads at once, a column of head h of the group: the parts' sums added, to where they go. */
+/* Item i of the heads that are merged at once, a column of head h of the group: adds the parts' sums and stores the result. */
 fn attention_leave(of_all: attention, out: u32, parts: u32, ml: u32, part: u32, first_head: u32, h: u32, i: u32, split: u32, alone: bool) {
     let c = i % HEAD_DIM;
     var most = NO_SCORE;
@@ -306,7 +306,7 @@ fn attention_leave(of_all: attention, out: u32, parts: u32, ml: u32, part: u32, 
         total += factor * attention_totals[h * TEAM_RUNS + n];
     }
     var top = most;
-    if (of_all.sinks != NO_VECTOR && split == 0u) {            /* every head's sink once; it gives nothing but its weight */
+    if (of_all.sinks != NO_VECTOR && split == 0u) {            /* every head's sink once; it adds only its weight */
         let sink = vector_f32(of_all.sinks, first_head + h) * LOG2E;
         top = max(most, sink);
         sum *= exp2(most - top);
@@ -332,7 +332,7 @@ fn attention_nothing(of_all: attention, k: kv_plane, ml: u32, kv_head: u32, cut:
 }
 
 /* ---- one token ---- */
-/* q: the word where its row begins, [n_head][HEAD_DIM], normed and rotated; its own key and value are stored already. */
+/* q: the word where its row begins, [n_head][HEAD_DIM], normed and rotated; its own key and value must be stored already. */
 fn attention_decode_KV(of_all: attention, q: u32, k: kv_plane, v: kv_plane, out: u32, parts: u32, ml: u32, position: u32, kv_head: u32,
                        cut: u32, split: u32, splits: u32, thread: u32) {
     let alone = attention_alone(position, of_all.window, splits);
@@ -345,7 +345,7 @@ fn attention_decode_KV(of_all: attention, q: u32, k: kv_plane, v: kv_plane, out:
     attention_take(of_all, q, kv_head * group + cut * HEADS, min(HEADS, group - cut * HEADS), thread);
     attention_sum_KV(of_all, k, v, out, parts, ml, range, kv_head, cut, split, splits, alone, thread);
 }
-/* The same of raw rows, for one cut: the group that has the token's own position stores its key and value. */
+/* The same from raw rows, for one cut: the group with the token's own position stores its key and value. */
 fn attention_whole_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv_plane, v: kv_plane, out: u32, parts: u32, ml: u32,
                             position: u32, kv_head: u32, split: u32, splits: u32, thread: u32) {
     let alone = attention_alone(position, of_all.window, splits);
@@ -359,7 +359,7 @@ fn attention_whole_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: k
     attention_sum_KV(of_all, k, v, out, parts, ml, range, kv_head, 0u, split, splits, alone, thread);
 }
 
-/* What the splits left of one query head, joined: a workgroup for each head, or for a part of its columns.  out: the token's row. */
+/* Merges the parts of the splits for one query head: one workgroup per head, or per part of its columns.  out: the token's row. */
 fn attention_merge(out: u32, parts: u32, ml: u32, n_head: u32, n_head_kv: u32, splits: u32, head: u32, thread: u32) {
     let group = n_head / n_head_kv;
     let cut = head / group * attention_cuts(n_head, n_head_kv) + head % group / HEADS;

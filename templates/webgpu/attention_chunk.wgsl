@@ -1,12 +1,12 @@
-/* attention_chunk.wgsl -- attention of the tokens of a step over the cache, with a streaming softmax, in f32.
+/* attention_chunk.wgsl -- attention of the tokens of a step over the cache, with an online softmax, in f32.
  * (Milakov & Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135; Dao 2023, arXiv:2307.08691)
  *
- * A workgroup takes one head of K and CHUNK_ROWS rows, which are (token, query head) with heads varying fastest, so that K and V are read
- * once for all heads that share them; of the positions it takes CHUNK_POSITIONS at a time.  An invocation has 4 rows.  Of the scores it has
- * 4 neighbouring positions, in registers, while 16 columns at a time of q and K pass through workgroup memory, turned so that four rows or
- * positions are one load; of the sums it has every lanes-th run of 4 columns.
+ * A workgroup takes one KV head and CHUNK_ROWS rows, which are (token, query head) with heads varying fastest, so that K and V are read
+ * once for all heads that share them.  It takes CHUNK_POSITIONS positions at a time.  An invocation has 4 rows.  It computes the scores of
+ * 4 neighbouring positions in registers, while 16 columns at a time of q and K pass through workgroup memory, transposed so that one load
+ * reads four rows or positions.  It has every CHUNK_LANES-th run of 4 columns of the sums.
  *
- * The module has what attention.wgsl asks for, without HEADS, and
+ * The module has what attention.wgsl needs, without HEADS, and
  *     const CHUNK_ROWS                             64, or 32 for heads of more than 128 dimensions, which have more sums
  *     const THREADS                                128
  * which makes 32 or 64 positions.  Words: KV (kv.wgsl).  Workgroup memory: 14,848 bytes. */
@@ -15,30 +15,30 @@
 const CHUNK_POSITIONS = 16u * THREADS / CHUNK_ROWS;
 const CHUNK_LANES = CHUNK_POSITIONS / 4u;        /* invocations that share rows */
 const CHUNK_COLS = 16u;
-/* In pieces of 4: one more than there are lets neighbours write to other banks. */
+/* In pieces of 4, plus one, so that neighbours write to different banks. */
 const CHUNK_Q_STRIDE = CHUNK_ROWS / 4u + 1u;
 const CHUNK_K_STRIDE = CHUNK_POSITIONS / 4u + 1u;
 const CHUNK_PIECES = CHUNK_COLS * (CHUNK_Q_STRIDE + CHUNK_K_STRIDE);
-/* Positions of V at a time: as many as have room where q and K were. */
+/* Positions of V at a time: as many as fit in the memory of q and K. */
 const CHUNK_VALUES = select(select(select(4u, 8u, 2u * HEAD_DIM <= CHUNK_PIECES), 16u, 4u * HEAD_DIM <= CHUNK_PIECES), 32u,
                             8u * HEAD_DIM <= CHUNK_PIECES);
-const CHUNK_QUADS = (HEAD_DIM / 4u + CHUNK_LANES - 1u) / CHUNK_LANES;            /* of sums, of each of 4 rows */
+const CHUNK_QUADS = (HEAD_DIM / 4u + CHUNK_LANES - 1u) / CHUNK_LANES;            /* runs of sums for each of 4 rows */
 
-/* Column c of q, rows 4i .. 4i+3, at c CHUNK_Q_STRIDE + i; behind all of it the same of K with positions.  Or maxima, or totals, of the
+/* Column c of q, rows 4i .. 4i+3, at c CHUNK_Q_STRIDE + i; after all of q the same for K with positions.  Or maxima, or totals, of the
  * lanes.  Or V, [position][HEAD_DIM / 4]. */
 var<workgroup> chunk_tile: array<vec4f, CHUNK_PIECES>;
 /* Weights of position p, rows 4i .. 4i+3, at p CHUNK_ROWS / 4 + i. */
 var<workgroup> chunk_weights: array<vec4f, CHUNK_POSITIONS * CHUNK_ROWS / 4u>;
 
-/* q, out: the words where the rows of the step's token 0 begin, strides in words.  n_tokens: of the step; first: the first token whose row
- * is wanted.  causal: token t sees positions up to its own, else all of the step's.  tile: of CHUNK_ROWS rows, the first are the latest
- * tokens', which attend most; tiles: chunk_tiles(). */
+/* q, out: the words where the rows of the step's token 0 begin; strides in words.  n_tokens: of the step; first: the first token whose row
+ * is needed.  causal: token t attends positions up to its own, otherwise all of the step.  tile: of CHUNK_ROWS rows; the first tiles have
+ * the latest tokens, which attend most positions; tiles: chunk_tiles(). */
 struct chunk { q: u32, q_stride: u32, out: u32, out_stride: u32, n_past: u32, n_tokens: u32, first: u32, causal: bool }
 
-/* Workgroups of a KV head. */
+/* Workgroups per KV head. */
 fn chunk_tiles(c: chunk, group: u32) -> u32 { return ((c.n_tokens - c.first) * group + CHUNK_ROWS - 1u) / CHUNK_ROWS; }
 
-/* The token of a row, its head of those of the KV head; where there is none, the last. */
+/* The token of a row, and its head among the KV head's; for a missing row the last token. */
 fn chunk_token(c: chunk, group: u32, row: u32) -> u32 { return c.first + min(row / group, c.n_tokens - c.first - 1u); }
 fn chunk_last(c: chunk, token: u32) -> u32 { return c.n_past + select(c.n_tokens - 1u, token, c.causal); }
 
@@ -53,14 +53,14 @@ fn chunk_q(c: chunk, of_all: attention, kv_head: u32, group: u32, row: u32, colu
     let at = c.q + chunk_token(c, group, row) * c.q_stride + head * HEAD_DIM + column;
     return of_all.scale * vec4f(arena_f32(at), arena_f32(at + 1u), arena_f32(at + 2u), arena_f32(at + 3u));
 }
-/* Columns column .. of all rows and of positions start .. into the tile, 4 x 4 an item; columns beyond the head are 0. */
+/* Stores columns column .. of all rows and of positions start .. in the tile, 4 x 4 per item; columns beyond the head are 0. */
 fn chunk_put_q_k_KV(c: chunk, of_all: attention, k: kv_plane, kv_head: u32, group: u32, first_row: u32, start: u32, end: u32, column: u32,
                     thread: u32) {
     const quads = CHUNK_COLS / 4u;
     for (var item = thread; item < quads * (CHUNK_ROWS + CHUNK_POSITIONS) / 4u; item += THREADS) {
         let c4 = item % quads * 4u;
         let i = item / quads;
-        /* Beyond the head, columns there are, which count for nothing. */
+        /* Beyond the head it reads existing columns, which are not used. */
         let at = min(column + c4, HEAD_DIM - 4u);
         let counts = select(0.0, 1.0, column + c4 < HEAD_DIM);
         if (i < CHUNK_ROWS / 4u) {
@@ -82,7 +82,7 @@ fn chunk_put_q_k_KV(c: chunk, of_all: attention, k: kv_plane, kv_head: u32, grou
 }
 fn chunk_put_v_KV(of_all: attention, v: kv_plane, kv_head: u32, start: u32, end: u32, thread: u32) {
     const items = CHUNK_VALUES * (HEAD_DIM / 4u);
-    for (var turn = 0u; turn < (items + THREADS - 1u) / THREADS; turn++) {      /* so many that loads go together */
+    for (var turn = 0u; turn < (items + THREADS - 1u) / THREADS; turn++) {      /* constant: loads go together */
         let item = min(turn * THREADS + thread, items - 1u);
         let position = min(start + item / (HEAD_DIM / 4u), end - 1u);
         let x = kv_load_KV(v, kv_head, kv_row(position, of_all.ring), item % (HEAD_DIM / 4u) * 4u);
@@ -110,11 +110,11 @@ fn attention_chunk_KV(c: chunk, of_all: attention, k: kv_plane, v: kv_plane, kv_
     }
 
     var top = vec4f(NO_SCORE);
-    var total = vec4f(0.0);                      /* of this invocation's positions */
+    var total = vec4f(0.0);                      /* over this invocation's positions */
     var sums: array<vec4f, 4u * CHUNK_QUADS>;
     for (var i = 0u; i < 4u * CHUNK_QUADS; i++) { sums[i] = vec4f(0.0); }
     for (var start = begin; start < end; start += CHUNK_POSITIONS) {
-        var s0 = vec4f(0.0);                     /* of position 4 lane, of the rows; and so on */
+        var s0 = vec4f(0.0);                     /* position 4 lane, of the rows; and so on */
         var s1 = vec4f(0.0);
         var s2 = vec4f(0.0);
         var s3 = vec4f(0.0);
@@ -195,14 +195,14 @@ fn attention_chunk_KV(c: chunk, of_all: attention, k: kv_plane, v: kv_plane, kv_
         }
     }
 }
-/* Four rows' scores at a position, times log2(e). */
+/* Scores of four rows at a position, times log2(e). */
 fn chunk_scores(s: vec4f, cap: f32, position: u32, window: vec4u, last: vec4u) -> vec4f {
     let at = vec4u(position);
     return select(vec4f(NO_SCORE), scores_capped(s, cap) * LOG2E, (at <= last) & (at >= window));
 }
-/* A row may have seen nothing yet: then its maximum is no score's either. */
+/* A row may have no score yet; then its maximum is NO_SCORE, too. */
 fn chunk_weight(s: vec4f, most: vec4f) -> vec4f { return select(exp2(s - most), vec4f(0.0), s <= vec4f(NO_SCORE)); }
-/* What a head's sink adds to its total. */
+/* The weight of a head's sink, which is added to its total. */
 fn chunk_sink(of_all: attention, head: u32, top: f32) -> f32 {
     if (of_all.sinks == NO_VECTOR) { return 0.0; }
     return exp2(min(vector_f32(of_all.sinks, head) * LOG2E - top, 100.0));

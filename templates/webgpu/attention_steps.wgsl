@@ -1,18 +1,18 @@
-/* attention_steps.wgsl -- attention as four kernels, decode and prefill alike: for heads that the other ways do not take, and for what
- * these are compared with; templates/gpu/attention_unfused.h.  A workgroup does one head of one token of the step: t.
- * scores: the word of the arena where [n_head][rows][n_ctx] f32 begin; rows: tokens of a step at most; of each row the positions that the
- * token may see are used, the first n_past + n_tokens or less.
+/* attention_steps.wgsl -- attention as four kernels, for decode and prefill alike: for heads that the other kinds do not support, and for
+ * comparison with them; templates/gpu/attention_unfused.h.  A workgroup computes one head of token t of the step.
+ * scores: the word of the arena where [n_head][rows][n_ctx] f32 begin; rows: most tokens of a step.  In each row the positions that the
+ * token may attend are used, the first n_past + n_tokens or fewer.
  *
  * The module has
  *     var<storage, read_write> arena, state: array<u32>;
- *     var<storage, read> vectors: array<vec4u>;                   where there are sinks
+ *     var<storage, read> vectors: array<vec4u>;                   if there are sinks
  *     const THREADS                                a power of two, at least 32
  *     const HEAD_DIM                               a multiple of 4: of K for scores, of V for the weighted sum
  * Words: KV (kv.wgsl).  Workgroup memory: 4 THREADS bytes; scores 4 HEAD_DIM more, the weighted sum 16 THREADS.  Functions are called by
  * all invocations of a group, in uniform control flow. */
 // include templates/webgpu/attention.wgsl
 
-/* Positions of one turn of a group: neighbouring invocations share a row of K. */
+/* Neighbouring invocations that share a row of K. */
 const STEPS_LANES = 16u;
 
 struct steps { scores: u32, rows: u32, n_ctx: u32, n_past: u32, n_tokens: u32 }
@@ -21,8 +21,8 @@ fn steps_row(s: steps, head: u32, t: u32) -> u32 { return s.scores + (head * s.r
 
 var<workgroup> steps_q: array<vec4f, HEAD_DIM / 4u>;
 
-/* scores = scale * q . k, with a cap held within it.  q: the word of the token's row, [n_head][HEAD_DIM].  part, parts: which groups of
- * positions, of how many workgroups that share a head. */
+/* scores = scale * q . k, then softcapped if there is a cap.  q: the word of the token's row, [n_head][HEAD_DIM].  part, parts: number of
+ * this workgroup among those that share a head's positions, and their number. */
 fn steps_scores_KV(s: steps, of_all: attention, k: kv_plane, q: u32, head: u32, t: u32, part: u32, parts: u32, thread: u32) {
     let row = steps_row(s, head, t);
     let kv_head = head / (of_all.n_head / k.heads);
@@ -45,13 +45,13 @@ fn steps_scores_KV(s: steps, of_all: attention, k: kv_plane, q: u32, head: u32, 
     }
 }
 
-/* Positions after the token's own count for nothing. */
+/* Masks the scores of positions after the token's own. */
 fn steps_mask(s: steps, head: u32, t: u32, thread: u32) {
     let row = steps_row(s, head, t);
     for (var p = s.n_past + t + 1u + thread; p < s.n_past + s.n_tokens; p += THREADS) { arena[row + p] = bitcast<u32>(NO_SCORE); }
 }
 
-/* A row of scores becomes weights that add up to 1, or with sinks to less. */
+/* Turns a row of scores into weights with sum 1, or less with sinks. */
 fn steps_softmax(s: steps, of_all: attention, head: u32, t: u32, thread: u32) {
     let row = steps_row(s, head, t);
     let begin = kv_window_begin(s.n_past + t, of_all.window);

@@ -1,7 +1,7 @@
-/* functions.wgsl -- what is done with single values of a row.  Formulas: templates/gpu/functions.h, dialect.h.
+/* functions.wgsl -- functions of single values of a row.  Formulas: templates/gpu/functions.h, dialect.h.
  *
- * WGSL leaves open what becomes of a number too large for f32, so that no function here makes one: exponents are of -|x|, whose powers are
- * at most 1, and x is cut off before a square or a cube of it could be too large, where the result no longer changes. */
+ * WGSL does not define the result of an overflow of f32, so no function here overflows.  Exponents are of -|x|, with powers of at most 1; x
+ * is clamped, where the result no longer changes, before its square or cube could be too large. */
 
 /* e^-|x|. */
 fn exp_below_f32(x: f32) -> f32 { return exp2(-1.44269504 * min(abs(x), 200.0)); }
@@ -16,7 +16,7 @@ fn gelu_f32(x: f32) -> f32 {
     let u = clamp(x, -16.0, 16.0);
     return x * sigmoid_f32(1.59576912 * (u + 0.044715 * u * u * u));
 }
-/* x times the normal distribution; as vf_gelu_erf of templates/cpu/activation_tmpl.c. */
+/* GELU as x times the normal distribution function; as vf_gelu_erf() of templates/cpu/activation_tmpl.c. */
 fn gelu_erf_f32(x: f32) -> f32 {
     let u = min(abs(x), 20.0);
     let t = 1.0 / (1.0 + 0.282842712 * abs(x));
@@ -31,7 +31,7 @@ fn gelu_erf_f32(x: f32) -> f32 {
     p = p * t + 0.112837951;
     return max(x, 0.0) - abs(x) * (p * t * exp2(-0.72134752 * u * u));
 }
-/* ln(1 + e) for e from 0 to 1, as 2 artanh(e / (2 + e)): of log2 near 1 WGSL promises only how far off it is in all. */
+/* ln(1 + e) for e from 0 to 1, as 2 artanh(e / (2 + e)): near 1 WGSL only limits the absolute error of log2. */
 fn log1p_f32(e: f32) -> f32 {
     let s = e / (2.0 + e);
     let q = s * s;
@@ -60,7 +60,7 @@ fn glu_oai_f32(gate: f32, up: f32, alpha: f32, limit: f32) -> f32 {
     let g = min(gate, limit);
     return g * sigmoid_f32(alpha * g) * (clamp(up, -limit, limit) + 1.0);
 }
-/* What attention is hotter by at a position of the sequence beyond n_ctx_orig. */
+/* The factor of attention scores at a position, 1 up to n_ctx_orig. */
 fn temperature_f32(position: u32, by: f32, n_ctx_orig: u32) -> f32 {
     return 1.0 + by * (0.69314718 * log2(f32(1u + position / n_ctx_orig)));
 }

@@ -1,22 +1,22 @@
 /* gemm.wgsl -- products of prefill: y[token][row] = x[token] . w[row].
- * A workgroup computes a tile of TILE_TOKENS x TILE_ROWS in steps of the columns: weights, decoded, and x of a step lie in workgroup
- * memory; an invocation has 8 tokens x 4 rows in registers.  While a step is multiplied, the next one is on its way, packed, in registers.
+ * A workgroup computes a tile of TILE_TOKENS x TILE_ROWS in steps of the columns.  The decoded weights and x of a step are in workgroup
+ * memory; an invocation has 8 tokens x 4 rows in registers.  While a step is multiplied, the next one is loaded, packed, into registers.
  *
- * In names SINK stands for what becomes of a result, PAIR for the binding of the second matrix of a pair, which has WEIGHTS' format and
- * shape: half of the rows of a tile are its.  The module has
+ * In names SINK stands for the use of a result, PAIR for the binding of the second matrix of a pair, which has WEIGHTS' format and shape
+ * and half of the rows of a tile.  The module has
  *     var<storage, read_write> arena: array<u32>;
  *     const THREADS                                of a workgroup: 256, tiles of 128 tokens, or 128, of 64
  *     fn store_SINK(row: u32, token: u32, y: f32)  called once for each row and token, by one invocation
- *     fn store_SINK(row: u32, token: u32, gate: f32, up: f32)         instead, of a pair: the products with WEIGHTS and with PAIR
- * Called by all invocations of the group, in uniform control flow: matrix, pair: the piece of WEIGHTS, of PAIR, where it begins; row_tile,
- * token_tile: which tile; thread: local_invocation_index.  Tiles beyond the end do nothing.
+ *     fn store_SINK(row: u32, token: u32, gate: f32, up: f32)         instead, for a pair: the products with WEIGHTS and with PAIR
+ * Called by all invocations of the group, in uniform control flow.  matrix, pair: the piece of WEIGHTS, of PAIR, where it begins; row_tile,
+ * token_tile: number of the tile; thread: local_invocation_index.  Tiles beyond the end do nothing.
  *
- * gemm reads rows that stage.wgsl put in int8 (acts, stride: there); gemmf f32 rows that begin `stride` words from each other at word `x`
- * of the arena, and weights of any format.
- * Workgroup memory, with 256 threads and with 128: gemm 15,360 and 10,240 bytes, 1,024 more where 16 columns share a scale; gemmf 12,288
+ * gemm reads rows that stage.wgsl stored in int8 (acts, stride: there); gemmf reads f32 rows, `stride` words apart, from word `x` of the
+ * arena on, with weights of any format.
+ * Workgroup memory, with 256 threads and with 128: gemm 15,360 and 10,240 bytes, 1,024 more if 16 columns share a scale; gemmf 12,288
  * and 8,192.
  *
- * Rows and tokens beyond the end are read as copies of the last ones; what they give is not handed on. */
+ * Rows and tokens beyond the end are read as copies of the last ones; their results are not stored. */
 // include templates/webgpu/stage.wgsl
 
 const TILE_ROWS = 64u;
@@ -28,7 +28,7 @@ const TOKEN_LANES = THREADS / 16u;
 /* Pieces of 16 columns of a row that an invocation decodes. */
 const TILE_PIECES = 4u * TILE_ROWS / THREADS;
 
-/* Of token t: four rows' sums. */
+/* t0 .. t7: four rows' sums for each token. */
 struct tile_sums { t0: vec4f, t1: vec4f, t2: vec4f, t3: vec4f, t4: vec4f, t5: vec4f, t6: vec4f, t7: vec4f }
 
 fn tile_zero() -> tile_sums {
@@ -53,7 +53,7 @@ fn tile_store_SINK(s: tile_sums, rows: u32, tokens: u32, row_tile: u32, token_ti
     tile_put_SINK(row, rows, token + 6u * TOKEN_LANES, tokens, s.t6);
     tile_put_SINK(row, rows, token + 7u * TOKEN_LANES, tokens, s.t7);
 }
-/* Of a pair: y has two rows of WEIGHTS, then the same of PAIR. */
+/* For a pair: y has two rows of WEIGHTS, then the same rows of PAIR. */
 fn tile_put2_SINK(row: u32, rows: u32, token: u32, tokens: u32, y: vec4f) {
     if (token >= tokens) { return; }
     if (row < rows) { store_SINK(row, token, y.x, y.z); }
@@ -71,20 +71,20 @@ fn tile_store2_SINK(s: tile_sums, rows: u32, tokens: u32, row_tile: u32, token_t
     tile_put2_SINK(row, rows, token + 6u * TOKEN_LANES, tokens, s.t6);
     tile_put2_SINK(row, rows, token + 7u * TOKEN_LANES, tokens, s.t7);
 }
-/* Whether invocations have tokens beyond their first four: the same in all of the group. */
+/* Whether invocations have tokens beyond their first four: the same in the whole group. */
 fn tile_is_full(tokens: u32, token_tile: u32) -> bool { return tokens - TILE_TOKENS * token_tile > TILE_TOKENS / 2u; }
 
 /* ---- int8: steps of a unit ---- */
-/* Piece c of 16 columns of row r at TILE_ROWS c + (r ^ 2c): neighbours that put four pieces of two rows, and those that read the same of
- * many, meet different banks.  Factors: [columns that share one][row].  Of x: [token][block], the block, and of it d and, where weights
- * have something added, sums: d times the block's, or of its two pieces, if these have factors of their own, the word of stage.wgsl. */
+/* Piece c of 16 columns of row r is at TILE_ROWS c + (r ^ 2c): neighbours that store four pieces of two rows, and neighbours that read the
+ * same piece of many rows, use different banks.  Factors: [columns that share one][row].  For x: [token][block] the block, its d and, if
+ * weights have an added term, sums: d times the block's sum or, if its two pieces have their own factors, the word of stage.wgsl. */
 struct tile_two { q0: vec4u, q1: vec4u }
 var<workgroup> tile_w: array<vec4u, 4u * TILE_ROWS>;
 var<workgroup> tile_x: array<tile_two, THREADS>;
 var<workgroup> tile_scales: array<vec2f, THREADS>;
 var<workgroup> tile_factors_FORMAT: array<vec2f, 64u / SCALE_COLS_FORMAT * TILE_ROWS>;
 
-/* What an invocation brings of x: a block of a token. */
+/* The part of x that an invocation copies: a block of a token. */
 struct tile_part { q: tile_two, d: u32, sums: u32 }
 
 /* Where it lies in the first unit. */
@@ -98,7 +98,7 @@ fn tile_part_load(first: u32, stride: u32, unit: u32) -> tile_part {
                               vec4u(arena[at + 4u * word], arena[at + 5u * word], arena[at + 6u * word], arena[at + 7u * word])),
                      arena[at + 8u * word], arena[at + 9u * word]);
 }
-/* The row of a tile of which an invocation decodes pieces: its neighbours read the same. */
+/* The row of a tile of which an invocation decodes pieces: its neighbours read the same row. */
 fn tile_row(thread: u32) -> u32 { return thread / (THREADS / TILE_ROWS); }
 fn tile_fill_FORMAT(u: unit_FORMAT, x: tile_part, unit: u32, thread: u32) {
     let row = tile_row(thread);
@@ -117,7 +117,7 @@ fn tile_fill_FORMAT(u: unit_FORMAT, x: tile_part, unit: u32, thread: u32) {
     tile_x[thread] = x.q;
     tile_scales[thread] = vec2f(bitcast<f32>(x.d), sums);
 }
-/* A block of the four rows: their codes, factors of its columns; where 16 share one, of the first and of the others. */
+/* A block of the four rows: codes, and factors of its columns; if 16 columns share a factor, of the first 16 and of the others. */
 struct tile_block {
     w00: vec4u, w01: vec4u, w10: vec4u, w11: vec4u, w20: vec4u, w21: vec4u, w30: vec4u, w31: vec4u,
     f0: vec4f, f1: vec4f, g0: vec4f, g1: vec4f
@@ -141,8 +141,8 @@ fn tile_block_FORMAT(b: u32, thread: u32) -> tile_block {
                       vec4f(a0.x, a1.x, a2.x, a3.x), vec4f(b0.x, b1.x, b2.x, b3.x),
                       vec4f(a0.y, a1.y, a2.y, a3.y), vec4f(b0.y, b1.y, b2.y, b3.y));
 }
-/* Sums of int8 products as floats without conversion, which is slow on some: of size below 2^22 they are added to the bits of 1.5 * 2^23,
- * whose lowest bit counts 1.  The additions are those that the product of four bytes comes with. */
+/* Converts sums of int8 products to floats without a conversion, which is slow on some GPUs: the sums, of magnitude below 2^22, are added
+ * to the bits of 1.5 * 2^23, where the lowest bit is worth 1.  The product of four bytes includes this addition. */
 const SUM_BEGIN = 0x4b400000i;
 fn dot_more(w: vec4u, x: vec4u, sum: i32) -> i32 {
     return sum + dot4I8Packed(w.x, x.x) + dot4I8Packed(w.y, x.y) + dot4I8Packed(w.z, x.z) + dot4I8Packed(w.w, x.w);
@@ -241,7 +241,7 @@ fn gemm2_FORMAT_WEIGHTS_PAIR_SINK(matrix: u32, pair: u32, rows: u32, cols: u32, 
 var<workgroup> tile_wf: array<vec4f, 4u * TILE_ROWS>;
 var<workgroup> tile_xf: array<vec4f, 4u * TILE_TOKENS>;
 
-/* What an invocation brings of x: four columns each of two tokens. */
+/* The part of x that an invocation copies: four columns of each of two tokens. */
 struct tile_quads { q0: vec4f, q1: vec4f }
 
 fn tile_quads_load(x: u32, stride: u32, cols: u32, tokens: u32, token_tile: u32, k: u32, thread: u32) -> tile_quads {
@@ -254,7 +254,7 @@ fn tile_quads_put(x: tile_quads, thread: u32) {
     tile_xf[thread] = x.q0;
     tile_xf[thread + THREADS] = x.q1;
 }
-/* Columns PART_COLS part .. of the step, of a row of the tile. */
+/* Stores columns PART_COLS part .. of the step, of a row of the tile. */
 fn tile_values_FORMAT(u: unit_FORMAT, row: u32, k: u32, part: u32) {
     let col = 16u * k + PART_COLS_FORMAT * part;
     var w = values_FORMAT(u, col / UNIT_COLS_FORMAT, col % UNIT_COLS_FORMAT / PART_COLS_FORMAT);
@@ -282,7 +282,7 @@ fn tile_timesf(before: tile_sums, is_full: bool, thread: u32) -> tile_sums {
     }
     return s;
 }
-/* The unit of which a step has columns, from which `part` is taken. */
+/* The unit that has the columns of part `part` of a step. */
 fn tile_unit_FORMAT(k: u32, part: u32) -> u32 { return (16u * k + PART_COLS_FORMAT * part) / UNIT_COLS_FORMAT; }
 
 fn gemmf_FORMAT_WEIGHTS_SINK(matrix: u32, rows: u32, cols: u32, x: u32, stride: u32, tokens: u32, row_tile: u32, token_tile: u32,

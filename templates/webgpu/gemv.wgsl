@@ -1,38 +1,38 @@
-/* gemv.wgsl -- y = W x for one token, x as acts.wgsl left it in workgroup memory.
- * A run of LANES invocations has ROWS rows at a time; neighbours of a run read neighbouring units, which of a plane of 16-byte pieces are
- * neighbouring pieces.  The workgroups of a grid stride over the rows.
+/* gemv.wgsl -- y = W x for one token; acts.wgsl has stored x in workgroup memory.
+ * A run of LANES invocations has ROWS rows at a time; neighbours of a run read neighbouring units, which are neighbouring pieces in a plane
+ * of 16-byte pieces.  The workgroups of a grid stride over the rows.
  *
- * In names SINK stands for what becomes of a result, PAIR for the binding of the second matrix of a pair, which has WEIGHTS' format and
- * shape.  The module has, beside what acts.wgsl asks for,
+ * In names SINK stands for the use of a result, PAIR for the binding of the second matrix of a pair, which has WEIGHTS' format and shape.
+ * The module has, besides what acts.wgsl needs,
  *     const LANES, ROWS                            LANES: a power of two, at most THREADS
  *     const RAGGED                                 false: every lane has a unit at every turn
  *     fn store_SINK(row: u32, y: f32)              called once for a row, by one invocation
- *     fn store_SINK(row: u32, gate: f32, up: f32)  instead, of a pair: the products with WEIGHTS and with PAIR
- *     fn floats_at(quad: u32) -> vec4f             of rows in floats: columns 4 quad .., zeros beyond the row; acts_floats[quad], or
- *                                                  where that has no room, of the arena
- * Workgroup memory: 4 ROWS (THREADS + THREADS / LANES) bytes, twice that for a pair, beside the row's.
+ *     fn store_SINK(row: u32, gate: f32, up: f32)  instead, for a pair: the products with WEIGHTS and with PAIR
+ *     fn floats_at(quad: u32) -> vec4f             for rows in floats: columns 4 quad .., zeros beyond the row; acts_floats[quad] or, if
+ *                                                  the row does not fit there, from the arena
+ * Workgroup memory: 4 ROWS (THREADS + THREADS / LANES) bytes, twice that for a pair, besides the row's.
  *
- * gemv reads a row in int8; gemvf one in floats, of any format.
- * Called by all invocations of the group, in uniform control flow: matrix, pair: the piece of WEIGHTS, of PAIR, where it begins; group,
- * groups: which workgroup, of how many; ahead, of_pair: what rows_ahead gave for the group's first rows, so that their weights are on the
- * way while the row is still made: a kernel of decode waits for little else. */
+ * gemv reads a row in int8; gemvf reads one in floats, with any format of weights.
+ * Called by all invocations of the group, in uniform control flow.  matrix, pair: the piece of WEIGHTS, of PAIR, where it begins; group,
+ * groups: number of the workgroup, and of how many.  ahead, of_pair: results of rows_ahead for the group's first rows, so that their
+ * weights are loaded while the row is still computed: a decode kernel waits for little else. */
 // include templates/webgpu/acts.wgsl
 
-/* Runs that are no longer than a subgroup sum without memory, and without a barrier: each lane has a row then. */
+/* Runs that are no longer than a subgroup sum without memory and without a barrier; each lane then has one row. */
 const RUNS_ALONE = LANES <= SUBGROUP && ROWS <= LANES;
-/* A constant number of turns, as reduce.wgsl says. */
+/* A constant number of turns, for the reason in reduce.wgsl. */
 const GEMV_TURNS = (ACTS_UNITS + LANES - 1u) / LANES;
-const RUN_STRIDE = LANES + 1u;                   /* of runs: so invocations that sum them read other banks */
+const RUN_STRIDE = LANES + 1u;                   /* of runs: invocations that sum them read different banks */
 const RUN_ROW = THREADS / LANES * RUN_STRIDE;    /* of an invocation's rows */
 var<workgroup> run_sums: array<f32, ROWS * RUN_ROW>;
 var<workgroup> run_pairs: array<vec2f, ROWS * RUN_ROW>;
 
-/* The first of an invocation's rows, whose run's are the same; first: that of the group.  Runs without a row of their own read the last. */
+/* The first of an invocation's rows, which its run shares; first: the group's first row.  Runs without a row read the last one. */
 fn run_row(first: u32, thread: u32) -> u32 { return first + thread / LANES * ROWS; }
 /* Where an invocation's sum of its row r lies. */
 fn run_at(r: u32, thread: u32) -> u32 { return r * RUN_ROW + thread / LANES * RUN_STRIDE + thread % LANES; }
 
-/* The rows' sums, over the lanes of each run, to where they go: an invocation for each row.  first: the first row of the group. */
+/* Sums the rows over the lanes of each run and stores them, one invocation per row.  first: the first row of the group. */
 fn runs_store_SINK(of_lane: array<f32, ROWS>, first: u32, rows: u32, thread: u32) {
     var sums = of_lane;
     if (RUNS_ALONE) {
@@ -53,7 +53,7 @@ fn runs_store_SINK(of_lane: array<f32, ROWS>, first: u32, rows: u32, thread: u32
     }
     workgroupBarrier();                          /* before the next rows' sums */
 }
-/* The same of a pair. */
+/* The same for a pair. */
 fn runs_store2_SINK(of_lane: array<vec2f, ROWS>, first: u32, rows: u32, thread: u32) {
     var sums = of_lane;
     if (RUNS_ALONE) {
@@ -77,7 +77,7 @@ fn runs_store2_SINK(of_lane: array<vec2f, ROWS>, first: u32, rows: u32, thread: 
     workgroupBarrier();                          /* before the next rows' sums */
 }
 
-/* A lane's first unit of each of its rows from `first` on, of a group. */
+/* A lane's first unit of each of its rows, in a group with first row `first`. */
 fn rows_ahead_FORMAT_WEIGHTS(matrix: u32, rows: u32, cols: u32, first: u32, thread: u32) -> array<unit_FORMAT, ROWS> {
     let units = (cols + 63u) / 64u;
     let unit = min(thread % LANES, units * (64u / UNIT_COLS_FORMAT) - 1u);
@@ -98,7 +98,7 @@ fn gemv_FORMAT_WEIGHTS_SINK(ahead: array<unit_FORMAT, ROWS>, matrix: u32, rows: 
     var now = ahead;
     for (var first = rows_first(group); first < rows; first += rows_first(groups)) {
         var sums: array<f32, ROWS>;
-        for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }      /* SwiftShader keeps the last turn's where only WGSL says it is 0 */
+        for (var r = 0u; r < ROWS; r++) { sums[r] = 0.0; }      /* SwiftShader keeps old values where WGSL alone says it is 0 */
         for (var turn = 0u; turn < GEMV_TURNS; turn++) {
             let unit = turn * LANES + thread % LANES;
             if (RAGGED && unit >= units) { continue; }

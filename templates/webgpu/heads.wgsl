@@ -1,15 +1,14 @@
-/* heads.wgsl -- what is done with the heads of a token between their projection and attention: RMS norm of a head, rotary position
- * embedding, and storing k and v; formulas: templates/gpu/rope.h.  (Su et al. 2021, arXiv:2104.09864; Zhang & Sennrich 2019,
- * arXiv:1910.07467)
+/* heads.wgsl -- operations on the heads of a token between their projection and attention: RMS norm of a head, rotary position embedding,
+ * and storing k and v; formulas: templates/gpu/rope.h.  (Su et al. 2021, arXiv:2104.09864; Zhang & Sennrich 2019, arXiv:1910.07467)
  *
- * A workgroup has HEADS_EACH heads of a token, THREADS / HEADS_EACH neighbouring invocations one of them.  The module has
+ * A workgroup has HEADS_EACH heads of a token, and THREADS / HEADS_EACH neighbouring invocations per head.  The module has
  *     var<storage, read_write> arena: array<u32>;
- *     var<storage, read> vectors: array<vec4u>;                   where there are norms or rotations
- *     state                                                       as kv.wgsl says
+ *     var<storage, read> vectors: array<vec4u>;                   if there are norms or rotations
+ *     state                                                       as in kv.wgsl
  *     const THREADS, HEADS_EACH                                   powers of two
- *     const HEAD_DIM                                              even, of all heads of a call
+ *     const HEAD_DIM                                              even, the same for all heads of a call
  * Workgroup memory: 4 HEADS_EACH HEAD_DIM + 4 THREADS bytes.  Functions are called by all invocations of a group, in uniform control flow,
- * with a barrier between two calls; group: which workgroup of the token's, thread: local_invocation_index. */
+ * with a barrier between two calls; group: number of the workgroup among the token's, thread: local_invocation_index. */
 // include templates/webgpu/acts.wgsl
 // include templates/webgpu/kv.wgsl
 // include templates/webgpu/reduce.wgsl
@@ -17,7 +16,7 @@
 
 /* The tables: high [..][n_rot/2][2] cos, sin of position block * k times the attention factor, low [block][n_rot/2][2] of position k; the
  * rotation of a position is the complex product of one row of each.  high, low: the pieces where they begin.
- * neox: pairs (i, i + n_rot/2), else (2i, 2i + 1); dimensions from n_rot on stay.  n_rot 0: no rotation. */
+ * neox: pairs (i, i + n_rot/2), else (2i, 2i + 1); dimensions from n_rot on stay unchanged.  n_rot 0: no rotation. */
 struct rotation { high: u32, low: u32, block: u32, n_rot: u32, neox: bool }
 
 /* cos and sin of pair i. */
@@ -33,15 +32,15 @@ fn pair_dimensions(r: rotation, i: u32) -> vec2u {
 
 var<workgroup> head_values: array<f32, HEADS_EACH * HEAD_DIM>;
 
-/* What kv.wgsl stores. */
+/* The values that kv.wgsl stores. */
 fn stored(i: u32) -> f32 { return head_values[i]; }
 
-/* Invocations of a head, and the pairs that each has of it. */
+/* Invocations per head, and pairs of the head per invocation. */
 const HEAD_LANES = THREADS / HEADS_EACH;
 const HEAD_PAIRS = (HEAD_DIM / 2u + HEAD_LANES - 1u) / HEAD_LANES;
 
-/* The head at word `source` of the arena, normed where norm is a piece, rotated where r.n_rot is not 0, into head_values from `to` on.
- * there: is there such a head?  Every invocation has pairs of its own; all that they need is read before the first is waited for. */
+/* Loads the head at word `source` of the arena into head_values from `to` on, normed if norm is a piece, rotated if r.n_rot is not 0.
+ * there: whether the head exists.  Every invocation has its own pairs; all their data is read before the first wait. */
 fn head_take(source: u32, there: bool, norm: u32, eps: f32, r: rotation, position: u32, normed: bool, to: u32, thread: u32) {
     let lane = thread % HEAD_LANES;
     var values: array<vec2f, HEAD_PAIRS>;
@@ -78,9 +77,9 @@ fn head_take(source: u32, there: bool, norm: u32, eps: f32, r: rotation, positio
     workgroupBarrier();
 }
 
-/* All heads of one token: q normed and rotated in place, k normed, rotated and stored, v stored.  q, k, v: the words where the token's rows
- * begin, [n_head][HEAD_DIM], [n_head_kv][HEAD_DIM].  q_norm, k_norm: the pieces of [HEAD_DIM] weights, or NO_VECTOR.
- * Groups of a token: (n_head + 2 n_head_kv) / HEADS_EACH, rounded up. */
+/* All heads of one token: q is normed and rotated in place, k normed, rotated and stored, v stored.  q, k, v: the words where the token's
+ * rows begin, [n_head][HEAD_DIM], [n_head_kv][HEAD_DIM].  q_norm, k_norm: the pieces of [HEAD_DIM] weights, or NO_VECTOR.
+ * Groups per token: (n_head + 2 n_head_kv) / HEADS_EACH, rounded up. */
 fn heads_finish_KV_STATE(q: u32, k: u32, v: u32, q_norm: u32, k_norm: u32, eps: f32, r: rotation, k_plane: kv_plane, v_plane: kv_plane,
                          n_head: u32, position: u32, ring: u32, group: u32, thread: u32) {
     let n_head_kv = k_plane.heads;
@@ -107,7 +106,7 @@ fn heads_finish_KV_STATE(q: u32, k: u32, v: u32, q_norm: u32, k_norm: u32, eps: 
         }
     }
 }
-/* heads heads of a token normed and rotated in place.  Groups of a token: heads / HEADS_EACH, rounded up. */
+/* Norms and rotates `heads` heads of a token in place.  Groups per token: heads / HEADS_EACH, rounded up. */
 fn heads_turn(x: u32, norm: u32, eps: f32, r: rotation, heads: u32, position: u32, group: u32, thread: u32) {
     let item = group * HEADS_EACH + thread / HEAD_LANES;
     let to = thread / HEAD_LANES * HEAD_DIM;
@@ -116,7 +115,7 @@ fn heads_turn(x: u32, norm: u32, eps: f32, r: rotation, heads: u32, position: u3
         arena[x + item * HEAD_DIM + c] = bitcast<u32>(head_values[to + c]);
     }
 }
-/* The heads of k or v of a token, as they are, into a plane of heads of HEAD_DIM.  Groups of a token: plane.heads / HEADS_EACH, rounded
+/* Stores the heads of k or v of a token unchanged in a plane of heads of HEAD_DIM.  Groups per token: plane.heads / HEADS_EACH, rounded
  * up. */
 fn heads_store_KV_STATE(x: u32, plane: kv_plane, position: u32, ring: u32, group: u32, thread: u32) {
     let item = group * HEADS_EACH + thread / HEAD_LANES;

@@ -1,17 +1,17 @@
-/* kv.wgsl -- the cache of keys and values: where a value lies, how it is stored and how it comes back.  The bytes are those of
- * templates/gpu/kv.h.  An instance has words for two parts of names: KV, the type, f16, f32 (head_dim a multiple of 4) or q8_0 (of 32);
- * STATE, how kernels that store write: `words`, or `atomics`.  The module has
- *     var<storage, read_write> state: array<u32>;                 what loads, and what stores by words
- *     var<storage, read_write> state: array<atomic<u32>>;         what stores by atomics
- *     fn stored(i: u32) -> f32                                    what stores: value i of what the group has ready
- * Two scales of q8_0 share a word.  Where head_dim is not a multiple of 64 these may be of two invocations, also of neighbouring rows: such
- * heads are stored by atomics.  Nothing else needs them.
+/* kv.wgsl -- the KV cache: where a value lies, how it is stored and how it is read.  The bytes are those of templates/gpu/kv.h.  An
+ * instance replaces two parts of names: KV, the type, by f16, f32 (head_dim a multiple of 4) or q8_0 (of 32); STATE, how kernels that store
+ * write, by `words` or `atomics`.  The module has
+ *     var<storage, read_write> state: array<u32>;                 for loads, and for stores by words
+ *     var<storage, read_write> state: array<atomic<u32>>;         for stores by atomics
+ *     fn stored(i: u32) -> f32                                    for stores: value i of the data that the group has ready
+ * Two scales of q8_0 share a word.  If head_dim is not a multiple of 64, they may belong to two invocations, also of neighbouring rows:
+ * such heads are stored by atomics.  All others are stored by words.
  *
- * window, ring: constants of attention over the last positions only.  window: a token attends so many positions, its own included; 0: all
- * of them.  ring: rows of the cache, where position p lies in row p % ring; 0: a row for each of n_ctx.  A step stores all of its tokens
- * before the first one attends, so ring is at least window + tokens of a step - 1. */
+ * window, ring: constants of attention with a sliding window.  window: the number of positions that a token attends, its own included; 0:
+ * all of them.  ring: rows of the cache, where position p lies in row p % ring; 0: a row for each of n_ctx positions.  A step stores all of
+ * its tokens before the first one attends, so ring is at least window + tokens of a step - 1. */
 
-/* K or V of a layer, [heads][rows][head_dim]; at: the word of state where it begins, rows: kv_rows(). */
+/* K or V of a layer, [heads][rows][head_dim]; at: the word of state where it begins; rows: kv_rows(). */
 struct kv_plane { at: u32, heads: u32, rows: u32, head_dim: u32 }
 
 fn kv_rows(n_ctx: u32, ring: u32) -> u32 { return select(ring, n_ctx, ring == 0u); }
@@ -26,7 +26,7 @@ fn kv_window_begin(position: u32, window: u32) -> u32 {
 /* The value's number in a plane. */
 fn kv_value(p: kv_plane, head: u32, row: u32, column: u32) -> u32 { return (head * p.rows + row) * p.head_dim + column; }
 
-/* Words of a plane: where V follows K, it begins behind so many. */
+/* Words of a plane: if V follows K, it begins after this many words. */
 fn kv_words_f16(heads: u32, rows: u32, head_dim: u32) -> u32 { return (heads * rows * head_dim + 7u) / 8u * 4u; }
 fn kv_words_f32(heads: u32, rows: u32, head_dim: u32) -> u32 { return (heads * rows * head_dim + 3u) / 4u * 4u; }
 fn kv_words_q8_0(heads: u32, rows: u32, head_dim: u32) -> u32 { return (heads * rows * (head_dim / 32u) * 34u + 15u) / 16u * 4u; }
@@ -50,7 +50,7 @@ fn kv_load_q8_0(p: kv_plane, head: u32, row: u32, column: u32) -> vec4f {
 /* ---- storing ---- */
 fn kv_put_words(at: u32, word: u32) { state[at] = word; }
 fn kv_put_atomics(at: u32, word: u32) { atomicStore(&state[at], word); }
-/* One half of a word; the other stays.  By words only if nobody else stores that one. */
+/* Stores one half of a word; the other half stays.  By words only if no other invocation stores the other half. */
 fn kv_put_half_words(at: u32, second: u32, half_bits: u32) {
     state[at] = (state[at] & (0xffff0000u >> (16u * second))) | (half_bits << (16u * second));
 }
@@ -59,7 +59,7 @@ fn kv_put_half_atomics(at: u32, second: u32, half_bits: u32) {
     atomicOr(&state[at], half_bits << (16u * second));
 }
 
-/* One invocation stores columns column .. + 3 of a row, whose first column is stored(source). */
+/* One invocation stores columns column .. + 3 of a row; the value of the first one is stored(source). */
 fn kv_store_f16_STATE(p: kv_plane, head: u32, row: u32, column: u32, source: u32) {
     let at = p.at + kv_value(p, head, row, column) / 2u;
     let i = source + column;
@@ -76,8 +76,8 @@ fn kv_scale_bits(i: u32) -> u32 {
     for (var c = 0u; c < 32u; c++) { top = max(top, abs(stored(i + c))); }
     return pack2x16float(vec2f(top * (1.0 / 127.0), 0.0));
 }
-/* Every fourth column finds its block's scale for itself; codes are made with the rounded one.  The first column of a word of scales, or of
- * one half of it, stores that. */
+/* Every fourth column computes its block's scale for itself; codes use the rounded scale.  The first column of a word of scales, or of one
+ * half of it, stores that word or half. */
 fn kv_store_q8_0_STATE(p: kv_plane, head: u32, row: u32, column: u32, source: u32) {
     let value = kv_value(p, head, row, column);
     let i = source + column;

@@ -1,12 +1,12 @@
 /* reduce.wgsl -- sums and maxima over neighbouring invocations of a workgroup.
  * The module has
  *     const THREADS                                of a workgroup, a multiple of SUBGROUP
- * Workgroup memory: 4 THREADS bytes.  lanes: a power of two that divides THREADS; every run of so many neighbours gets its own result, all
- * of the run the same.  Called by all invocations of the group, in uniform control flow. */
+ * Workgroup memory: 4 THREADS bytes.  lanes: a power of two that divides THREADS.  Every run of `lanes` neighbours gets its own result, the
+ * same in the whole run.  Called by all invocations of the group, in uniform control flow. */
 // include templates/webgpu/subgroups.wgsl
 
-/* Of runs of `lanes`, 32 at most, or where that is less of a subgroup; without a barrier.  No loop: Dawn gives every loop whose end it
- * cannot prove, as it can of `i < constant; i++`, a counter of 64 bits, and drivers do not unroll those. */
+/* Over runs of `lanes`, at most 32, or over whole subgroups if these are smaller; without a barrier.  Without a loop: Dawn gives a 64-bit
+ * counter to every loop whose end it cannot prove (it can for `i < constant; i++`), and drivers do not unroll such loops. */
 fn run_sum(x: f32, lanes: u32) -> f32 {
     let n = min(lanes, SUBGROUP);
     var sum = x;

@@ -1,26 +1,26 @@
-/* rows.wgsl -- what is done with rows of a token, other than products: rows of the embedding table, norms, norms of heads, and rotary
- * position embedding.  (Zhang & Sennrich 2019, arXiv:1910.07467; Ba et al. 2016, arXiv:1607.06450; Su et al. 2021, arXiv:2104.09864)
+/* rows.wgsl -- operations on a token's rows other than products: rows of the embedding table, norms, norms of heads, and rotary position
+ * embedding.  (Zhang & Sennrich 2019, arXiv:1910.07467; Ba et al. 2016, arXiv:1607.06450; Su et al. 2021, arXiv:2104.09864)
  *
  * The module has
  *     var<storage, read_write> arena: array<u32>;
  *     var<storage, read> vectors: array<vec4u>;
  *     const THREADS                                of a workgroup, a power of two
- *     fn sink_SINK(t: u32, r: u32, y: f32)         gets column r of token t's row, where SINK is in a function's name
- * Workgroup memory: 4 THREADS bytes, of those that end with a sum over the group.
+ *     fn sink_SINK(t: u32, r: u32, y: f32)         gets column r of token t's row, if SINK is in a function's name
+ * Workgroup memory: 4 THREADS bytes, for functions with a sum over the group.
  *
  * out, x: words of the arena where rows begin, [cols] f32; out may be x.  weight: the piece of vectors where [cols] f32 begin, or
- * NO_VECTOR for ones.  group, groups: which workgroup, of how many; thread: local_invocation_index.  Norms are called by all invocations of
- * the group, in uniform control flow. */
+ * NO_VECTOR for ones.  group, groups: number of the workgroup, and of how many; thread: local_invocation_index.  Norms are called by all
+ * invocations of the group, in uniform control flow. */
 // include templates/webgpu/acts.wgsl
 // include templates/webgpu/vectors.wgsl
 
-/* Weights 4 quad ..; ones where there are none. */
+/* Weights 4 quad ..; ones if there is no vector. */
 fn weight_quad(weight: u32, quad: u32) -> vec4f {
     if (weight == NO_VECTOR) { return vec4f(1.0); }
     return bitcast<vec4f>(vectors[weight + quad]);
 }
 fn arena_put(at: u32, y: f32) { arena[at] = bitcast<u32>(y); }
-/* Columns 4 quad .. of a row, as far as it goes. */
+/* Stores columns 4 quad .. of a row, up to its end. */
 fn row_quad_put(out: u32, quad: u32, v: vec4f, cols: u32) {
     let col = 4u * quad;
     if (col < cols) { arena_put(out + col, v.x); }
@@ -68,7 +68,7 @@ fn layernorm_row(out: u32, x: u32, weight: u32, cols: u32, eps: f32, thread: u32
 }
 
 /* ---- heads ---- */
-/* What a head is divided by: the root of its mean square, its length, at least eps, or, less its mean, its deviation. */
+/* The divisor of a head: its root mean square; its length, at least eps; or, after its mean is subtracted, its standard deviation. */
 const HEADS_RMS = 0u;
 const HEADS_UNIT = 1u;
 const HEADS_CENTERED = 2u;
@@ -95,7 +95,7 @@ fn head_weight(weight: u32, whole: u32, first: u32, c: u32) -> f32 {
     if (weight == NO_VECTOR) { return 1.0; }
     return vector_f32(weight, select(c, first + c, whole != 0u));
 }
-/* Head `head` of x by this workgroup, times weight: a head's or, with whole 1, all heads'.  how, head: uniform. */
+/* Norm of head `head` of x by this workgroup, times weight: of one head or, with whole 1, of all heads.  how, head: uniform. */
 fn heads_normed_SINK(t: u32, x: u32, weight: u32, whole: u32, how: u32, eps: f32, head_dim: u32, head: u32, thread: u32) {
     let first = head * head_dim;
     let m = head_moments_of(x, first, how, eps, head_dim, thread);
@@ -103,7 +103,7 @@ fn heads_normed_SINK(t: u32, x: u32, weight: u32, whole: u32, how: u32, eps: f32
         sink_SINK(t, first + c, (arena_f32(x + first + c) - m.mean) * m.factor * head_weight(weight, whole, first, c));
     }
 }
-/* RMS norm of a head, and nothing more. */
+/* RMS norm of a head alone. */
 fn headnorm_row(out: u32, x: u32, weight: u32, eps: f32, head_dim: u32, head: u32, thread: u32) {
     let first = head * head_dim;
     let m = head_moments_of(x, first, HEADS_RMS, eps, head_dim, thread);
@@ -113,9 +113,9 @@ fn headnorm_row(out: u32, x: u32, weight: u32, eps: f32, head_dim: u32, head: u3
 }
 
 /* ---- rotation ---- */
-/* Tables, pieces of vectors where they begin: high [..][n_rot/2][2] cos, sin of position block * k times the attention factor, low
+/* Tables, the pieces of vectors where they begin: high [..][n_rot/2][2] cos, sin of position block * k times the attention factor, low
  * [block][n_rot/2][2] of position k; the rotation of a position is the complex product of a row of each.  neox 1: pairs (i, i + n_rot/2),
- * else (2i, 2i + 1), of the n_rot columns of a head from `first` on; the others stay. */
+ * else (2i, 2i + 1), of the n_rot columns of a head from `first` on; other columns stay unchanged. */
 fn rotation_at(high: u32, low: u32, position: u32, n_rot: u32, block: u32, pair: u32) -> vec2f {
     let h = vector_pair(high, position / block * n_rot + 2u * pair);
     let l = vector_pair(low, position % block * n_rot + 2u * pair);
@@ -134,7 +134,7 @@ fn rotated_f32(x: u32, r: u32, high: u32, low: u32, position: u32, n_rot: u32, n
     let its = arena_f32(x + select(r + apart, r - apart, second));
     return select(mine * turn.x - its * turn.y, its * turn.y + mine * turn.x, second);
 }
-/* The two columns of a head that pair `pair` has: of pairs that do not turn, from n_rot / 2 on, neighbours. */
+/* The two columns of pair `pair` of a head; pairs from n_rot / 2 on do not rotate and are neighbours. */
 fn pair_columns(pair: u32, n_rot: u32, neox: u32, first: u32) -> vec2u {
     if (pair >= n_rot / 2u) {
         let c = 2u * pair - n_rot;
@@ -148,7 +148,7 @@ fn pair_turned(v: vec2f, high: u32, low: u32, position: u32, n_rot: u32, block: 
     let turn = rotation_at(high, low, position, n_rot, block, pair);
     return vec2f(v.x * turn.x - v.y * turn.y, v.x * turn.y + v.y * turn.x);
 }
-/* All heads of a row, an invocation a pair of columns, so that out may be x.  head_dim, n_rot and first: even. */
+/* Rotates all heads of a row; each invocation has a pair of columns, so that out may be x.  head_dim, n_rot and first: even. */
 fn rope_row(out: u32, x: u32, high: u32, low: u32, position: u32, n_rot: u32, neox: u32, block: u32, heads: u32, head_dim: u32, first: u32,
             group: u32, groups: u32, thread: u32) {
     let pairs = head_dim / 2u;

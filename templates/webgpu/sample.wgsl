@@ -1,43 +1,44 @@
-/* sample.wgsl -- from logits to the next token, by two dispatches: sample_scan in GROUPS workgroups, which penalises what was said lately
- * and finds the best token of each span of the vocabulary; sample_draw in one, which draws a token, writes it into the text and makes its
- * step.  It is runtime/library/sample.c, whose order of operations it keeps: the same token comes out for the same logits, history and
- * random numbers.
+/* sample.wgsl -- from logits to the next token, in two dispatches.  sample_scan, in GROUPS workgroups, penalises recent tokens and finds
+ * the best token of each span of the vocabulary.  sample_draw, in one workgroup, draws a token, writes it into the text and makes its step.
+ * It is runtime/library/sample.c with the same order of operations: it draws the same token for the same logits, history and random
+ * numbers.
  *
  * The module has
  *     var<storage, read_write> arena: array<u32>;          a row of N_VOCAB logits, and 2 GROUPS words of scratch between the dispatches
  *     var<storage, read_write> sampling: array<u32>;       as below
  *     var<storage, read_write> text: array<u32>;           [n_ctx], bound with no more words than that
  *     var<uniform> step: forge_step;                       sample_scan
- *     var<storage, read_write> next: array<u32>;           sample_draw: the same buffer, words as of forge_step
+ *     var<storage, read_write> next: array<u32>;           sample_draw: the same buffer, words as in forge_step
  *     const THREADS                                        of a workgroup, a power of two, 16 at least
- *     const N_VOCAB, GROUPS                                at most 524,288 and 1,024; a few hundred tokens for each group are best
+ *     fn sample_suppressed(id: u32) -> bool                whether the token is never drawn
+ *     const N_VOCAB, GROUPS                                at most 524,288 and 1,024; a few hundred tokens per group are fastest
  * and two kernels of one call each, sample_scan_span() and sample_draw_token().  row, scratch: words of the arena.
  * Workgroup memory: 8,364 + 8 THREADS + 4 GROUPS bytes.
  *
  * sampling:
- *     0  temperature, f32; 0: the likeliest token          4  repeat_penalty, f32; 0 or 1: none
+ *     0  temperature, f32; 0: the most probable token      4  repeat_penalty, f32; 0 or 1: none
  *     1  top_k; 0: all                                     5  repeat_last_n, below 2^31
- *     2  top_p, f32; 0 or 1: all                           6  0, or 1 + the position for which no token could be drawn, the first one
- *     3  min_p, f32                                        7  -
+ *     2  top_p, f32; 0 or 1: all                           6  0, or 1 + the first position for which no token could be drawn
+ *     3  min_p, f32                                        7  unused
  *     8  .. 15  the random state of runtime/run/random.h, the lower half of each number first
- * Words 0 to 5 are those of struct model_sampling and as valid as model_sample() asks for.
+ * Words 0 to 5 are those of struct model_sampling and must be valid as model_sample() requires.
  *
- * No token can be drawn where a logit is NaN or plus infinity or all are minus infinity: then word 6 says so, the text gets token 0, and
- * random numbers stay.  Behind the end of the text nothing is written; the step goes on nevertheless, and must not be run.
+ * If a logit is NaN or plus infinity, or all are minus infinity, no token can be drawn: word 6 then says so, the text gets token 0, and the
+ * random state does not change.  Nothing is written beyond the end of the text; the step is advanced all the same, but must not be run.
  *
- * What may differ from the reference.  Penalties, the temperature's inverse and the likeliest token are exact, in integers.  Weights are
- * made of sums, differences and products of floats, each of them rounded by itself; WGSL leaves open the direction, machines round to
- * nearest.  One that rounds otherwise has weights that are off by some 2^-22, and so, of about 2^20 tokens, another one.  Differences of
- * logits below 2^-126, which a machine may take as 0, count only at temperatures below 1e-30.  Where penalties turn all logits into minus
- * infinity the reference has token 0, here no token can be drawn. */
+ * Possible differences to the reference.  Penalties, the temperature's inverse and the most probable token are exact, in integers.  Weights
+ * are sums, differences and products of floats, each rounded on its own.  WGSL leaves the rounding direction open; machines round to
+ * nearest.  On a machine that rounds otherwise weights are off by some 2^-22, so one of about 2^20 tokens differs.  Differences of logits
+ * below 2^-126, which a machine may take as 0, matter only at temperatures below 1e-30.  If penalties turn all logits into minus infinity,
+ * the reference draws token 0; here no token can be drawn. */
 
 const SAMPLE_SPAN = (N_VOCAB + GROUPS - 1u) / GROUPS;
 const SAMPLE_CANDIDATES = 384u;
-const SAMPLE_NONE = 0xffffffffu;                 /* no id; as key: above that of any number */
+const SAMPLE_NONE = 0xffffffffu;                 /* no id; as a key it is above that of any number */
 const SAMPLE_LOG2_E = 1.44269504f;
 
 /* ---- keys ---- */
-/* Order of floats as order of integers; -0 is 0, NaN is as low as minus infinity. */
+/* Floats as integers in the same order; -0 is 0, NaN is as low as minus infinity. */
 fn sample_key(bits: u32) -> u32 {
     let size = bits & 0x7fffffffu;
     if (size == 0u) { return 0x80000000u; }
@@ -45,7 +46,7 @@ fn sample_key(bits: u32) -> u32 {
     return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);
 }
 fn sample_float(key: u32) -> f32 { return bitcast<f32>(select(~key, key & 0x7fffffffu, key >= 0x80000000u)); }
-/* Of two tokens, key and id, the likelier, the lower id on a tie. */
+/* The more probable of two tokens, as (key, id); the lower id on a tie. */
 fn sample_better(a: vec2u, b: vec2u) -> vec2u { return select(a, b, b.x > a.x || (b.x == a.x && b.y < a.y)); }
 
 var<workgroup> sample_tops: array<vec2u, THREADS>;
@@ -61,14 +62,15 @@ fn sample_best(mine: vec2u, thread: u32) -> vec2u {
 }
 
 /* ---- penalties ---- */
-/* A significand of 24 bits whose highest is 1, and its exponent: positive numbers, those below 2^-126 too. */
+/* A positive number: a significand of 24 bits with the highest bit 1, and its exponent; also for numbers below 2^-126. */
 struct sample_parts { significand: u32, exponent: i32 }
 fn sample_parts_of(bits: u32) -> sample_parts {
     let significand = (bits & 0x7fffffu) | select(0u, 0x800000u, bits >= 0x800000u);
     let shift = countLeadingZeros(significand) - 8u;
     return sample_parts(significand << shift, i32(max(bits >> 23u, 1u)) - i32(shift));
 }
-/* The float to nearest even of 25 bits, whose highest is 1 and which are one more than there is room for; more: something is behind. */
+/* Rounds a significand of 25 bits with the highest bit 1, one bit more than fits, to the nearest float, ties to even; more: bits below are
+ * not 0. */
 fn sample_nearest(bits: u32, more: bool, exponent: i32) -> u32 {
     if (exponent > 254) { return 0x7f800000u; }
     let shift = u32(clamp(2 - exponent, 1, 26));
@@ -78,7 +80,7 @@ fn sample_nearest(bits: u32, more: bool, exponent: i32) -> u32 {
     let up = behind > half || (behind == half && (more || (whole & 1u) == 1u));
     return (u32(max(exponent, 1) - 1) << 23u) + whole + select(0u, 1u, up);
 }
-/* a / b of bits, both positive and finite; WGSL's division may miss by 2.5 units. */
+/* a / b as bits, both positive and finite; WGSL's division may be off by 2.5 units in the last place. */
 fn sample_quotient(a_bits: u32, b_bits: u32) -> u32 {
     let a = sample_parts_of(a_bits);
     let b = sample_parts_of(b_bits);
@@ -92,7 +94,7 @@ fn sample_quotient(a_bits: u32, b_bits: u32) -> u32 {
     }
     return sample_nearest(quotient, rest > 0u, a.exponent - b.exponent + select(127, 126, less));
 }
-/* a b of the same; WGSL's product may be 0 where it is below 2^-126. */
+/* a b of such numbers; WGSL's product may be 0 if it is below 2^-126. */
 fn sample_times_float(a_bits: u32, b_bits: u32) -> u32 {
     let a = sample_parts_of(a_bits);
     let b = sample_parts_of(b_bits);
@@ -101,7 +103,7 @@ fn sample_times_float(a_bits: u32, b_bits: u32) -> u32 {
     let more = (product.x & ((1u << shift) - 1u)) > 0u;
     return sample_nearest((product.x >> shift) | (product.y << (32u - shift)), more, a.exponent + b.exponent - 149 + i32(shift));
 }
-/* Dividing a negative logit would make it likelier. */
+/* A negative logit is multiplied: dividing it would make the token more probable. */
 fn sample_penalised(bits: u32, penalty: u32) -> u32 {
     if ((bits & 0x7fffffffu) == 0u || bits == 0xff800000u) { return bits; }
     if (bits >= 0x80000000u) { return 0x80000000u | sample_times_float(bits & 0x7fffffffu, penalty); }
@@ -109,9 +111,9 @@ fn sample_penalised(bits: u32, penalty: u32) -> u32 {
 }
 
 /* ---- the scan ---- */
-var<workgroup> sample_marks: array<atomic<u32>, (SAMPLE_SPAN + 31u) / 32u>;      /* a bit for each token of the span; they begin as 0 */
+var<workgroup> sample_marks: array<atomic<u32>, (SAMPLE_SPAN + 31u) / 32u>;      /* a bit for each token of the span; all begin as 0 */
 
-/* Words of the scratch: keys of the best tokens of each span, SAMPLE_NONE where a logit is no number; their ids.
+/* Words of the scratch: keys of the best tokens of each span, SAMPLE_NONE if a logit is NaN or plus infinity; then their ids.
  * n_text: tokens of the text, with those of the step. */
 fn sample_scan_span(row: u32, scratch: u32, group: u32, n_text: u32, thread: u32) {
     let first = group * SAMPLE_SPAN;
@@ -131,6 +133,10 @@ fn sample_scan_span(row: u32, scratch: u32, group: u32, n_text: u32, thread: u32
         if ((bits & 0x7fffffffu) >= 0x7f800000u && bits != 0xff800000u) {
             best = vec2u(SAMPLE_NONE, id);
             continue;
+        }
+        if (sample_suppressed(id)) {
+            bits = 0xff800000u;
+            arena[row + id] = bits;
         }
         if (((atomicLoad(&sample_marks[i / 32u]) >> (i % 32u)) & 1u) == 1u) {
             bits = sample_penalised(bits, penalty);
@@ -160,7 +166,7 @@ fn sample_product(a: u32, b: u32) -> vec2u {
     let other = (a & 0xffffu) * (b >> 16u) + (middle & 0xffffu);
     return vec2u((other << 16u) | (low & 0xffffu), (a >> 16u) * (b >> 16u) + (middle >> 16u) + (other >> 16u));
 }
-/* a b, which fits. */
+/* a b, which must fit in 64 bits. */
 fn sample_times(a: vec2u, b: u32) -> vec2u { return sample_product(a.x, b) + vec2u(0u, a.y * b); }
 /* a fraction / 2^32, rounded down. */
 fn sample_scaled(a: vec2u, fraction: u32) -> vec2u {
@@ -173,7 +179,7 @@ fn sample_state_put(i: u32, value: vec2u) {
     sampling[8u + 2u * i] = value.x;
     sampling[9u + 2u * i] = value.y;
 }
-/* xoshiro256** 1.0, as of runtime/run/random.h.  One invocation calls it. */
+/* xoshiro256** 1.0, as in runtime/run/random.h.  One invocation calls it. */
 fn sample_random() -> vec2u {
     var s = array<vec2u, 4>(sample_state(0u), sample_state(1u), sample_state(2u), sample_state(3u));
     let r = sample_rotated(sample_sum(sample_left(s[1], 2u), s[1]), 7u);
@@ -200,13 +206,13 @@ fn sample_random_below(n: vec2u) -> vec2u {
 }
 
 /* ---- weights ---- */
-/* What the weight of a logit depends on.  zero: 0, which no compiler knows. */
+/* The parameters of a logit's weight.  zero: 0, but unknown to compilers. */
 struct sample_rule { best: f32, scale: f32, zero: u32 }
 
-/* x, rounded: nothing is contracted or reordered across an operation on bits. */
+/* x, rounded: compilers do not contract or reorder operations across the operation on bits. */
 fn sample_rounded(x: f32, zero: u32) -> f32 { return bitcast<f32>(bitcast<u32>(x) | zero); }
 fn sample_step(p: f32, f: f32, add: f32, zero: u32) -> f32 { return sample_rounded(sample_rounded(p * f, zero) + add, zero); }
-/* 2^-x as a fixed-point number with 40 bits behind the point, x >= 0; 0 from 2^-40 on and for NaN. */
+/* 2^-x as a fixed-point number with 40 fractional bits, x >= 0; 0 below 2^-40 and for NaN. */
 fn sample_exp2_minus(x: f32, zero: u32) -> vec2u {
     let at = sample_rounded(x, zero);
     if ((bitcast<u32>(at) & 0x7fffffffu) >= bitcast<u32>(40.0f)) { return vec2u(0u); }
@@ -228,8 +234,9 @@ fn sample_weight(key: u32, rule: sample_rule) -> vec2u {
 }
 
 /* ---- lists of tokens ---- */
-/* Tokens in the order of ids, item by item: the best of each span; spans of the vocabulary, those in sample_spans; candidates.  at: the
- * word of the arena where keys, or the row, begin.  A vocabulary ends with items that are no tokens: their id is SAMPLE_NONE. */
+/* Tokens in the order of ids, item by item: the best of each span; spans of the vocabulary, listed in sample_spans; candidates.  at: the
+ * word of the arena where keys, or the row, begin.  The list of the vocabulary ends with items that are no tokens: their id is
+ * SAMPLE_NONE. */
 struct sample_list { kind: u32, at: u32, n: u32 }
 const SAMPLE_BESTS = 0u;
 const SAMPLE_VOCABULARY = 1u;
@@ -247,15 +254,15 @@ fn sample_item(list: sample_list, i: u32) -> vec2u {
     return vec2u(sample_key(arena[list.at + id]), id);
 }
 
-/* Of the vocabulary, the spans that have a key of at least `bound`: invocations count theirs, side by side, and put them behind those of
- * the invocations before. */
+/* The spans of the vocabulary with a key of at least `bound`: each invocation counts its spans and stores them after those of the
+ * invocations before it. */
 fn sample_spans_above(row: u32, scratch: u32, bound: u32, thread: u32) -> sample_list {
     let each = (GROUPS + THREADS - 1u) / THREADS;
     let first = min(thread * each, GROUPS);
     let end = min(first + each, GROUPS);
     var n = 0u;
     for (var g = first; g < end; g++) { n += select(0u, 1u, arena[scratch + g] >= bound); }
-    var before = n;                              /* and with its own, first */
+    var before = n;                              /* with its own spans, at first */
     for (var distance = 1u; distance < THREADS; distance *= 2u) {
         workgroupBarrier();
         sample_tops[thread] = vec2u(before, 0u);
@@ -277,11 +284,11 @@ fn sample_spans_above(row: u32, scratch: u32, bound: u32, thread: u32) -> sample
 }
 
 /* ---- what is kept ---- */
-/* Tokens whose key is above `key`, and those below id `end` that have it. */
+/* The kept tokens: those with a key above `key`, and those with this key and an id below `end`. */
 struct sample_kept { key: u32, end: u32 }
 fn sample_keeps(kept: sample_kept, item: vec2u) -> bool { return item.x > kept.key || (item.x == kept.key && item.y < kept.end); }
 
-/* Sums of up to 256 bins.  Carries are counted where they happen, so that the order of additions does not matter. */
+/* Sums for up to 256 bins.  Carries are counted where they occur, so that the order of additions does not matter. */
 var<workgroup> sample_low: array<atomic<u32>, 256>;
 var<workgroup> sample_high: array<atomic<u32>, 256>;
 
@@ -299,12 +306,13 @@ fn sample_add(bin: u32, mass: vec2u) {
 }
 fn sample_mass(bin: u32) -> vec2u { return vec2u(atomicLoad(&sample_low[bin]), atomicLoad(&sample_high[bin])); }
 
-/* What one invocation tells all: a bin, its mass, and what is still needed of it. */
+/* The result of one invocation, for all: a bin, its mass, and the part of it that is still needed. */
 struct sample_found { bin: u32, rest: vec2u, mass: vec2u }
 var<workgroup> sample_told: sample_found;
 var<workgroup> sample_coarse: array<vec2u, 16>;  /* sums of 16 bins */
 
-/* The highest bin that with those above it has the mass `need`, or, as a share, that fraction of all mass in 2^-32, at least 1. */
+/* The highest bin that together with the bins above it has the mass `need` or, with share, that fraction (in 2^-32, at least 1) of all
+ * mass. */
 fn sample_bin(need: vec2u, share: bool, fraction: u32, thread: u32) -> sample_found {
     if (thread < 16u) {
         var sum = vec2u(0u);
@@ -329,9 +337,9 @@ fn sample_bin(need: vec2u, share: bool, fraction: u32, thread: u32) -> sample_fo
     return workgroupUniformLoad(&sample_told);
 }
 
-/* The key of the last of the best tokens of what is kept that together have a mass: of a list's `count`, or, where that is 0, the fraction
- * of its weight at temperature 1, in 2^-32.  By radix selection, a byte of the key at a time.  It comes as bin, with the mass of the tokens
- * that have it, and what is needed of that.  least: no kept key is below; rule: at temperature 1. */
+/* The key of the last token when the best of the kept tokens are taken until they have a mass: `count` tokens of a list or, if that is 0,
+ * the fraction (in 2^-32) of its weight at temperature 1.  By radix selection, a byte of the key at a time.  The result has the key as bin,
+ * the mass of the tokens with this key, and the part of it that is needed.  least: no kept key is below; rule: at temperature 1. */
 fn sample_radix(whole: sample_list, scratch: u32, kept: sample_kept, least: u32, count: u32, fraction: u32, rule: sample_rule,
                 thread: u32) -> sample_found {
     var list = whole;
@@ -358,8 +366,9 @@ fn sample_radix(whole: sample_list, scratch: u32, kept: sample_kept, least: u32,
 }
 
 /* ---- places ---- */
-/* The id of the token at which the mass of those kept, summed in the order of ids, exceeds `at`: ties, the number of those that have the
- * key; else their weight, and `at` is random.  Of 32 parts of the list that one is taken apart which has the place. */
+/* The id of the token at which the mass of the kept tokens, summed in the order of ids, exceeds `at`.  ties: the mass is the number of
+ * tokens with the key; otherwise it is their weight, and `at` is random.  The list is divided into 32 parts, and the part with the token is
+ * divided again. */
 fn sample_locate(list: sample_list, kept: sample_kept, ties: bool, key: u32, at: vec2u, rule: sample_rule, thread: u32) -> u32 {
     var first = 0u;
     var n = list.n;
@@ -407,7 +416,7 @@ fn sample_locate(list: sample_list, kept: sample_kept, ties: bool, key: u32, at:
 var<workgroup> sample_unsorted: array<vec2u, SAMPLE_CANDIDATES>;
 var<workgroup> sample_taken: atomic<u32>;
 
-/* Tokens with a key of at least `bound` as a list of their own; the vocabulary, where there are too many. */
+/* Tokens with a key of at least `bound` as a list of their own; the vocabulary if there are too many. */
 fn sample_candidates(row: u32, scratch: u32, bound: u32, thread: u32) -> sample_list {
     let spans = sample_spans_above(row, scratch, bound, thread);
     for (var i = thread; i < spans.n; i += THREADS) {
@@ -431,7 +440,7 @@ fn sample_candidates(row: u32, scratch: u32, bound: u32, thread: u32) -> sample_
 }
 
 /* ---- the draw ---- */
-/* Largest distance from the best logit at which a token still has min_p of its probability: ln of it, by halving. */
+/* Largest distance from the best logit at which a token still has min_p of its probability: ln of min_p, by bisection. */
 fn sample_min_p_distance(min_p: f32, zero: u32) -> f32 {
     let bits = u32(min_p * 0x1p30f);
     let least = vec2u(bits << 10u, bits >> 22u);
@@ -447,9 +456,10 @@ fn sample_min_p_distance(min_p: f32, zero: u32) -> f32 {
 struct sample_options { temperature: u32, top_k: u32, top_p: f32, min_p: f32, zero: u32 }
 var<workgroup> sample_asked: sample_options;
 
-/* One of the tokens that top-k, top-p and min-p leave.  scale: log2(e) / temperature.
- * The k best are among those that reach the k-th of the spans' best, in practice hardly more: these become candidates, and only their spans
- * are read, once.  Stages: that bound, top-k, top-p, the draw; a loop, because drivers paste functions where they are called. */
+/* Draws one of the tokens that top-k, top-p and min-p leave.  scale: log2(e) / temperature.
+ * The k best tokens are among those that reach the k-th largest maximum of the spans, in practice hardly more: these become candidates, and
+ * only their spans are read, once.  Stages: that bound, top-k, top-p, the draw; in a loop, because drivers inline functions at every
+ * call. */
 fn sample_any(row: u32, scratch: u32, o: sample_options, best: f32, scale: f32, thread: u32) -> u32 {
     let k = select(0u, o.top_k, o.top_k < N_VOCAB);
     let bounded = k > 0u && k <= min(GROUPS, SAMPLE_CANDIDATES);
@@ -472,7 +482,7 @@ fn sample_any(row: u32, scratch: u32, o: sample_options, best: f32, scale: f32, 
                 bound = key;
                 continue;
             }
-            /* All ties weigh the same: the smallest number of them that has what is needed. */
+            /* All ties have the same weight: take the smallest sufficient number of them. */
             var one = vec2u(1u, 0u);
             if (count == 0u) { one = sample_weight(key, rule); }
             for (var bit = 1u << 19u; bit > 0u; bit /= 2u) {
@@ -497,7 +507,7 @@ fn sample_any(row: u32, scratch: u32, o: sample_options, best: f32, scale: f32, 
     return token;
 }
 
-/* Behind sample_scan_span of all groups. */
+/* Runs after sample_scan_span of all groups. */
 fn sample_draw_token(row: u32, scratch: u32, thread: u32) {
     if (thread == 0u) {
         sample_asked = sample_options(sampling[0], sampling[1], bitcast<f32>(sampling[2]), bitcast<f32>(sampling[3]), sampling[5] >> 31u);
@@ -508,7 +518,7 @@ fn sample_draw_token(row: u32, scratch: u32, thread: u32) {
     let best = sample_best(mine, thread);
     let drawable = best.x > 0u && best.x < SAMPLE_NONE;
     var token = select(0u, best.y, drawable);
-    /* Logits that leave nothing to draw from, or a temperature of (nearly) 0, have the likeliest token. */
+    /* If the logits leave nothing to draw from, or the temperature is (nearly) 0, the result is the most probable token. */
     if (drawable && o.temperature > 0u && best.x >= sample_key(bitcast<u32>(-3e38f)) && best.x <= sample_key(bitcast<u32>(3e38f))) {
         let scale = sample_quotient(bitcast<u32>(SAMPLE_LOG2_E), o.temperature);
         if (scale <= bitcast<u32>(1e38f)) { token = sample_any(row, scratch, o, sample_float(best.x), bitcast<f32>(scale), thread); }
@@ -516,7 +526,7 @@ fn sample_draw_token(row: u32, scratch: u32, thread: u32) {
     if (thread == 0u) { sample_put(token, drawable); }
 }
 
-/* Puts the token into the text and makes its step. */
+/* Writes the token into the text and makes its step. */
 fn sample_put(token: u32, drawable: bool) {
     let position = next[1] + next[0];
     if (position < arrayLength(&text)) { text[position] = token; }

@@ -1,46 +1,46 @@
-/* sequence.wgsl -- operations that go from position to position with a state: the causal convolution of columns, the row before, and the
- * recurrence of gated delta nets and Mamba-2  (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060).
+/* sequence.wgsl -- operations with a state that passes from position to position: the causal convolution of columns, the previous row, and
+ * the recurrence of gated delta nets and Mamba-2  (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060).
  * A step reads its state once and writes it once.  At the start of a sequence the state counts as zero.
  *
  * The module has
  *     var<storage, read_write> arena: array<u32>;
  *     var<storage, read_write> state: array<u32>;  from where the launch's state begins
  *     var<uniform> step: forge_step;
- *     var<storage, read> vectors: array<vec4u>;    where there are taps
+ *     var<storage, read> vectors: array<vec4u>;    if there are taps
  *     const THREADS                                of a workgroup
  *     fn sink_SINK(t: u32, r: u32, y: f32)         gets column r of token t's row
  * x: the word of the arena where the row of token 0 begins, x_stride: words from row to row.  n_tokens: of the step; 1 in decode.  group:
- * which workgroup.  What sinks write is nothing that the launch reads. */
+ * number of the workgroup.  The launch must not read values that sinks write. */
 // include templates/webgpu/launch.wgsl
 // include templates/webgpu/rows.wgsl
 
 fn state_f32(at: u32) -> f32 { return bitcast<f32>(state[at]); }
 
 /* ---- convolution ---- */
-/* Tokens of a workgroup. */
+/* Tokens per workgroup. */
 const CONV_TOKENS = 64u;
 
-/* Input of column c, `back` tokens before token t, at most n_taps - 1.  Before the step it is in the state, [n_taps - 1][cols], oldest
- * first. */
+/* Input of column c, `back` tokens (at most n_taps - 1) before token t.  Inputs before the step are in the state, [n_taps - 1][cols],
+ * oldest first. */
 fn conv_input(x: u32, x_stride: u32, t: u32, back: u32, c: u32, cols: u32, n_taps: u32) -> f32 {
     if (t >= back) { return arena_f32(x + (t - back) * x_stride + c); }
     if (step.n_past == 0u) { return 0.0; }
     return state_f32((t + n_taps - 1u - back) * cols + c);
 }
-/* The state after the step.  In this order what is written is what nobody reads any more. */
+/* Stores the state after the step.  In this order every write follows the last read of the old value. */
 fn conv_put(x: u32, x_stride: u32, c: u32, cols: u32, n_taps: u32, n_tokens: u32) {
     for (var k = 0u; k + 1u < n_taps; k++) {
         state[k * cols + c] = bitcast<u32>(conv_input(x, x_stride, n_tokens - 1u, n_taps - 2u - k, c, cols, n_taps));
     }
 }
-/* Column group * THREADS + thread of the state, in a launch behind that of conv_rows or previous_rows, whose n_taps is 2. */
+/* Column group * THREADS + thread of the state; in a launch after that of conv_rows or of previous_rows, where n_taps is 2. */
 fn conv_keep(x: u32, x_stride: u32, cols: u32, n_taps: u32, n_tokens: u32, group: u32, thread: u32) {
     let c = group * THREADS + thread;
     if (c < cols) { conv_put(x, x_stride, c, cols, n_taps, n_tokens); }
 }
-/* The same column of CONV_TOKENS tokens from CONV_TOKENS tokens_group on.  taps: the piece of vectors where they begin,
- * [n_taps][tap_stride], the last for the token itself.  keep 1: the step is one group of tokens, which leaves the new state, too; else
- * conv_keep does. */
+/* The same column for CONV_TOKENS tokens from CONV_TOKENS tokens_group on.  taps: the piece of vectors where they begin,
+ * [n_taps][tap_stride], the last one for the token itself.  keep 1: one group covers all tokens of the step and stores the new state;
+ * otherwise conv_keep does. */
 fn conv_rows_SINK(x: u32, x_stride: u32, taps: u32, tap_stride: u32, cols: u32, n_taps: u32, keep: u32, n_tokens: u32, group: u32,
                   tokens_group: u32, thread: u32) {
     let c = group * THREADS + thread;
@@ -55,8 +55,9 @@ fn conv_rows_SINK(x: u32, x_stride: u32, taps: u32, tap_stride: u32, cols: u32, 
     if (keep != 0u) { conv_put(x, x_stride, c, cols, n_taps, n_tokens); }
 }
 
-/* ---- the row before ---- */
-/* As conv_rows, with rows one position further on: at the start of a sequence zeros, else at the start of a step that of the state. */
+/* ---- the previous row ---- */
+/* As conv_rows, but gives each token the previous row.  Before the step's first token this is the row in the state, or zeros at the start
+ * of a sequence. */
 fn previous_rows_SINK(x: u32, x_stride: u32, cols: u32, keep: u32, n_tokens: u32, group: u32, tokens_group: u32, thread: u32) {
     let c = group * THREADS + thread;
     if (c >= cols) { return; }
@@ -67,13 +68,13 @@ fn previous_rows_SINK(x: u32, x_stride: u32, cols: u32, keep: u32, n_tokens: u32
 }
 
 /* ---- recurrence ---- */
-/* What does not change in a launch; strides in words from token to token, of q, k, v, decay and beta. */
+/* Constants of a launch; strides of q, k, v, decay and beta in words from token to token. */
 struct recur {
     heads: u32, qk_heads: u32, head_dim: u32, value_dim: u32, delta: u32, modulo: u32, by_row: u32,
     q_stride: u32, k_stride: u32, v_stride: u32, g_stride: u32, b_stride: u32,
 }
 
-/* RECUR_PARTS neighbouring invocations share four columns of a head's S; of its rows invocation p has p, p + RECUR_PARTS, ..
+/* RECUR_PARTS neighbouring invocations share four columns of a head's S; invocation p has its rows p, p + RECUR_PARTS, ..
  * The module has
  *     const RECUR_PARTS, RECUR_ROWS                a power of two, at most THREADS; head_dim / RECUR_PARTS */
 struct recur_sums { held: vec4f, read: vec4f, kq: f32 }
@@ -96,11 +97,11 @@ fn recur_sum(mine: recur_sums, thread: u32) -> recur_sums {
     workgroupBarrier();                          /* until all have read it */
     return sums;
 }
-/* A token: S becomes g S + k d with d = beta (v - k g S), without delta beta v; y = q S, which is q g S + (q k) d: so one sum over the
- * invocations is enough.
+/* One token: S becomes g S + k d with d = beta (v - k g S), without delta beta v; y = q S, which is q g S + (q k) d, so that one sum over
+ * the invocations is enough.
  *
- * All tokens of the step.  q, k, v, decay, beta: words where the rows of token 0 begin; value_dim: a multiple of 4.  The state: S of every
- * head, [heads][value_dim / 4][head_dim][4].  Workgroups: heads value_dim / 4 RECUR_PARTS invocations' worth.  Workgroup memory: 48 THREADS
+ * All tokens of the step.  q, k, v, decay, beta: words where the rows of token 0 begin; value_dim: a multiple of 4.  The state has S of
+ * every head, [heads][value_dim / 4][head_dim][4].  Needs heads value_dim / 4 RECUR_PARTS invocations.  Workgroup memory: 48 THREADS
  * bytes.  Called by all invocations of the group, in uniform control flow. */
 fn recur_rows_SINK(q: u32, k: u32, v: u32, decay: u32, beta: u32, shape: recur, n_tokens: u32, group: u32, thread: u32) {
     let quads = shape.value_dim / 4u;

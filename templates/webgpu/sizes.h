@@ -1,16 +1,16 @@
-/* sizes.h -- bytes of workgroup memory and of the arena that kernels of templates/webgpu take, and how they cut their work.  Constant
- * expressions of C, for the compiler's plan. */
+/* sizes.h -- bytes of workgroup memory and of the arena that the kernels of templates/webgpu need, and how they divide their work.
+ * Constant expressions of C, for the compiler's plan. */
 #ifndef FORGE_WEBGPU_SIZES_H
 #define FORGE_WEBGPU_SIZES_H
 
-/* acts.wgsl: a row of so many units of 64 columns as int8, and as floats. */
+/* acts.wgsl: bytes of a row of `units` units of 64 columns, as int8 and as floats. */
 #define ACTS_BYTES(units) (80u * (units) + 64u)
 #define FLOATS_BYTES(units) (256u * (units))
-/* gemv.wgsl: sums of the lanes, of pairs, and what the group shares. */
+/* gemv.wgsl: sums of the lanes, of pairs, and the memory that the group shares. */
 #define GEMV_BYTES(threads, rows) (9u * (threads) * (rows) + 12u * (threads) + 64u)
 
-/* stage.wgsl: bytes of a row of so many units.  gemm.wgsl: rows of a tile, of each matrix of a pair, tokens; workgroup memory with int8 and
- * with floats. */
+/* stage.wgsl: bytes of a row of `units` units.  gemm.wgsl: rows of a tile, rows of each matrix of a pair, tokens; workgroup memory with
+ * int8 and with floats. */
 #define STAGED_BYTES(units) (80u * (units))
 #define TILE_ROWS 64u
 #define TILE_PAIRS 32u
@@ -18,9 +18,9 @@
 #define TILE_BYTES(threads) ((threads) > 128u ? 16384u : 11264u)
 #define TILE_FLOAT_BYTES(threads) ((threads) > 128u ? 12288u : 8192u)
 
-/* heads.wgsl: heads of a workgroup. */
+/* heads.wgsl: heads per workgroup. */
 #define HEADS_EACH 2u
-/* attention.wgsl: query heads of a workgroup, of those that share a KV head; workgroups for them; rows of parts. */
+/* attention.wgsl: query heads per KV head; most and actual query heads of a workgroup; workgroups per KV head; rows of parts. */
 #define ATTENTION_GROUP(heads, heads_kv) ((heads) / (heads_kv))
 #define ATTENTION_MOST(head_dim) ((head_dim) > 128u ? 4u : 8u)
 #define ATTENTION_HEADS(heads, heads_kv, head_dim) \
@@ -29,10 +29,11 @@
     ((ATTENTION_GROUP(heads, heads_kv) + ATTENTION_HEADS(heads, heads_kv, head_dim) - 1u) / ATTENTION_HEADS(heads, heads_kv, head_dim))
 #define ATTENTION_ROWS(heads, heads_kv, head_dim) \
     ((heads_kv) * ATTENTION_CUTS(heads, heads_kv, head_dim) * ATTENTION_HEADS(heads, heads_kv, head_dim))
-/* Heads that it takes in at a time; contexts that one split has alone. */
+/* Query heads that it loads at a time; longest context that one split has alone. */
 #define ATTENTION_HEADS_EACH(head_dim) ((head_dim) > 128u ? 4u : 8u)
 #define ATTENTION_ALONE 256u
-/* attention_chunk.wgsl: rows of a workgroup, a token and head each; threads; workgroups that share a KV head's heads of a token. */
+/* attention_chunk.wgsl: rows of a workgroup, each a token and head; threads; workgroups that share the query heads of a KV head for a
+ * token; tokens per workgroup. */
 #define CHUNK_ROWS(head_dim) ((head_dim) > 128u ? 32u : 64u)
 #define CHUNK_THREADS 128u
 #define CHUNK_BYTES 14848u
@@ -41,7 +42,7 @@
 #define CHUNK_TOKENS(heads, heads_kv, head_dim) \
     (ATTENTION_GROUP(heads, heads_kv) > CHUNK_ROWS(head_dim) ? 1u : CHUNK_ROWS(head_dim) / ATTENTION_GROUP(heads, heads_kv))
 
-/* sample.wgsl: tokens that a workgroup looks at, at least; workgroups at most; scratch of the arena. */
+/* sample.wgsl: fewest tokens per workgroup; most workgroups; scratch in the arena. */
 #define SAMPLE_SPAN 256u
 #define SAMPLE_MOST_GROUPS 1024u
 #define SAMPLE_SCRATCH_BYTES(groups) (8u * (groups))

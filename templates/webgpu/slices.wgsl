@@ -1,50 +1,50 @@
-/* slices.wgsl -- products with matrices of a stack, as those of experts: which of them a token picks, and what becomes of their rows.
- * (Shazeer et al. 2017, arXiv:1701.06538; DeepSeek-AI 2024, arXiv:2412.19437)
+/* slices.wgsl -- products with some matrices of a stack, such as experts: the matrices that a token uses, and the combination of the
+ * results.  (Shazeer et al. 2017, arXiv:1701.06538; DeepSeek-AI 2024, arXiv:2412.19437)
  *
  * A choice is a row of 2 * used floats: the shares of the experts that the token uses, then their numbers, best first.
  *
- * A product with a token's slices is a grid of groups x slices, whose workgroups are those of gemv.wgsl, each with the matrix of its slice
- * and the piece of the input that is the slice's, so that a group never has more than that in workgroup memory:
+ * A product with a token's slices is a grid of groups x slices with the workgroups of gemv.wgsl.  Each has the matrix of its slice and the
+ * slice's piece of the input, so that a group never needs more than that in workgroup memory:
  *     let slice = id.y;
- *     let expert = slice_expert(CHOICE, USED, slice, thread);     of all matrices of a stack: slice itself
+ *     let expert = slice_expert(CHOICE, USED, slice, thread);     with all matrices of a stack: slice itself
  *     slice_first = slice * ROWS_EACH;
- *     acts_of_row(INPUT + slice * COLS, COLS, thread);            of an input that slices share: INPUT
+ *     acts_of_row(INPUT + slice * COLS, COLS, thread);            with an input that slices share: INPUT
  *     let at = MATRIX + expert * slice_pieces_FORMAT(ROWS_EACH, COLS);
  *     gemv_FORMAT_WEIGHTS_SINK(AHEAD, at, ROWS_EACH, COLS, id.x, GROUPS, thread);
- * and what stores row `row` of the matrix adds slice_first to it, which makes it a row of all slices.
+ * The function that stores row `row` of the matrix adds slice_first to it, which makes it a row of all slices.
  *
  * The module has
  *     var<storage, read_write> arena: array<u32>;
  *     var<storage, read> vectors: array<vec4u>;
  *     const THREADS                                of a workgroup, a power of two
- *     const EXPERTS                                where a router is: experts that it chooses from, at most 1,024 */
+ *     const EXPERTS                                with a router: experts that it chooses from, at most 1,024 */
 // include templates/webgpu/functions.wgsl
 // include templates/webgpu/rows.wgsl
 // include templates/webgpu/gemv.wgsl
 
-/* ---- which ---- */
-/* The kth expert's number; it is not uniform. */
+/* ---- the choice ---- */
+/* The number of expert k of the choice; it is not uniform. */
 fn picked_id(choice: u32, used: u32, k: u32) -> u32 { return u32(arena_f32(choice + used + k)); }
-/* The same for a workgroup whose slice it is: uniform.  Called by all invocations of the group, in uniform control flow. */
+/* The same for a workgroup's slice: uniform.  Called by all invocations of the group, in uniform control flow. */
 var<workgroup> slice_expert_id: u32;
 fn slice_expert(choice: u32, used: u32, slice: u32, thread: u32) -> u32 {
     if (thread == 0u) { slice_expert_id = picked_id(choice, used, slice); }
     return workgroupUniformLoad(&slice_expert_id);
 }
-/* The first row of the workgroup's slice, of the rows of all slices. */
+/* The first row of the workgroup's slice, among the rows of all slices. */
 var<private> slice_first: u32;
-/* Pieces from a slice to the next. */
+/* Pieces from one slice to the next. */
 fn slice_pieces_FORMAT(rows: u32, cols: u32) -> u32 { return rows * row_pieces_FORMAT((cols + 63u) / 64u); }
 
 /* ---- the router ---- */
-/* What floats have as order: of numbers theirs, +0 as -0; NaN is below all. */
+/* Floats as integers in the same order; +0 and -0 are equal, NaN is below all numbers. */
 fn order_of_f32(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     if ((bits & 0x7fffffffu) > 0x7f800000u) { return 0u; }
     if (bits == 0x80000000u) { return 0x80000000u; }
     return select(bits | 0x80000000u, ~bits, bits >> 31u == 1u);
 }
-/* Of each expert, what the experts are chosen by, then its order; numbers of those chosen, with their shares before these are divided. */
+/* For each expert its score for the selection, later its order; numbers of the chosen experts, and their shares before the division. */
 var<workgroup> route_select: array<f32, EXPERTS>;
 var<workgroup> route_order: array<u32, EXPERTS>;
 var<workgroup> route_ids: array<u32, 32>;
@@ -52,7 +52,7 @@ var<workgroup> route_shares: array<f32, 32>;
 var<workgroup> route_groups_sum: array<f32, 32>;
 var<workgroup> route_groups_kept: u32;
 
-const ROUTE_NONE = -3.0e38;                      /* below what any expert can have */
+const ROUTE_NONE = -3.0e38;                      /* below the score of every expert */
 
 /* The largest x of the group, the same in all invocations. */
 fn group_max(x: f32, thread: u32) -> f32 {
@@ -66,12 +66,12 @@ fn group_max(x: f32, thread: u32) -> f32 {
     workgroupBarrier();                          /* until all have read it */
     return most;
 }
-/* Before a softmax is divided by its sum.  gating: 1: softmax, 2: sigmoid, 3: softmax of the chosen ones. */
+/* A share before a softmax is divided by its sum.  gating: 1: softmax, 2: sigmoid, 3: softmax of the chosen experts. */
 fn route_share(x: f32, top: f32, gating: u32) -> f32 {
     if (gating == 2u) { return sigmoid_f32(x); }
     return exp_below_f32(x - top);
 }
-/* Leaves the experts of the groups whose two best sum to most. */
+/* Keeps the experts of the groups with the largest sums of their two best scores and masks the others. */
 fn route_groups(experts: u32, groups: u32, used: u32, thread: u32) {
     let size = experts / groups;
     for (var g = thread; g < groups; g += THREADS) {
@@ -107,11 +107,11 @@ fn route_groups(experts: u32, groups: u32, used: u32, thread: u32) {
     }
     workgroupBarrier();
 }
-/* Logits of a token, a word of the arena -> its choice, by a workgroup; of equals the expert with the lower number first.  bias: the piece
- * of vectors where what is added to what selects begins, [experts], or NO_VECTOR; without it and without groups logits have the order of
- * what is made of them.  At most 32 experts are used, of at most 32 groups.  norm: shares are divided by their sum, at least 2^-14; by:
- * multiplies them.
- * Called by all invocations of the group, in uniform control flow; all but choice, logits, bias and thread constants.
+/* Makes the choice from the logits of a token, both words of the arena, by one workgroup; of equal scores the expert with the lower number
+ * comes first.  bias: the piece of vectors where [experts] biases begin, added for the selection only, or NO_VECTOR; without bias and
+ * groups the logits select, because they have the order of the shares.  At most 32 experts are used, and there are at most 32 groups.
+ * norm: shares are divided by their sum, at least 2^-14; by: multiplies them.
+ * Called by all invocations of the group, in uniform control flow; all arguments but choice, logits, bias and thread are constants.
  * Workgroup memory: 8 EXPERTS + 4 THREADS + 388 bytes. */
 fn route_token(choice: u32, logits: u32, bias: u32, experts: u32, used: u32, gating: u32, groups: u32, groups_used: u32, norm: u32, by: f32,
                thread: u32) {
@@ -162,12 +162,12 @@ fn route_token(choice: u32, logits: u32, bias: u32, experts: u32, used: u32, gat
     workgroupBarrier();                          /* before another token's */
 }
 
-/* ---- what becomes of rows ---- */
-/* Column r of the sum of experts' rows, each of `rows` columns, times their shares. */
+/* ---- combining the results ---- */
+/* Column r of the sum of the experts' rows, each of `rows` columns, times their shares. */
 fn picked_sum(x: u32, choice: u32, r: u32, rows: u32, used: u32) -> f32 {
     var sum = 0.0;
     for (var k = 0u; k < used; k++) { sum += arena_f32(choice + k) * arena_f32(x + k * rows + r); }
     return sum;
 }
-/* What belongs to row r of the rows of expert `id`: in rows `stride` floats apart, from piece `rows` of vectors on. */
+/* Element r of the row of expert `id`; rows are `stride` floats apart, from piece `rows` of vectors on. */
 fn picked_row(rows: u32, id: u32, r: u32, stride: u32) -> f32 { return vector_f32(rows, id * stride + r); }

@@ -1,22 +1,23 @@
-/* stage.wgsl -- rows brought into the form in which the products of prefill read them, gemm.wgsl: as int8, the numbers of acts.wgsl; for
- * products with floats a row stays as it is, or is normed.  One token a workgroup.
+/* stage.wgsl -- converts rows to the form that the products of prefill, gemm.wgsl, read: as int8, the numbers of acts.wgsl.  For products
+ * with floats a row stays as it is, or is normed.  One token per workgroup.
  *
- * The module has what acts.wgsl asks for, but ACTS_UNITS; THREADS is a multiple of 8.  Workgroup memory: 12 THREADS bytes; of floats 4.
+ * The module has what acts.wgsl needs, without ACTS_UNITS; THREADS is a multiple of 8.  Workgroup memory: 12 THREADS bytes; 4 with floats.
  * Called by all invocations of the group, in uniform control flow; thread: local_invocation_index.  at: the word of the arena where the row
  * begins; weight: the piece of WEIGHTS where the norm's weights begin, [cols] f32.
  *
- * The staged rows of a step begin at word `acts` of the arena, with room for `stride` tokens.  A block of 32 columns has ten words: q, of
- * columns 4i .. 4i+3 in word i; its d, f32; the sums of q over columns 0 .. 15 and 16 .. 31, two signed in a word.  They lie as
- * [unit of 64 columns][word][token][block], so that what a tile reads at once are neighbours.  Columns from cols on are zero. */
+ * The staged rows of a step begin at word `acts` of the arena, with room for `stride` tokens.  A block of 32 columns has ten words: q, with
+ * columns 4i .. 4i+3 in word i; its d, f32; the sums of q over columns 0 .. 15 and 16 .. 31, two signed ones in a word.  They lie as
+ * [unit of 64 columns][word][token][block], so that words that a tile reads at once are neighbours.  Columns from cols on are zero. */
 // include templates/webgpu/acts.wgsl
 
 /* Words of the arena for staged rows. */
 fn staged_words(cols: u32, stride: u32) -> u32 { return 20u * stride * ((cols + 63u) / 64u); }
-/* Where word 0 of a block is, and how far from each other its words are. */
+/* Where word 0 of a block is, and the distance between its words. */
 fn staged_at(acts: u32, unit: u32, token: u32, block: u32, stride: u32) -> u32 { return acts + 20u * stride * unit + 2u * token + block; }
 fn staged_word(stride: u32) -> u32 { return 2u * stride; }
 
-/* Columns 4 quad .. of the row, quads of neighbouring invocations; those behind the last unit are zero and are not put. */
+/* Stores columns 4 quad .. of the row; neighbouring invocations have neighbouring quads.  Quads after the last unit are zero and not
+ * stored. */
 fn stage_quad(v: vec4f, quad: u32, quads: u32, acts: u32, token: u32, stride: u32, thread: u32) {
     let b = block_part_of(v, thread);
     if (quad >= quads) { return; }

@@ -2,10 +2,10 @@
  *     var<storage, read> vectors: array<vec4u>;
  * at: the piece where a vector begins. */
 
-/* In place of a piece of vectors: there are none. */
+/* Instead of a piece of vectors: there is no vector. */
 const NO_VECTOR = 0xffffffffu;
 
-/* Item i of the vector that begins at a piece. */
+/* Item i of the vector that begins at piece `at`. */
 fn vector_f32(at: u32, i: u32) -> f32 { return bitcast<f32>(vectors[at + i / 4u][i % 4u]); }
 /* Items i, i + 1, i even. */
 fn vector_pair(at: u32, i: u32) -> vec2f {

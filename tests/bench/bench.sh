@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench.sh -- decode and prefill speed of forgec's programs, and of llama-bench binaries beside them, in alternating runs.
+# bench.sh -- decode and prefill speed of forgec's programs and of llama-bench binaries, in alternating runs.
 # Prints the rows of docs/performance.md.  Needs bash and awk.
 usage() {
     cat <<'TEXT'
@@ -42,12 +42,12 @@ if [ -z "$forgec" ]; then forgec=$here/../../build/release/forgec; [ -x "$forgec
 if [ -n "$keep" ]; then dir=$keep; mkdir -p "$dir" || exit 1
 else dir=$(mktemp -d "${TMPDIR:-/tmp}/forgec-bench.XXXXXX") || exit 1; trap 'rm -rf "$dir"' EXIT; trap 'exit 130' INT TERM; fi
 
-# Samples, one a line: model,engine,test,rate.  Of forgec also: model,@read,,bytes per token / model,@roof,,GB/s / model,@size,,bytes.
+# Samples, one per line: model,engine,test,rate.  For forgec also: model,@read,,bytes per token / model,@roof,,GB/s / model,@size,,bytes.
 samples=$dir/samples.csv
 : > "$samples"
 
 busy_ticks() { awk "\$1 == \"cpu\" { print \$2 + \$3 + \$4 + \$7 + \$8 + \$9 }" /proc/stat; }
-wait_idle() {        # until all processes together took less than a tenth of one processor for a fifth of a second
+wait_idle() {        # waits until all processes together take less than a tenth of one processor for a fifth of a second
     local before after end=$((SECONDS + patience))
     while [ "$SECONDS" -lt "$end" ]; do
         before=$(busy_ticks); sleep 0.2; after=$(busy_ticks)

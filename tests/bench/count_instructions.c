@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #ifndef PLUGIN_VERSION
-#define PLUGIN_VERSION 1             /* of qemu 4.2 to 8.2; later ones want 2 or more */
+#define PLUGIN_VERSION 1             /* of qemu 4.2 to 8.2; later versions require 2 or more */
 #endif
 
 typedef uint64_t qemu_plugin_id_t;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# instructions.sh FORGEC TARGETS MODEL.gguf... -- instructions that programs for aarch64 execute for a token of a prompt of 128 and for one of
-# 32 that are decoded behind a token, counted by qemu: a row a model, the targets (words) side by side.  One thread.
+# instructions.sh FORGEC TARGETS MODEL.gguf... -- instructions that programs for aarch64 execute per token, for a prompt of 128 tokens and for 32
+# tokens that are decoded after one token, counted by qemu: one row per model, the targets (words) side by side.  One thread.
 set -eu
 [ $# -ge 3 ] || { sed -n '2,3s/^# //p' "$0" >&2; exit 2; }
 forgec=$1 targets=$2
@@ -10,7 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 "${CC:-cc}" -O2 -shared -fPIC -o "$dir/count.so" "$(dirname "$0")/count_instructions.c"
 
-# count TOKENS N: of a run that reads ids 1 to TOKENS and generates N
+# count TOKENS N: counts a run that reads ids 1 to TOKENS and generates N
 count() {
     qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu -plugin "$dir/count.so" "$dir/program" -q -t 1 -c 256 --temp 0 --ignore-eos -n "$2" \
         --tokens "$(seq -s , 1 "$1")" 2>&1 >/dev/null | sed -n 's/^instructions //p'

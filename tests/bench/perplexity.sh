@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# perplexity.sh -- perplexity of a text in the programs of given models, default and --exact, beside reference values.
-# Prints the rows of docs/performance.md; exit code 1 when a model is further from its exact value than the limit.
+# perplexity.sh -- perplexity of a text in programs of the given models, default and --exact, beside reference values.
+# Prints the rows of docs/performance.md; exit code 1 if a model is further from its exact value than the limit.
 usage() {
     cat <<'TEXT'
 usage: perplexity.sh [options] -T TEXT MODEL.gguf...

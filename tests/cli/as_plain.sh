@@ -1,13 +1,13 @@
-# as_plain.sh -- what the tests of speculation share, behind harness.sh; sourced.  Programs that speculate give the text that they give without.
+# as_plain.sh -- functions of the tests of speculation; sourced after harness.sh.  Programs must give the same text with and without speculation.
 # shellcheck shell=sh
 prompt="1,2,3,4,5,1,2,3,4,5,1,2"
 
-# enough LEAST: so many drafts of the last check were accepted
+# enough LEAST: at least LEAST drafts of the last check were accepted
 enough() {
     accepted=$(sed -n 's/.*, \([0-9]*\) of [0-9]* drafts accepted.*/\1/p' "$tmp/err")
     [ "${accepted:--1}" -ge "$1" ] || bad "accepted ${accepted:-none}, wanted at least $1"
 }
-# as_plain LEAST PROGRAM OPTIONS...: both texts; of the drafts at least LEAST are accepted
+# as_plain LEAST PROGRAM OPTIONS...: compares both texts; at least LEAST drafts are accepted
 as_plain() {
     least=$1 program=$2
     shift 2
@@ -18,7 +18,7 @@ as_plain() {
     enough "$least"
 }
 printf 'one two\nthree\none two\nfour\n' > turns
-# chat_as_plain LEAST PROGRAM OPTIONS...: turns that end within a step; the next one goes on from there
+# chat_as_plain LEAST PROGRAM OPTIONS...: turns that end within a step; the next turn continues from there
 chat_as_plain() {
     least=$1 program=$2
     shift 2
@@ -29,10 +29,10 @@ chat_as_plain() {
     cmp -s chat.none chat.drafts || bad "another chat"
     enough "$least"
 }
-# stop_as_plain WORD PROGRAM: a text that ends within a step, at the word
+# stop_as_plain WORD PROGRAM [BIAS]: a text that ends within a step, at the word; BIAS: the bias of G, so that F and G alternate
 stop_as_plain() {
     for spec in none ''; do
-        check "stop $2" 0 "$2" -p "one two one two" -n 60 -s 1 --temp 0.8 -l 70+40 -l 71+39 --ignore-eos -r "$1" ${spec:+--spec "$spec"}
+        check "stop $2" 0 "$2" -p "one two one two" -n 60 -s 1 --temp 0.8 -l 70+40 -l "71+${3-39}" --ignore-eos -r "$1" ${spec:+--spec "$spec"}
         cp "$tmp/out" "stop.${spec:-drafts}"
     done
     [ "$(tail -c ${#1} stop.none)" = "$1" ] && cmp -s stop.none stop.drafts || bad "another end"

@@ -1,7 +1,7 @@
-/* check_page.c -- check_page PAGE.html MEASURED SHOT.png light|dark: what a browser made of the page of `forgec compare`.
- * MEASURED: lines "width PIXELS", and "bar X Y WIDTH HEIGHT R G B" of the bars of speeds in their order, as the browser says they lie.
- * Held: the shot is as wide, has the paper that was wanted and much on it; every bar's pixels are as long as the browser says, and as
- * long to the first one's as its speed is, in the JSON within the page, to the first one's. */
+/* check_page.c -- check_page PAGE.html MEASURED SHOT.png light|dark: checks how a browser shows the page of `forgec compare`.
+ * MEASURED: lines "width PIXELS", and "bar X Y WIDTH HEIGHT R G B" for each bar of speeds in order, as the browser reports them.
+ * Checks that the screenshot has the width and the background (light or dark) and shows something; that every bar has as many pixels as the
+ * browser reports; and that the lengths of the bars are in proportion to the speeds in the page's JSON. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <png.h>
@@ -54,7 +54,7 @@ static void read_shot(const char *path)
     if ((int)shot.width != page_width) fail("the shot is %u pixels wide, the page %d", shot.width, page_width);
 }
 
-/* The paper at the edge, light or dark, and a tenth of the rows and more with something on them. */
+/* Checks the background at the edge, light or dark, and that at least a tenth of the rows show something. */
 static void check_paper(int dark)
 {
     const png_byte *paper = pixel(2, 2);
@@ -73,7 +73,7 @@ static int same_color(const png_byte *p, const int *color)
     return 1;
 }
 
-/* Pixels of the bar's colour along its middle. */
+/* The number of pixels with the bar's colour along its middle. */
 static int length_of(const struct bar *b)
 {
     const int y = (int)(b->y + b->height / 2);
@@ -83,7 +83,7 @@ static int length_of(const struct bar *b)
     return n;
 }
 
-/* The JSON of the page, its entities taken back. */
+/* The JSON of the page, with its entities replaced. */
 static cJSON *json_of(const char *page)
 {
     static const struct { const char *entity; char c; } entities[] = {

@@ -1,5 +1,5 @@
-/* A program without a model: logits follow from the tokens by a rule, and every launch checks that all threads have finished
- * the launch before. Lets the runtime be tested alone. Text is one token per byte; 256 begins, 257 ends, 258 is "|". */
+/* A program without a model, to test the runtime alone: logits follow from the tokens by a rule, and every launch checks that all threads
+ * have finished the previous launch. Text is one token per byte; token 256 begins a text, 257 ends it, 258 is "|". */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 enum { N_VOCAB = 300, N_CTX = 1024, CHUNK = 64, MAX_THREADS = 8, N_LAUNCHES = 40, BOS = 256, END = 257, BAR = 258 };
 
-/* The arena: one counter per launch, so that a thread that runs ahead is seen. */
+/* The arena: one counter per launch, so that a thread that passes a barrier early is detected. */
 struct arena {
     _Atomic uint32_t arrived[N_LAUNCHES];
     uint32_t hash[N_CTX + 1];
@@ -45,7 +45,7 @@ static void work(const struct forge_args *a, const struct forge_launch *launch, 
     if (i == 0 && thread == 0 && getenv("FORGE_SLOW") != NULL) usleep(20000);      /* time for a Ctrl-C */
     volatile uint32_t sink = 0;
     for (uint32_t k = 0; k < FAKE_WORK / n_threads; k++) sink = mix(sink, k);
-    /* The KV cache is plain memory: the barrier has to order it. */
+    /* The KV cache is plain memory: the barrier must order its accesses. */
     if (i == 0 && thread == 0)
         for (uint32_t t = 0; t < a->n_tokens; t++) {
             const uint32_t at = a->n_past + t;
@@ -80,10 +80,10 @@ static const struct forge_launch launches[N_LAUNCHES] = {
     { .kernel = head, .name = "head", .layer = 0xffffffff, .weight = { 39 } },
 };
 
-/* Only its header is read here; the functions below stand in for runtime/tokenize.c. */
+/* Only the header of the vocabulary is used here; the functions below replace runtime/text/tokenize.c. */
 static const struct forge_vocab_header vocab = { .n_tokens = N_VOCAB, .max_token_bytes = 1, .bos = BOS, .eos = END };
 
-/* FAKE_FORGETS: tokens cannot be taken back, as if every one replaced what was there. */
+/* FAKE_FORGETS: tokens cannot be undone, as if every token replaced the state. */
 static struct forge_state states[1] = {
     { .kind = FORGE_STATE_KV, .offset = 0, .bytes = N_CTX * 4, .runs = 1, .rows = N_CTX, .row_bytes = 4, .back = UINT32_MAX } };
 __attribute__((constructor)) static void forgets(void)
@@ -122,6 +122,8 @@ int32_t forge_vocab_bos(const uint8_t *v) { (void)v; return BOS; }
 int32_t forge_vocab_eos(const uint8_t *v) { (void)v; return END; }
 bool forge_vocab_add_bos(const uint8_t *v) { (void)v; return true; }
 bool forge_vocab_is_eog(const uint8_t *v, int32_t id) { (void)v; return id == END; }
+bool forge_vocab_differs(const uint8_t *v) { (void)v; return false; }
+bool forge_vocab_is_llama_cpp(const uint8_t *v) { (void)v; return false; }
 uint32_t forge_vocab_n_tokens(const uint8_t *v) { (void)v; return N_VOCAB; }
 int32_t forge_vocab_find(const uint8_t *v, const char *text, size_t n) { (void)v; return n == 1 ? (unsigned char)*text : -1; }
 size_t forge_tokenize_scratch(size_t n) { return n; }

@@ -1,4 +1,4 @@
-/* fake_spoil.h -- what both fake programs do with FAKE_SPOIL=POSITION:TOKEN:BITS: after the token at that position the logit of TOKEN has
+/* fake_spoil.h -- for both fake programs: with FAKE_SPOIL=POSITION:TOKEN:BITS, after the token at that position the logit of TOKEN has
  * these (hexadecimal) bits. */
 #ifndef FAKE_SPOIL_H
 #define FAKE_SPOIL_H

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run_attributes.sh FORGEC MAKE_GGUF LIBSIMT [full] -- layers that differ in more than their weights: programs compute what the wiring says of each.
-forgec=$1 make=$2 FORGE_HIP_LIBRARY=$3 full=${4-}
+# run_attributes.sh FORGEC MAKE_GGUF LIBSIMT -- layers that differ in more than their weights: programs compute each layer as its wiring says.
+forgec=$1 make=$2 FORGE_HIP_LIBRARY=$3
 export FORGE_HIP_LIBRARY
 . "$(dirname "$0")/../harness.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -23,7 +23,7 @@ verified() {
     check "$arch $*" 0 "$forgec" verify "$arch.gguf" --models models "$@"
 }
 
-# Two rotations: tables of both in the image, and each layer turns by its own.
+# Two rotations: the image has the tables of both, and each layer rotates by its own table.
 architecture turns '  near: {type: bool, per_layer: true, default: [true, false]}
   near_base: {type: f64, least: 2, default: 1000, where: near, otherwise: rope_base}' base=near_base '' 2
 verified turns --exact --ctx 100
@@ -34,8 +34,8 @@ check turns-plan 0 "$forgec" build turns.gguf --models models --emit plan -o -
 [ "$(sed '/^prefill$/,$d' "$tmp/out" | grep -c '^ *# *rotations of')" -eq 2 ] || bad "not two rotations"
 check turns-source 0 "$forgec" build turns.gguf --models models --emit source -o -; out_has '"rotation tables 2"'
 
-# Windows and caps.  One KV head: threads share its positions, too, those of a window as those of the whole context, where there are enough of
-# them (tests/kernel/cpu_attention.c has the sizes of the rest).
+# Windows and caps.  With one KV head threads also divide its positions, those of a window and of the whole context, if there are enough
+# (tests/kernel/cpu_attention.c has the other sizes).
 architecture windows '  window: {type: u32, per_layer: true, default: [150, 40, 0]}' base=rope_base 'window=window cap=2' 1
 verified windows --exact --kv f32 --ctx 300
 [ -z "$full" ] || verified windows --exact --fuse none --ctx 200

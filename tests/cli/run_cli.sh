@@ -1,7 +1,7 @@
 #!/bin/sh
-# The command line of a compiled program, tried on tests/cli/fake_program.c, and that of forgec for GPUs.
+# Tests the command line of a compiled program, with tests/cli/fake_program.c, and the command line of forgec for GPUs.
 #   run_cli.sh FAKE FAKE_EXTERNAL [FORGEC MAKE_GGUF [LIBSIMT]]
-# FAKE_EXTERNAL: built with -DFAKE_EXTERNAL.  LIBSIMT: the emulator of lanes as libamdhip64; without it, what needs a device is left out.
+# FAKE_EXTERNAL: built with -DFAKE_EXTERNAL.  LIBSIMT: the emulator of lanes as libamdhip64; without it, tests that need a device are left out.
 fake=$1
 external=$2
 forgec=${3-}
@@ -26,7 +26,7 @@ check two-prompts 2 "$fake" -p x -f y
 check system-alone 2 "$fake" -p x -sys y; err_has "-i"
 check kwargs-alone 2 "$fake" -p x --chat-template-kwargs '{}'; err_has "-i"
 check kwargs-wrong 2 "$fake" -i --chat-template-kwargs '{"a":}'; err_has "at byte 5"
-check kwargs-list 2 "$fake" -i --chat-template-kwargs '[]'; err_has "no object"
+check kwargs-list 2 "$fake" -i --chat-template-kwargs '[]'; err_has "not an object"
 check chat-tokens 2 "$fake" -i --tokens 1; err_has "--tokens"
 check stop-nul 2 "$fake" -e -p x -r 'a\0b'; err_has "cannot be part"
 check bias-syntax 2 "$fake" -p x -l 5; err_has "ID+BIAS"
@@ -54,11 +54,21 @@ check context-default 0 "$fake" -q -p Once -n 12 --temp 0 -c 0; out_is "$greedy"
 check prompt-as-option 0 "$fake" -q -p --bench -n 3 --temp 0 --echo; out_has "--bench"
 check llama-flags 0 "$fake" -q -p Once --n-predict 12 --temperature 0 -no-cnv --color --no-warmup --simple-io; out_is "$greedy"
 check llama-meaningless 0 "$fake" -q -ngl 99 -fa on --mlock --no-mmap -b 512 --threads-batch 4 -p Once -n 12 --temp 0; out_is "$greedy"
-[ "$(cat "$tmp/err")" = "-ngl, -fa, --mlock, --no-mmap, -b, --threads-batch: llama.cpp's, and without a meaning here" ] || bad "not the one line"
-check llama-flag-forms 0 "$fake" -q --n-gpu-layers=99 --flash-attn -fa -p Once -n 12 --temp 0 --flash-attn auto; out_is "$greedy"; err_has "--n-gpu-layers, --flash-attn, -fa, --flash-attn:"
+err_has "-ngl has no effect here: forgec build decides where a program computes"; err_has "--mlock has no effect here"; err_has "-b has no effect"
+[ "$(wc -l < "$tmp/err")" -eq 6 ] || bad "six lines wanted"
+check llama-server-line 0 "$fake" -q -p Once -n 12 --temp 0 --jinja -cb --metrics --no-webui --slots -ctk q8_0 -ctv q8_0 --no-context-shift -lv 1 --n-cpu-moe 3 --keep -1; out_is "$greedy"
+err_has "-ctk has no effect here: forgec build --kv TYPE"; err_has "--n-cpu-moe has no effect here"
+for option in -hf -md --lora --mmproj --chat-template-file --reasoning-budget --context-shift; do
+    refuse "llama $option" 2 "$option: " "$fake" -p Once $option x
+done
+err_has "--context-shift: a full context ends the text"
+refuse parallel 2 "--parallel: this program has no server; build it with forgec build --server" "$fake" --parallel 4
+refuse slots 2 "--parallel: this program has no server" "$fake" --slots 4
+check llama-flag-forms 0 "$fake" -q --n-gpu-layers=99 --flash-attn -fa -p Once -n 12 --temp 0 --flash-attn auto; out_is "$greedy"; err_has "--n-gpu-layers has no"; err_has "-fa has no"
+[ "$(grep -c -e --flash-attn "$tmp/err")" -eq 1 ] || bad "--flash-attn is told once"
 check llama-flag-alone 2 "$fake" -q on -p Once; err_has "unexpected argument 'on'"
-check no-graph-cpu 2 "$fake" -p x -n 1 --no-graph; err_has "built for no GPU"
-check devices-cpu 2 "$fake" -p x -n 1 --devices 0; err_has "--devices: this program was built for no GPU"
+check no-graph-cpu 2 "$fake" -p x -n 1 --no-graph; err_has "not built for a GPU"
+check devices-cpu 2 "$fake" -p x -n 1 --devices 0; err_has "--devices: this program was not built for a GPU"
 check escape 0 "$fake" -q -e -p '\x4fnc\x65' -n 12 --temp 0; out_is "$greedy"
 check seed 0 "$fake" -q -p Once -s 5 -n 40; seeded=$(cat "$tmp/out")
 check seed-again 0 "$fake" -q -p Once -s 5 -n 40; out_is "$seeded"
@@ -81,8 +91,8 @@ check print-tokens 0 "$fake" -q -p Once -n 3 --temp 0 --print-tokens; ids=$(cat 
 out_is "$(printf %s "$greedy" | head -c 3 | od -An -tu1 | tr -s ' ' | sed 's/^ //; s/ $//')"
 echo "256 79,110 99 101" > "$tmp/ids"
 check tokens-file 0 "$fake" -q --tokens "@$tmp/ids" -n 3 --temp 0 --print-tokens; out_is "$ids"
-check tokens-range 2 "$fake" --tokens "1 300"; err_has "--tokens: what begins at byte 2 is no token id below 300"
-printf '7 8 x' > "$tmp/wrong"; check tokens-wrong 2 "$fake" --tokens "@$tmp/wrong"; err_has "--tokens: $tmp/wrong: what begins at byte 4 is no"
+check tokens-range 2 "$fake" --tokens "1 300"; err_has "--tokens: the text at byte 2 is not a token id below 300"
+printf '7 8 x' > "$tmp/wrong"; check tokens-wrong 2 "$fake" --tokens "@$tmp/wrong"; err_has "--tokens: $tmp/wrong: the text at byte 4 is not"
 check tokens-none 2 "$fake" --tokens "" -n 1; err_has "--tokens: the list is empty"
 check mute-text 2 "$fake" --target mute -p x; err_has "give token ids with --tokens"
 check mute-ids 2 "$fake" --target mute --tokens 1,2 -n 1; err_has "--print-tokens prints ids"
@@ -112,7 +122,7 @@ check logits-report 0 "$fake" -p Once --logits "$tmp/l2"; err_has "prompt 5 toke
 check logits-limit 7 sh -c 'ulimit -f 1; exec "$@"' sh "$fake" -q -p Once --logits "$tmp/l3"; [ ! -e "$tmp/l3" ] || bad "file left"
 mkfifo "$tmp/gone"; head -c 10 < "$tmp/gone" > /dev/null &
 check logits-reader-gone 7 "$fake" -q -p "$(head -c 150 "$tmp/long")" --logits "$tmp/gone"; [ -p "$tmp/gone" ] || bad "a pipe was removed"
-# whole or as before: what is no plain file is written in place, the file's permissions stay
+# a file is complete or unchanged; anything but a plain file is written in place; the file's permissions stay
 printf old > "$tmp/l4"; chmod 640 "$tmp/l4"
 check logits-kept 7 sh -c 'ulimit -f 1; exec "$@"' sh "$fake" -q -p Once --logits "$tmp/l4"; [ "$(cat "$tmp/l4")" = old ] || bad "the old file has changed"
 check logits-again 0 "$fake" -q -p Once --logits "$tmp/l4"; cmp -s "$tmp/l4" "$tmp/l2" || bad "differ"
@@ -123,7 +133,7 @@ for path in /dev/stdout /proc/self/fd/1; do check "logits $path" 0 "$fake" -q -p
 [ "$(echo "$tmp"/l*.tmp*)" = "$tmp/l*.tmp*" ] || bad "temporary files left"
 check logits-directory 7 "$fake" -p x --logits "$tmp/none/l"
 
-# logits that are not finite: at any step, whatever is done with them
+# logits that are not finite, at any step and in any mode
 finite_text="are not finite"
 spoil() { # NAME BITS-WHAT POSITION COMMAND...: every kind of number that is none, at that position
     label=$1 tokens=$2
@@ -149,7 +159,7 @@ done
 spoil spoil-bench 70 "$fake" --bench -p 8 -n 8 -r 1 -d 64; spoil spoil-bench-prompt 64 "$fake" --bench -p 64 -n 0 -r 1
 head -c 600 /dev/zero | tr '\0' ab > "$tmp/text"
 for n in 0 7; do spoil "spoil-perplexity ubatch $n" 50 "$fake" -q --perplexity -f "$tmp/text" -c 64 -ub $n; out_is ""; done
-# The last logits of a piece score nothing, but they are computed; those of its first half are not.
+# The last logits of a piece are computed but not scored; the logits of its first half are not computed.
 check spoil-unscored 0 env FAKE_SPOIL=20:0:7fc00000 "$fake" -q --perplexity -f "$tmp/text" -c 64; out_has "PPL = "
 
 # perplexity
@@ -186,9 +196,9 @@ check bench-list 2 "$fake" --bench -p 5,x
 check bench-random 0 "$external" --bench --random-weights -p 8 -n 4 -r 1
 
 # profile
-check profile 0 "$fake" --profile -p 16 -n 3 -d 10; out_has "decode, a token behind 10"; out_has "prefill, a step of 16 tokens behind 10"; out_has "the step as in use"
+check profile 0 "$fake" --profile -p 16 -n 3 -d 10 --min-time 0.1; out_has "decode, a token after 10"; out_has "prefill, a step of 16 tokens after 10"; out_has "the step as in use"
 for form in json csv html md; do
-    check "profile-$form" 0 "$fake" --profile -p 16 -n 5 -t 3 -o $form; out_has prefill
+    check "profile-$form" 0 "$fake" --profile -p 16 -n 5 -t 3 --min-time 0.1 -o $form; out_has prefill
     command -v python3 > /dev/null || continue
     python3 -c '
 import csv, html.parser, json, sys
@@ -213,19 +223,19 @@ elif form == "html":
     assert "http" not in text and "<script" not in text, text
 ' $form < "$tmp/out" 2> "$tmp/err" || bad "not the report that was expected: $(cat "$tmp/err")"
 done
-check profile-decode 0 "$fake" --profile -p 0 -n 3; out_has "decode, a token behind 0"; ! grep -q prefill "$tmp/out" || bad "prefill was measured"
-check profile-prefill 0 "$fake" --profile -p 8 -n 0; ! grep -q decode "$tmp/out" || bad "decode was measured"
-check profile-full 0 "$fake" --profile -n 3 -d 1023; out_has "decode, a token behind 1023"; ! grep -q prefill "$tmp/out" || bad "a prefill step where one token has room"
+check profile-decode 0 "$fake" --profile -p 0 -n 3; out_has "decode, a token after 0"; ! grep -q prefill "$tmp/out" || bad "prefill was measured"
+check profile-prefill 0 "$fake" --profile -p 8 -n 0 --min-time 0.1; ! grep -q decode "$tmp/out" || bad "decode was measured"
+check profile-full 0 "$fake" --profile -n 3 -d 1023; out_has "decode, a token after 1023"; ! grep -q prefill "$tmp/out" || bad "a prefill step where one token has room"
 check profile-goes-round 0 "$fake" --profile -p 0 -n 80 -d 960
 check profile-none 0 "$fake" --profile -p 0 -n 0; out_has "nothing was measured"
-check profile-no-room 6 "$fake" --profile -p 2 -d 1023; err_has "takes up to 1"
-check profile-random 0 "$external" --profile --random-weights -p 8 -n 3
+check profile-no-room 6 "$fake" --profile -p 2 -d 1023; err_has "can have up to 1"
+check profile-random 0 "$external" --profile --random-weights -p 8 -n 3 --min-time 0.1
 check profile-step 6 "$fake" --profile -p 5000; err_has 5000; out_is ""
 check profile-depth 6 "$fake" --profile -d 1024; err_has 1024
 check profile-one 2 "$fake" --profile -p 1; err_has "decode step"
 check profile-form 2 "$fake" --profile -o xml; err_has "html"
-check profile-each 2 "$fake" --profile --each 3; err_has "no GPU"
-check profile-bench 2 "$fake" --profile --bench; err_has "exclude"
+check profile-each 2 "$fake" --profile --each 3; err_has "not built for a GPU"
+check profile-bench 2 "$fake" --profile --bench; err_has "only one of"
 check profile-repetitions 2 "$fake" --profile -r 3; err_has "-r"
 check profile-random-alone 2 "$external" --random-weights -p x; err_has "--random-weights"
 spoil spoil-profile 70 "$fake" --profile -p 0 -n 8 -d 64
@@ -265,7 +275,7 @@ check pages-mode 2 "$fake" -p x --pages small; err_has "'small' is not auto, lar
 for how in none interleave replicate; do check numa-$how 0 "$fake" -q -p Once -n 12 --temp 0 -t 2 --numa $how; out_is "$greedy"; done
 check numa-told 0 "$fake" -v -p Once -n 1 -t 2 --numa replicate; err_has "of memory"
 check numa-mode 2 "$fake" -p x --numa distribute; err_has "'distribute' is not none, interleave or replicate"
-check verify-random 2 "$external" --bench --random-weights --verify-weights load; err_has "nothing to verify"
+check verify-random 2 "$external" --bench --random-weights --verify-weights load; err_has "cannot be combined with --random-weights"
 check check-no-hashes 0 "$fake" --check; out_has "WARN  weights"
 
 # chat
@@ -279,12 +289,21 @@ check chat-file 0 "$fake" -q -i -st -n 8 --temp 0 -f "$tmp/opening"; out_is "$op
 check chat-context 0 "$fake" -q -i --temp 0 --ignore-eos -c 30; err_has "starts over"
 { head -c 70000 /dev/zero | tr '\0' a; printf '\nHello\n'; } > "$tmp/longline"
 stdin=$tmp/longline
-check chat-long-line 0 "$fake" -q -i -n 8 --temp 0; err_has "not taken"; out_is "$opening"
-# the last token of an answer cut short is part of the conversation: two answers of 4 and 4 tokens, or prompt and all at once
+check chat-long-line 0 "$fake" -q -i -n 8 --temp 0; err_has "is ignored"; out_is "$opening"
+# the last token of a truncated answer is part of the conversation: two answers of 4 tokens equal the whole text as one prompt
 printf 'a\nb\n' > "$tmp/turns"; stdin=$tmp/turns
 check chat-cut 0 "$fake" -q -i -n 4 --temp 0 --print-tokens; ids=$(head -1 "$tmp/out"); second=$(tail -1 "$tmp/out")
 stdin=
 check chat-cut-same 0 "$fake" -q --tokens "256 97 10 $ids 10 98 10" -n 4 --temp 0 --print-tokens; out_is "${second# }"
+
+# messages are one line without control characters, whatever the words are
+for word in --temp --target --spec --devices --numa --pages -l --logit-bias; do refuse "controls $word" 2 '\x1b[2J' "$fake" -p x "$word" "$(printf '\033[2J\n')"; done
+refuse controls-c1 2 '\xc2\x9b' "$fake" "$(printf -- '--x\302\233')"
+# text and numbers in one pipe: the numbers begin a line
+check joined 0 sh -c '"$0" -p Once -n 12 --temp 0 2>&1' "$fake"; [ "$(head -1 "$tmp/out")" = "$greedy" ] || bad "the numbers follow the text without a new line"
+check not-joined 0 "$fake" -p Once -n 12 --temp 0; out_is "$greedy"; [ "$(wc -c < "$tmp/out")" -eq 12 ] || bad "more than the text on stdout"
+refuse context-longer 6 "forgec build --ctx N makes it longer" "$fake" -p Once -c 100000
+check context-longer-full 0 "$fake" -q -p Once --temp 0 --ignore-eos -c 100; err_has "100 tokens is full (-c N makes it longer)"
 
 # output that cannot be written
 name=full; tests=$((tests + 1))
@@ -326,13 +345,13 @@ name=interrupt-text; tests=$((tests + 1))
 interrupt 0.5 env FORGE_SLOW=1 "$fake" -q -p x --ignore-eos > "$tmp/out" 2> "$tmp/err"; code=$?
 [ $code -eq 130 ] || bad "exit code $code, wanted 130 while generating"
 [ -s "$tmp/out" ] || bad "no text before the interrupt"
-# in the middle of a chat's second turn: what was read of it is taken back, or, where that cannot be, the text before it is read again
+# during a chat's second turn: the part that was read is undone, or, if states cannot be rewound, the text before it is read again
 line=$(head -c 400 /dev/zero | tr '\0' x)
 printf 'hi\nagain\n' > "$tmp/turns"
 stdin=$tmp/turns; check chat-of-two 0 "$fake" -q -i -n 8 --temp 0 -ub 1; cp "$tmp/out" "$tmp/chat-2"
 stdin=
 printf 'hi\n%s\nagain\n' "$line" > "$tmp/turns"
-# interrupt_turn [NAME=VALUE]: Ctrl-C once the first answer is out and something of the long line read, which takes 20 ms a token
+# interrupt_turn [NAME=VALUE]: Ctrl-C after the first answer and a part of the long line, which takes 20 ms per token
 interrupt_turn() {
     env "$@" FORGE_SLOW=1 "$fake" -q -i -n 8 --temp 0 -ub 1 < "$tmp/turns" > "$tmp/out" 2> "$tmp/err" & chat=$!
     for i in $(seq 300); do if [ "$(wc -l < "$tmp/out")" -gt 0 ] || ! kill -0 $chat 2> /dev/null; then break; fi; sleep 0.1; done
@@ -363,7 +382,7 @@ refuse() {
 
 gpu_refusals() {
     refuse gpu-unknown 1 "unknown target gfx9999" "$forgec" build "$m" -t gfx9999 -o "$o"
-    refuse gpu-base 1 "only targets that inherit this one" "$forgec" build "$m" -t gpu -o "$o"
+    refuse gpu-base 1 "only build for a target that inherits this one" "$forgec" build "$m" -t gpu -o "$o"
     refuse gpu-twice 1 "give each once" "$forgec" build "$m" -t gfx1151,gfx1151 -o "$o"
     refuse gpu-machines 1 "different machines" "$forgec" build "$m" -t aarch64,gfx1151 -o "$o"
     refuse gpu-static 1 "--static" "$forgec" build "$m" -t gfx1151 --static -o "$o"
@@ -377,9 +396,9 @@ gpu_refusals() {
     refuse gpu-wide 1 "bytes of LDS" "$forgec" build "$tmp/wide.gguf" -t gfx1151 --weights none -o "$o"
     refuse gpu-head-wide 1 "head size of 1032" "$forgec" build "$tmp/head1032.gguf" -t gfx1100 -o "$o"
     refuse gpu-no-clang 1 "apt-get install" "$forgec" build "$m" -t gfx1151 --clang /bin/false -o "$o"
-    refuse gpu-compare-long 1 "the context holds" "$forgec" compare "$m" -t gfx1151 -p 1000
-    refuse gpu-compare-min-time 2 "no number of seconds" "$forgec" compare "$m" -t gfx1151 --min-time 0
-    refuse gpu-compare-simulated 2 "not with --simulate" "$forgec" compare "$m" -t gfx1151 --simulate --min-time 1
+    refuse gpu-compare-long 1 "exceed the context" "$forgec" compare "$m" -t gfx1151 -p 1000
+    refuse gpu-compare-min-time 2 "not a number of seconds" "$forgec" compare "$m" -t gfx1151 --min-time 0
+    refuse gpu-compare-simulated 2 "cannot be combined with --simulate" "$forgec" compare "$m" -t gfx1151 --simulate --min-time 1
     refuse gpu-compare-level 2 "none of none, layer" "$forgec" compare "$m" -t gfx1151 --fuse all
     refuse gpu-compare-keeps 2 "keeps no program" "$forgec" compare "$m" -t gfx1151 --weights none
     refuse gpu-verify-header 1 "do not fit" "$forgec" verify "$tmp/header.gguf" -t gfx1151
@@ -426,14 +445,14 @@ gpu_runs() {
     check simt-external-none 4 env "$lib" "$o" --target simt32 -p a; err_has "-m FILE"
     rm -f "$o" "$tmp/o/moved"
     check simt-one 0 "$forgec" build "$m" -t "$t" -q -o "$o"; err_empty
-    check simt-one-threads 0 env "$lib" "$o" -q -p a -n 4 --temp 0 -t 2; out_is "$text"; err_has "--threads means nothing here"
+    check simt-one-threads 0 env "$lib" "$o" -q -p a -n 4 --temp 0 -t 2; out_is "$text"; err_has "--threads has no effect"
     rm -f "$o"
     check simt-verify 0 env "$lib" "$forgec" verify "$m" -t "$t,x86-64-v3" --tokens 5; out_has "simt32"; out_has "x86-64-v3"; err_empty
     check simt-verify-one 0 env "$lib" "$forgec" verify "$m" -t "$t" --ctx 1 --kv q8_0 --json; out_has '"ok":	true'; err_empty
     check simt-compare 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer,layer -p 4 -n 2 -r 2 --min-time 0.01; err_empty
     out_has "x floor"; out_has "0.00e+00"
-    out_has "2 rounds, there and back, of at least 0.01 s"; out_has "| times fuse layer |"; out_has "; too few rounds to tell"; out_has "on a GPU with the one that draws it"
-    check simt-compare-json 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse none,layer -p 4 -n 2 -r 7 --min-time 0.001 -o json; err_empty
+    out_has "2 rounds, there and back, of at least 0.01 s"; out_has "| times fuse layer |"; out_has "; too few rounds to tell"; out_has "on a GPU with the launch that draws it"
+    check simt-compare-json 0 env "$lib" "$forgec" compare "$m" -t "$t" --fuse none,layer -p 4 -n 2 -r 7 --min-time 0.001 --format json; err_empty
     if command -v python3 > /dev/null; then
         python3 -c '
 import json, sys
@@ -452,7 +471,7 @@ assert layer["bytes_per_token"] < none["bytes_per_token"] and layer["floor_bytes
 assert layer["logits_max_abs_relative"] < 0.02
 ' < "$tmp/out" 2> "$tmp/err" || bad "not the JSON of two programs"
     fi
-    refuse simt-compare-threads 2 "--threads is for a CPU" env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer --threads 2
+    refuse simt-compare-threads 2 "--threads is not available for target" env "$lib" "$forgec" compare "$m" -t "$t" --fuse layer --threads 2
     [ ! -e /dev/stdout ] || [ -L /dev/stdout ] || bad "/dev/stdout is no link any more"
 }
 

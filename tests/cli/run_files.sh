@@ -1,6 +1,6 @@
 #!/bin/sh
-# run_files.sh FORGEC DATA -- what forgec and its programs do to files: no input is replaced, a product is whole or as it was before,
-# nothing is left beside it.  DATA: tests/data/golden.
+# run_files.sh FORGEC DATA -- how forgec and its programs treat files: no input is replaced, a product is complete or unchanged, and
+# no other file is left.  DATA: tests/data/golden.
 forgec=$1 data=$2
 model=$data/q-llama-Q8_0.gguf
 repository=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,7 +14,7 @@ cd "$tmp/w" || exit 1
 
 # ---- an input is never replaced ----
 
-# refused NAME PATH ARGUMENTS...: forgec says in a line which path, and writes nothing
+# refused NAME PATH ARGUMENTS...: forgec names the path in one line, and writes nothing
 refused() {
     label=$1 path=$2
     shift 2
@@ -40,6 +40,10 @@ for shard in 2 3; do
     refused "shard $shard" llama-yarn-shard-0000$shard-of-00003.gguf build llama-yarn-shard-00001-of-00003.gguf -o llama-yarn-shard-0000$shard-of-00003.gguf
     rm llama-yarn-shard-*
 done
+# a model in several files gives its product the name without a number
+cp "$data"/llama-yarn-shard-0000?-of-00003.gguf .
+check shard-name 0 "$forgec" build llama-yarn-shard-00001-of-00003.gguf --emit source -t portable -q; [ -f llama-yarn-shard.c ] || bad "no llama-yarn-shard.c"
+rm llama-yarn-shard*
 "$forgec" build foo.weights --emit source -t portable -o model.c 2> "$tmp/err"
 refused source model.c cc model.c foo.weights -t portable -o model.c
 refused save-temps model.c cc model.c foo.weights -t portable -o program --save-temps .
@@ -59,9 +63,9 @@ mkdir temps
 refused product-among-temps temps/model.o build "$model" --save-temps temps -o temps/model.o
 rm -rf temps
 
-# ---- a product is whole, or what it was before ----
+# ---- a product is complete or unchanged ----
 other=$data/qwen3-a.gguf
-# fails NAME ARGUMENTS...: what is here stays as it is, and what is made of it runs
+# fails NAME ARGUMENTS...: existing files stay unchanged, and the existing program still runs
 kept() { for f in $files; do same "$f" "$tmp/kept/$f"; done; only $files; }
 fails() {
     label=$1
@@ -90,7 +94,7 @@ fails library-no-pc sh -c 'rm model.pc; mkdir model.pc; "$@"; code=$?; rmdir mod
 rm -f -- *
 keep
 fails library-fresh sh -c 'ulimit -f 200; exec "$@"' sh "$forgec" build "$model" --weights external --emit lib -o libmodel.a
-# two at once: one pair
+# two builds at once: the files are from the same build
 for round in 1 2 3 4 5; do
     "$forgec" build "$model" --weights external -o both 2> "$tmp/err1" &
     "$forgec" build "$other" --weights external -o both 2> "$tmp/err2"

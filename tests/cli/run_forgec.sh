@@ -1,12 +1,12 @@
 #!/bin/bash
-# run_forgec.sh FORGEC MODEL.gguf -- the command line of forgec: what it refuses and how it says so, lists, what goes to standard output,
-# and that help, manual page and completion know the same options.
+# run_forgec.sh FORGEC MODEL.gguf -- the command line of forgec: refusals and their messages, lists, standard output,
+# and that help, manual page and completion have the same options.
 forgec=$1 model=$2
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/../harness.sh"
 cd "$tmp" || exit 1
 
-# misuse NAME TEXT HELP ARGUMENTS...: one line that says TEXT and which help to see, nothing else; exit code 2
+# misuse NAME TEXT HELP ARGUMENTS...: only one line, with TEXT and the help to read; exit code 2
 misuse() {
     text=$2 help=$3
     name=$1; shift 3
@@ -20,9 +20,9 @@ for command in build cc verify compare inspect; do
     misuse "$command-unknown" "unknown option --nonsense" "forgec $command --help" $command --nonsense=1 m.gguf
     misuse "$command-unknown-short" "unknown option -Z" "forgec $command --help" $command -Z m.gguf
 done
-misuse cluster "unknown option -Z" "forgec build --help" build -vZv m.gguf
+misuse cluster "unknown option -vZv" "forgec build --help" build -vZv m.gguf
 misuse no-value "--ctx needs a value" "forgec build --help" build m.gguf --ctx
-misuse no-value-short "-t needs a value" "forgec cc --help" cc m.c m.gguf -vt
+misuse no-value-short "-t needs a value" "forgec cc --help" cc m.c m.gguf -t
 misuse empty-value "-o needs a value" "forgec build --help" build m.gguf -o ""
 misuse empty-long "--models needs a value" "forgec build --help" build m.gguf --models ""
 misuse empty-joined "--templates needs a value" "forgec verify --help" verify m.gguf --templates=
@@ -35,16 +35,42 @@ misuse cc-no-model "cc takes a source and a model, got 1" "forgec cc --help" cc 
 misuse cc-plan "cc makes a program (--emit exe) or its assembler (asm)" "forgec cc --help" cc m.c m.gguf --emit plan
 misuse command 'unknown command "nonsense"' "forgec --help" nonsense
 
+# ---- options of llama.cpp's programs and of programs that forgec builds, by whole words ----
+hf="forgec reads a file: hf download OWNER/MODEL-GGUF FILE.gguf --local-dir ., then forgec build FILE.gguf"
+misuse hf "-hf: $hf" "forgec build --help" build -hf user/model
+misuse hf-repo "--hf-repo: $hf" "forgec compare --help" compare --hf-repo=user/model
+misuse md "-md: --spec ngram or mtp speculates without a second model (GPU)" "forgec build --help" build m.gguf -md x
+misuse ngl "-ngl: -t TARGET says where all layers are computed (forgec targets)" "forgec tune --help" tune m.gguf -ngl 99
+misuse ctk "-ctk: --kv f16, f32 or q8_0 sets the type of the KV cache" "forgec build --help" build m.gguf -ctk q8_0
+misuse model "--model: the model needs no option: forgec build FILE.gguf" "forgec build --help" build --model m.gguf
+for option in -c --ctx-size; do misuse "$option" "$option: --ctx N sets the longest context" "forgec build --help" build m.gguf $option 4096; done
+misuse ctx-k '--ctx: "32k" is not a number from 1 to 16777216; write 32768' "forgec build --help" build m.gguf --ctx 32k
+misuse temp "--temp: this is an option of the program: give it to the program, or build it in with --default OPTIONS" "forgec build --help" build m.gguf --temp 0.6
+misuse flash "-fa: attention is always flash attention" "forgec build --help" build m.gguf -fa on
+misuse beginning-of-help "unknown option -hx" "forgec build --help" build m.gguf -hx
+misuse default-verify "verify cannot be combined with --default; forgec build takes it" "forgec verify --help" verify m.gguf --default "--temp 1"
+check help-build 0 "$forgec" help build; cp "$tmp/out" "$tmp/help-build"; check build-help 0 "$forgec" build --help; same "$tmp/help-build" "$tmp/out"
+misuse help-unknown 'unknown command "nonsense"' "forgec --help" help nonsense
+
+# ---- files that are no GGUF are named as what they are ----
+folder=$tmp/kinds; mkdir -p "$folder/hf"; : > "$folder/hf/config.json"
+printf '\070\0\0\0\0\0\0\0{"__metadata__":{"format":"pt"}}' > "$folder/safetensors"
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 5\n' > "$folder/pointer"
+printf '\n<!DOCTYPE html>\n<html>' > "$folder/page"; printf '{"error":"not found"}' > "$folder/json"; printf 'PK\003\004rest' > "$folder/zip"
+for kind in safetensors:Safetensors pointer:"Git LFS pointer" page:"web page" json:"JSON text" zip:"ZIP file" hf:"folder of Hugging Face" :"is a directory, not a regular file"; do
+    refuse "kind ${kind#*:}" 1 "${kind#*:}" "$forgec" build "$folder/${kind%%:*}" -o "$tmp/never"
+done
+
 # ---- options that no target of the build can use ----
-misuse spills-cpu "--allow-spills is for a GPU, and x86-64-v3 is none" "forgec build --help" build m.gguf -t x86-64-v3 --allow-spills
-misuse spills-native "--allow-spills is for a GPU, and this machine's target is none" "forgec verify --help" verify m.gguf --allow-spills
-misuse kernel-tests-cpu "--kernel-tests is for a target of WebGPU, and wasm32 is none" "forgec build --help" build m.gguf -t wasm32 --kernel-tests
-misuse kernel-tests-native "--kernel-tests is for a target of WebGPU, and this machine's target is none" "forgec build --help" build m.gguf --kernel-tests
+misuse spills-cpu "--allow-spills is not available for target x86-64-v3: it needs an AMD or NVIDIA GPU" "forgec build --help" build m.gguf -t x86-64-v3 --allow-spills
+misuse spills-native "--allow-spills is not available for target native: it needs an AMD or NVIDIA GPU" "forgec verify --help" verify m.gguf --allow-spills
+misuse kernel-tests-cpu "--kernel-tests is not available for target wasm32: it needs webgpu" "forgec build --help" build m.gguf -t wasm32 --kernel-tests
+misuse kernel-tests-native "--kernel-tests is not available for target native: it needs webgpu" "forgec build --help" build m.gguf --kernel-tests
 misuse kernel-tests-plan "--kernel-tests is for the folder that --emit exe makes" "forgec build --help" build m.gguf -t webgpu --kernel-tests --emit plan
-misuse kernel-tests-weights "--kernel-tests needs the weights: it does not go with --weights none" "forgec build --help" build m.gguf -t webgpu --kernel-tests --weights none
-misuse kernel-tests-verify "verify: --kernel-tests is for forgec build" "forgec verify --help" verify m.gguf -t webgpu --kernel-tests
-misuse threads-gpu "--threads is for a CPU, and gfx1151 is none" "forgec build --help" build m.gguf -t gfx1151 --threads 4
-misuse threads-compare "--threads is for a CPU, and sm_90 is none" "forgec compare --help" compare m.gguf -t sm_90 --threads 4
+misuse kernel-tests-weights "--kernel-tests needs the weights and cannot be combined with --weights none" "forgec build --help" build m.gguf -t webgpu --kernel-tests --weights none
+misuse kernel-tests-verify "verify cannot be combined with --kernel-tests, which belongs to forgec build" "forgec verify --help" verify m.gguf -t webgpu --kernel-tests
+misuse threads-gpu "--threads is not available for target gfx1151: it needs a CPU target" "forgec build --help" build m.gguf -t gfx1151 --threads 4
+misuse threads-compare "--threads is not available for target sm_90: it needs a CPU target" "forgec compare --help" compare m.gguf -t sm_90 --threads 4
 check threads-both 0 "$forgec" build "$model" -t sm_90,x86-64-v3 --threads 4 --allow-spills --emit graph -o -; err_empty
 
 # ---- lists, and the files behind them ----
@@ -76,7 +102,7 @@ misuse targets-print-none "--print needs the NAME of what to print" "forgec targ
 misuse models-names "unknown option --names" "forgec models --help" models --names
 misuse formats-operand "formats takes no operands" "forgec formats --help" formats Q8_0
 
-# ---- the plan of a GPU needs no compiler; what that would have said is left open ----
+# ---- the plan of a GPU needs no compiler; the values from the compiler are left out ----
 for target in gfx1151 sm_90; do
     check plan-alone-$target 0 env -u FORGEC_CLANG PATH=/nowhere "$forgec" build "$model" -t $target --emit plan -o -; err_empty
     out_has "# registers, waves and spills are not known: kernels for $target are compiled with clang"
@@ -84,7 +110,7 @@ for target in gfx1151 sm_90; do
     out_has ".attn_qkv: "
 done
 
-# ---- the plan of a CPU: a line for each kernel, whatever the layers ----
+# ---- the plan of a CPU: a line for each kernel, for any number of layers ----
 check plan 0 "$forgec" build "$model" -t x86-64-v3 --emit plan -o -; err_empty
 sed -n '/^# decode:/,/^# prefill:/p' "$tmp/out" > "$tmp/plan"                    # the table of decode
 [ "$(grep -c ' attn_qkv_decode ' "$tmp/plan")" -eq 1 ] || bad "one line for attn_qkv_decode wanted"
@@ -95,7 +121,7 @@ total=$(sed -n 's/.*KV cache \([0-9.]*\) MB.*/\1/p' "$tmp/out")
 awk -v total="$total" '$2 == "attention_decode" { d = $3 * $6 / 1e6 - total; exit !(d < 0.001 && d > -0.001) }' "$tmp/plan" || bad "attention's bytes are not the KV cache of $total MB"
 out_has "with an empty context"
 
-# ---- packed bytes: what the plan says of each tensor; indices of IQ3_S become wider codes ----
+# ---- packed bytes of each tensor in the plan; indices of IQ3_S become wider codes ----
 wide=$(dirname "$model")/q-llama-IQ3_S.gguf
 for target in x86-64-v3 gfx1151; do
     "$forgec" build "$wide" -q -t $target --emit plan -o - | sed -n 's/^#   \(.*\.weight\|.*\.bias\)  *at [0-9]*: \([0-9]*\) bytes.*/\1 \2/p' | sed 's/  */ /' | sort > "$tmp/image"
@@ -110,20 +136,36 @@ check inspect-plain 0 "$forgec" inspect "$model"; out_lacks packed
 head -c 500000 "$model" > "$tmp/cut.gguf"
 check inspect-cut 0 "$forgec" inspect "$tmp/cut.gguf"; err_has "cut.gguf: the data of 10 of 20 tensors is not there: the file is cut off, or only a header"
 check inspect-unknown 1 "$forgec" inspect "$model" -t gfx9; err_has "unknown target gfx9"
-misuse inspect-targets "--targets is for a target: -t NAME" "forgec inspect --help" inspect m.gguf --targets .
+misuse inspect-targets "--targets needs a target: -t NAME" "forgec inspect --help" inspect m.gguf --targets .
 
 # ---- a GPU that is not here ----
 if [ ! -e /dev/kfd ]; then check simulate-hint 1 "$forgec" verify "$model" -t gfx1151; err_has "--simulate executes"; fi
 if [ ! -e /dev/nvidiactl ]; then check no-simulate-hint 1 "$forgec" verify "$model" -t sm_90; err_has "cannot run here"; err_lacks "--simulate"; fi
 
-# ---- what lies beside a library, and who finds it ----
+# ---- files next to a library, and how tools find them ----
 check shared 0 "$forgec" build "$model" --emit shared --prefix tiny --weights none; err_has "wrote tiny.h"; err_has "wrote tiny.pc"; err_has "wrote libtiny.so"
 err_has "look for libtiny.so when they start"; err_has "-rpath,."; err_has "LD_LIBRARY_PATH"
 check shared-quiet 0 "$forgec" build "$model" --emit shared --prefix tiny --weights none -q; err_empty
 check lib 0 "$forgec" build "$model" --emit lib --prefix tiny --weights none; err_has "wrote tiny.pc"; err_lacks "LD_LIBRARY_PATH"
 check obj 0 "$forgec" build "$model" --emit obj --prefix tiny --weights none; err_has "wrote tiny.h"; err_lacks "tiny.pc"
 
-# ---- standard output: a reader that goes is no error to tell; a full disk is ----
+# ---- what a build says at its end ----
+check said 0 "$forgec" build "$model" --ctx 64 -t portable -o said
+err_has "forgec: wrote said: "; err_has " MB, for portable, context 64 of the model's "; err_has 'forgec: run it: ./said -p "Once upon a time"'
+check said-quiet 0 "$forgec" build "$model" --ctx 64 -t portable -o said -q; err_empty
+
+# ---- the tokenizer: e and an acute become one letter in Qwen's own tokenizer ----
+qwen="$(dirname "$forgec")/tests/data/golden/qwen3-a.gguf"
+printf 'e\314\201' > "$tmp/accent"
+check pre 0 "$forgec" build "$qwen" --weights none -o own; err_has "tokens are the model's own tokenizer's, not llama.cpp's"; err_has "composed (NFC)"
+check pre-info 0 ./own --info; out_has "as the model's own tokenizer gives them"
+check pre-tokens 0 ./own --tokenize -f "$tmp/accent"; out_has "195 169"
+check pre-llama 0 "$forgec" build "$qwen" --weights none --pre llama.cpp -o theirs; err_has "tokens are llama.cpp's"
+check pre-llama-info 0 ./theirs --info; out_has "as llama.cpp gives them"; out_has "--pre llama.cpp"
+check pre-llama-tokens 0 ./theirs --tokenize -f "$tmp/accent"; out_has "101 204 129"
+misuse pre-choice '--pre: "other" is not one of model, llama.cpp' "forgec build --help" build m.gguf --pre other
+
+# ---- standard output: a closed pipe is not reported as an error, a full disk is ----
 for arguments in "inspect $model" "build $model --emit graph -o -" "targets" "models llama --print"; do
     name="reader-gone $arguments"; tests=$((tests + 1))
     # shellcheck disable=SC2086  # arguments are words
@@ -138,7 +180,7 @@ for arguments in "inspect $model" "build $model --emit graph -o -" "targets" "mo
     err_has "No space"
 done
 
-# ---- Ctrl-C on a terminal: the prompt begins on a line of its own ----
+# ---- Ctrl-C on a terminal: the prompt begins on a new line ----
 if command -v python3 > /dev/null; then
     name=interrupt; tests=$((tests + 1))
     mkfifo "$tmp/fifo"
@@ -161,8 +203,8 @@ END
     [ ! -e "$tmp/never" ] || bad "a program"
 fi
 
-# ---- help, manual page and completion know the same options ----
-options_of() { "$forgec" $1 --help | grep -E '^ +-' | grep -oE '(^ +|, +|; +)--?[a-z#][a-z#-]*' | grep -oE -- '--?[a-z#].*' | sort -u; }
+# ---- help, manual page and completion have the same options ----
+options_of() { "$forgec" $1 --help | grep -E '^ +-' | grep -oE '(^ +|, +|; +)--?[a-z#][a-z0-9#-]*' | grep -oE -- '--?[a-z#].*' | sort -u; }
 page=$(sed 's/\\-/-/g; s/\\&//g' "$root/docs/forgec.1")
 has_word() { case "
 $2" in *[!a-z-]"$1"[!a-z-]*) ;; *) bad "$3 lacks $1" ;; esac; }

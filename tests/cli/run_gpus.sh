@@ -1,9 +1,9 @@
 #!/bin/sh
-# run_gpus.sh FORGEC GOLDEN MAKE_GGUF LIBSIMT LANES.yaml LIBGFXSIM columns|row|chips [full] -- models that several GPUs share, on emulated devices that run side by
-# side: logits within the bounds of one GPU's, repeated runs byte for byte, what is refused.
-# By default what shows something of its own; gfxsim_exchange_*, simt_exchange_* have the exchange of more chips.
-# columns: each GPU has a part of each matrix; row: layers in a row; chips: both in machine code of AMD's chips, on the simulator.
-forgec=$1 golden=$2 make=$3 libsimt=$4 lanes=$5 libgfxsim=$6 part=$7 full=$8
+# run_gpus.sh FORGEC GOLDEN MAKE_GGUF LIBSIMT LANES.yaml LIBGFXSIM columns|row|chips -- models that several GPUs share, on emulated devices that run side by
+# side: logits within the bounds for one GPU, repeated runs equal byte for byte, refusals.
+# By default only cases that test something different; gfxsim_collective_*, simt_collective_* have the collectives of more chips.
+# columns: each GPU has a part of each matrix; row: pipeline parallel, layers per stage; chips: both in machine code of AMD's chips, on the simulator.
+forgec=$1 golden=$2 make=$3 libsimt=$4 lanes=$5 libgfxsim=$6 part=$7
 . "$(dirname "$0")/../harness.sh"
 export FORGE_HIP_LIBRARY="$libsimt" FORGE_SIMT_DEVICES=4
 
@@ -17,14 +17,14 @@ greedy() {
     out_is "$(tr '\n' ' ' < "$golden/$model.greedy" | cut -d' ' -f1-12)"
 }
 verify() { check "verify $*" 0 "$forgec" verify "$@"; }
-# planned NAME MODEL OPTIONS...: the plan, without clang, which would tell registers
+# planned NAME MODEL OPTIONS...: the plan, without clang, which would report registers
 planned() { name=$1; shift; check "$name" 0 env -u FORGEC_CLANG PATH=/nowhere "$forgec" build "$@" --emit plan; }
 
 tokens=$(tr '\n' ' ' < "$golden/llama-fusedqkv.tokens")
 "$make" --shape tiny-gpt-oss-wide --type Q8_0 --tokenizer none -o "$tmp/experts.gguf" || exit 1
-# 11 units, of which two GPUs have 5 and 6
+# 11 units: two GPUs have 5 and 6
 "$make" --shape tinyllama --layers 2 --embd 256 --ff 704 --heads 4 --kv-heads 4 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/uneven.gguf" || exit 1
-# two KV heads, which more GPUs have copies of
+# two KV heads; with more GPUs they are replicated
 "$make" --shape tinyllama --layers 2 --embd 256 --ff 512 --heads 8 --kv-heads 2 --head-dim 64 --vocab 301 --type Q8_0 --tokenizer none -o "$tmp/copied.gguf" || exit 1
 
 columns() {
@@ -36,9 +36,9 @@ columns() {
     verify "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2 --tokens 40 --columns 4
     [ -z "$full" ] || verify "$golden/llama-fusedqkv.gguf" -t "$lanes" --gpus 2 --tokens 40 --exact
     planned "experts are shared" "$tmp/experts.gguf" -t "$lanes" --gpus 2
-    out_has "expert_bias expert_sum give"; out_has "expert_matmul(ffn_down_exps) expert_sum scale give"; out_has "take"
+    out_has "expert_bias expert_sum push"; out_has "expert_matmul(ffn_down_exps) expert_sum scale push"; out_has "all_reduce"
     verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 24
-    # more tokens with logits in a step than the memory of exchanges has rows of them
+    # more tokens with logits in a step than rows of logits in the memory of collectives
     sed 's/prefill_chunk: .*/prefill_chunk: 128/' "$lanes" > "$tmp/wide.yaml"
     verify "$golden/llama-fusedqkv.gguf" -t "$tmp/wide.yaml" --gpus 2 --tokens 100
     [ -z "$full" ] || verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --tokens 8 --fuse none
@@ -50,17 +50,17 @@ columns() {
     [ -z "$full" ] || verify "$tmp/copied.gguf" -t "$lanes" --gpus 3 --tokens 24 --fuse none
     planned "splits" "$tmp/uneven.gguf" -t gfx942 --gpus 2
     out_has "resident=1 splits=128"; out_lacks "splits=76"      # by the 2 KV heads that a GPU has of 4
-    # attention and feed-forward part side by side: one exchange for the sums of both
+    # attention and feed-forward part in parallel: one collective for both sums
     "$make" --shape tiny-phi2-wide --type Q8_0 --tokenizer none -o "$tmp/beside.gguf" || exit 1
     planned "sums are joined" "$tmp/beside.gguf" -t "$lanes" --gpus 2
-    out_has "matmul(ffn_down) add give"; out_has "take bias bias add"; out_has "matmul(output) bias give"
+    out_has "matmul(ffn_down) add push"; out_has "all_reduce bias bias add"; out_has "matmul(output) bias push"
     [ -z "$full" ] || verify "$tmp/beside.gguf" -t "$lanes" --gpus 2 --tokens 24
     [ -z "$full" ] || verify "$tmp/beside.gguf" -t "$lanes" --gpus 2 --tokens 24 --fuse none
-    # a table that is embedding and head lies in each GPU's memory once
+    # a table that is both embedding and head is in each GPU's memory once
     planned "one table" "$golden/q-llama-Q8_0.gguf" -t "$lanes" --gpus 2
     [ "$(grep -c '^#   token_embd.weight' "$tmp/out")" = 2 ] || bad "the table is not stored once for each GPU"
 
-    # ---- settings: the first GPU's, of whose tiles all have as many; of parts with another shape the rest is planned ----
+    # ---- tuned settings: the first GPU's; all GPUs have the same number of tiles; parts with another shape are planned ----
     planned "a plan" "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --ctx 128
     sed 's/^  gemv ffn_gate_up rows=2/  gemv ffn_gate_up rows=4/
         s/^  \(gemm ffn_down_prefill\) .* least=1 most=32 \(.*\)/  \1_8 rows=64 tokens=32 threads=128 least=1 most=8 \2\n  \1 rows=64 tokens=64 threads=128 least=9 most=32 \2/' \
@@ -73,7 +73,7 @@ columns() {
     tuned() { printf 'tuned:\n  target: simt32\n  options: --fuse layer --kv f16 --gpus 2\n  shape: "%s"\nkernels:\n%s\n' "$1" \
         '  - decode gemv ffn_gate_up rows=4 groups=5,12' > "$tmp/tuned.yaml"; }
     tuned 0
-    refuse "another shape" 1 "of a model of shape 0" "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tuned "$tmp/tuned.yaml" -o "$tmp/no"
+    refuse "another shape" 1 "for a model of shape 0" "$forgec" build "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tuned "$tmp/tuned.yaml" -o "$tmp/no"
     tuned "$(sed 's/.* //' "$tmp/err")"
     planned "tuned" "$tmp/uneven.gguf" -t "$lanes" --gpus 2 --tuned "$tmp/tuned.yaml"
     [ "$(grep -c '^#*  gemv ffn_gate_up rows=4' "$tmp/out")" = 1 ] || bad "not the first GPU's part alone is as tuned"
@@ -95,7 +95,7 @@ columns() {
 }
 
 row() {
-    # ---- layers in a row ----
+    # ---- pipeline parallel ----
     FORGE_SIMT_NO_PEER=1 greedy llama-fusedqkv 2 --split layer --columns 3
     [ -z "$full" ] || FORGE_SIMT_NO_PEER=1 verify "$golden/qwen3-a.gguf" -t "$lanes" --gpus 2 --split layer:1,1 --tokens 40 --columns 4
     [ -z "$full" ] || verify "$tmp/experts.gguf" -t "$lanes" --gpus 2 --split layer --tokens 24 --exact
@@ -106,24 +106,24 @@ row() {
     check "through the host" 0 env FORGE_SIMT_NO_PEER=1 "$tmp/row" --tokens "$tokens" --logits "$tmp/row2" -q
     cmp -s "$tmp/row1" "$tmp/row2" || bad "the memory that values pass through changes them"
     check "a row is checked" 0 env FORGE_SIMT_NO_PEER=1 "$tmp/row" --check; out_has "pass through the host's"
-    check "a row tells" 0 "$tmp/row" --info; out_has "needs 2 GPUs that are simt, simt in a row"; out_has "2 layers"
+    check "a row tells" 0 "$tmp/row" --info; out_has "needs 2 GPUs that are simt, simt as pipeline stages"; out_has "2 layers"
     check "each launch of a row" 0 "$tmp/row" --profile -p 20 -n 4; out_has "receive_x"; out_has "embed"; out_has "sample"
     check "one of them fails" 10 env FORGE_SIMT_FAIL_DEVICE=1 FORGE_SIMT_FAULT=20 "$tmp/row" --tokens "$tokens" -n 4 --temp 0 -q; err_has "GPU 1"
 
-    # ---- what is refused ----
-    refuse "a processor" 2 "--gpus is for a GPU" "$forgec" build "$golden/llama-none.gguf" -t x86-64-v3 --gpus 2 -o "$tmp/no"
+    # ---- refusals ----
+    refuse "a processor" 2 "--gpus is not available for target x86-64-v3" "$forgec" build "$golden/llama-none.gguf" -t x86-64-v3 --gpus 2 -o "$tmp/no"
     refuse "too many" 2 "at most 8 GPUs" "$forgec" build "$golden/llama-none.gguf" -t gfx942x9 -o "$tmp/no"
-    refuse "two numbers" 2 "say different things" "$forgec" build "$golden/llama-none.gguf" -t gfx942x4 --gpus 2 -o "$tmp/no"
+    refuse "two numbers" 2 "contradict each other" "$forgec" build "$golden/llama-none.gguf" -t gfx942x4 --gpus 2 -o "$tmp/no"
     refuse "speculation" 1 "speculation runs on one GPU" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --spec ngram -o "$tmp/no"
-    refuse "a library" 1 "a library runs on one GPU" "$forgec" build "$golden/llama-none.gguf" -t sm_90 --gpus 2 --emit lib -o "$tmp/no"
-    refuse "two targets" 1 "one target at a time" "$forgec" build "$golden/llama-none.gguf" -t sm_90,gfx942 --gpus 2 -o "$tmp/no"
-    refuse "a row is not tuned" 2 "settings are of all layers" "$forgec" tune "$golden/llama-none.gguf" -t sm_90x2 --split layer -o "$tmp/no"
+    refuse "a library" 1 "cannot be used with a library" "$forgec" build "$golden/llama-none.gguf" -t sm_90 --gpus 2 --emit lib -o "$tmp/no"
+    refuse "two targets" 1 "--gpus takes one target" "$forgec" build "$golden/llama-none.gguf" -t sm_90,gfx942 --gpus 2 -o "$tmp/no"
+    refuse "a row is not tuned" 2 "its settings apply to all layers" "$forgec" tune "$golden/llama-none.gguf" -t sm_90x2 --split layer -o "$tmp/no"
     refuse "a row of one" 2 "--split is for several GPUs" "$forgec" build "$golden/llama-none.gguf" -t sm_90 --split layer -o "$tmp/no"
-    refuse "more GPUs than layers" 1 "cannot be cut in 3" "$forgec" build "$golden/llama-none.gguf" -t sm_90x3 --split layer -o "$tmp/no"
-    refuse "more layers than it has" 1 "4 layers are shared out" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --split layer:3,1 -o "$tmp/no"
-    refuse "too many numbers" 2 "layers of 3 GPUs, of 2" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --split layer:1,1,1 -o "$tmp/no"
-    refuse "two makers" 1 "GPUs of two makers" "$forgec" build "$golden/llama-none.gguf" -t gfx1100+sm_90 -o "$tmp/no"
-    refuse "two kinds by columns" 2 "share by layer" "$forgec" build "$golden/llama-none.gguf" -t gfx1100+gfx1151 --split tensor -o "$tmp/no"
+    refuse "more GPUs than layers" 1 "cannot be split into 3 stages" "$forgec" build "$golden/llama-none.gguf" -t sm_90x3 --split layer -o "$tmp/no"
+    refuse "more layers than it has" 1 "the numbers add up to 4 layers" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --split layer:3,1 -o "$tmp/no"
+    refuse "too many numbers" 2 "gives layers for 3 GPUs, but 2 GPUs share the model" "$forgec" build "$golden/llama-none.gguf" -t sm_90x2 --split layer:1,1,1 -o "$tmp/no"
+    refuse "two makers" 1 "GPUs of different makers" "$forgec" build "$golden/llama-none.gguf" -t gfx1100+sm_90 -o "$tmp/no"
+    refuse "two kinds by columns" 2 "need --split layer" "$forgec" build "$golden/llama-none.gguf" -t gfx1100+gfx1151 --split tensor -o "$tmp/no"
     [ ! -e "$tmp/no" ] || bad "something of it is there"
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run_grammar.sh FORGEC MODEL LIBSIMT -- the bundled model guided by grammars, schemas and choices, on this CPU and in lanes: what is written
+# run_grammar.sh FORGEC MODEL LIBSIMT -- the bundled model guided by grammars, schemas and choices, on this CPU and on lanes: the text
 # satisfies them, and is the same for the same seed.
 forgec=$1 model=$2 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
@@ -8,7 +8,7 @@ schema='{"type":"object","properties":{"name":{"type":"string","minLength":2,"ma
 "mood":{"enum":["happy","sad"]}},"required":["name","age","mood"]}'
 form='^\{[[:space:]]*"name": ?"[^"]{2,12}",[[:space:]]*"age": ?[1-9][0-9]?,[[:space:]]*"mood": ?"(happy|sad)"[[:space:]]*\}$'
 
-# written PATTERN: all of the last output as one line
+# written PATTERN: the whole last output as one line matches
 written() { tr '\n' ' ' < "$tmp/out" | grep -qE -e "$1" || bad "'$(cat "$tmp/out")' is not $1"; }
 
 # guided PROGRAM SEED OPTIONS...: twice, into out
@@ -46,7 +46,7 @@ check chat 0 ./cpu -i -n 40 -q --choice "a fox" --choice "a hen"
 stdin=
 [ "$(grep -cE '^a (fox|hen)$' out)" -eq 2 ] || bad "two answers wanted"
 
-# taken along when the program was built
+# a grammar that was built into the program
 check built-in 0 "$forgec" build "$model" -q --ctx 256 --json-schema schema.json -o schema
 check built-in 0 "$forgec" build "$model" -q --ctx 256 --grammar list.gbnf --static -o list
 guided ./schema 7; written "$form"
@@ -55,18 +55,18 @@ guided ./schema 7 --choice "in the wood" --choice x; written '^(in the wood|x)$'
 check info 0 ./list --info; out_has "grammar  "
 check info 0 ./cpu --info; out_lacks "grammar  "
 printf 'root ::= a\n  b\n' > wrong.gbnf
-refuse "wrong file" 1 "wrong.gbnf:2:4: no ::= behind the name of a rule" "$forgec" build "$model" -q --grammar wrong.gbnf -o none
+refuse "wrong file" 1 "wrong.gbnf:2:4: expected ::= after the name of a rule" "$forgec" build "$model" -q --grammar wrong.gbnf -o none
 printf '{"items":{"not":{}}}' > wrong.json
 refuse "wrong schema" 1 "wrong.json: #/items: 'not' is a keyword" "$forgec" build "$model" -q --json-schema wrong.json -o none
-refuse "both" 1 "exclude each other" "$forgec" build "$model" -q --json-schema schema.json --grammar list.gbnf -o none
+refuse "both" 1 "--grammar cannot be combined with --json-schema" "$forgec" build "$model" -q --json-schema schema.json --grammar list.gbnf -o none
 refuse "no program" 1 "are for programs" "$forgec" build "$model" -q --json-schema schema.json --emit source -o none
 
-refuse "two at once" 2 "exclude each other" ./cpu -p a -G 'root ::= "a"' --choice b
-refuse "no grammar" 2 "--grammar: line 1, column 10: a rule that is not defined: 'x'" ./cpu -p a -G 'root ::= x'
+refuse "two at once" 2 "only one of --grammar, --json-schema" ./cpu -p a -G 'root ::= "a"' --choice b
+refuse "no grammar" 2 "--grammar: line 1, column 10: this rule is not defined: 'x'" ./cpu -p a -G 'root ::= x'
 refuse "no schema" 2 "--json-schema: #/items: 'not' is a keyword that is not enforced" ./cpu -p a -j '{"items":{"not":{}}}'
 refuse "no file" 1 "none.gbnf" ./cpu -p a --grammar-file none.gbnf
 refuse "never ends" 2 "--ignore-eos" ./cpu -p a --choice b --ignore-eos
-refuse "not for speed" 2 "with a prompt and with -i only" ./cpu --perplexity -p a --choice b
+refuse "not for speed" 2 "can only be used with a prompt or with -i" ./cpu --perplexity -p a --choice b
 first=$(./cpu --tokenize -p a --no-parse-special | tr ' ' '\n' | tail -n 1)
-refuse "nothing left" 1 "the biases of tokens leave none" ./cpu -p a -G "root ::= <[$first]>" -l "$first-inf" --temp 0
+refuse "nothing left" 1 "the logit biases exclude every token" ./cpu -p a -G "root ::= <[$first]>" -l "$first-inf" --temp 0
 summary

@@ -1,21 +1,21 @@
 #!/bin/sh
-# run_keys.sh FORGEC MAKE_GGUF -- a hyperparameter or tensor that nobody computes with stops every command, names itself, and is told of wherever the user insists.
+# run_keys.sh FORGEC MAKE_GGUF -- an unused hyperparameter or tensor stops every command with a message that names it; if the user forces the build, it is a warning.
 forgec=$1 make=$2
 . "$(dirname "$0")/../harness.sh"
 mkdir "$tmp/w"
 cd "$tmp/w" || exit 1
 
-# once TEXT: stderr has it in one line, and no other
+# once TEXT: stderr has exactly one line, with TEXT
 once() { [ "$(grep -cF -e "$1" "$tmp/err")" -eq 1 ] || bad "stderr has not once '$1'"; }
 
-# An architecture of the user's: llama, as far as its YAML knows.  The file scales its residuals.
+# A user's architecture: llama according to its YAML.  The file scales its residuals.
 mkdir models
 printf 'architecture: granite\ninherits: transformer\nparameters: {rope_neox: false}\n' > models/granite.yaml
 "$make" --arch granite --layers 2 --embd 64 --heads 2 --kv-heads 1 --ff 96 --vocab 300 --ctx 64 --type Q8_0 --pure \
     --key %.residual_scale=0.22 --key %.logit_scale=1.0 -o granite.gguf || exit 1
 
 key=granite.residual_scale
-asked="granite.gguf: $key is 0.22; forgec does not compute what it asks for, only models where it is 0 or 1; --ignore-key $key insists"
+asked="granite.gguf: $key is 0.22; forgec does not support this value, only 0 or 1; to build all the same, give --ignore-key $key"
 for command in build verify compare 'build --emit plan' 'build --emit source' 'build --emit lib' 'build --emit graph'; do
     # shellcheck disable=SC2086  # words
     refuse "$command" 1 "$asked" "$forgec" $command granite.gguf --models models
@@ -53,19 +53,26 @@ out_has "ignored: rope_* = F32 16; neither the program nor the reference compute
 check tensor-info 0 "$forgec" build tensor.gguf --models models --ignore-tensor 'rope_*' -q -o tensor
 check info 0 ./tensor --info; out_has "--ignore-tensor rope_*"
 
-# A context beyond the trained one is built, and told of once.
+# A context longer than the trained one is built, with one warning.
 printf 'architecture: granite\ninherits: transformer\nparameters: {rope_neox: false}\n' > models/granite.yaml
 check long-context 0 "$forgec" verify granite.gguf --models models --ignore-key $key --ctx 80 -q
 once "a context of 80 tokens is longer than the 64 that the model was trained for"
 
-# Positions that are learned end: no context beyond them.
+# Learned positions are limited: a longer context is refused.
 "$make" --shape golden-gpt2 --type F16 --tokenizer none -o gpt2.gguf || exit 1
 check positions 1 "$forgec" build gpt2.gguf --ctx 1025
-once "error: gpt2.gguf: a context of 1025 tokens is beyond the 1024 positions that position_embd.weight has learned; --ctx 1024 is the most"
+once "error: gpt2.gguf: a context of 1025 tokens is longer than the 1024 learned positions of position_embd.weight; the maximum is --ctx 1024"
 [ ! -e gpt2 ] || bad "a program was left behind"
 check all-positions 0 "$forgec" build gpt2.gguf --ctx 1024 --emit plan
 
-# What is no architecture of forgec's says its name, and which there are; an encoder says that it is one.
+# Written otherwise: ollama's first files of gpt-oss.
+for arch in gptoss qwen_3-moe; do
+    "$make" --arch $arch --layers 1 --embd 64 --heads 2 --ff 96 --vocab 300 -o other.gguf || exit 1
+    case $arch in gptoss) like=gpt-oss ;; *) like=qwen3moe ;; esac
+    refuse $arch 1 "other.gguf: architecture \"$arch\" is a form of its own of $like (ollama's library has such files)" "$forgec" build other.gguf
+done
+
+# For an unknown architecture the message names it and lists the known ones; for an encoder it says that it is an encoder.
 for arch in jina-bert-v2 what-2; do
     causal=false; [ $arch != what-2 ] || causal=true
     "$make" --arch $arch --layers 1 --embd 64 --heads 2 --ff 96 --vocab 300 --key %.attention.causal=$causal -o other.gguf || exit 1

@@ -1,15 +1,15 @@
 #!/bin/sh
-# run_mtp.sh FORGEC MAKE_GGUF UNPACKED GOLDEN LIBSIMT [GFXSIM] [full] -- --spec mtp: drafts by the model's own block.  The text is that of plain decoding, token by
+# run_mtp.sh FORGEC MAKE_GGUF UNPACKED GOLDEN LIBSIMT [GFXSIM] -- --spec mtp: drafts by the model's own block.  The text is that of plain decoding, token by
 # token, greedy and by chance, with drafts that were right and drafts that were not; the block's logits are the reference's.  UNPACKED: golden/
 # of other models.  In lanes and in the simulator of AMD's chips.
-forgec=$1 make=$2 data=$3 golden=$4 simt=$5 gfxsim=${6-} full=${7-} here=$(cd "$(dirname "$0")" && pwd)
+forgec=$1 make=$2 data=$3 golden=$4 simt=$5 gfxsim=${6-} here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
 FORGEC_LANES="$here/../lanes/simt32.yaml"
 export FORGE_HIP_LIBRARY="$simt" FORGEC_LANES
 cd "$tmp" || exit 1
 . "$here/as_plain.sh"
 
-# made ARCHITECTURE [OPTIONS...]: a model whose drafts are often right
+# made ARCHITECTURE [OPTIONS...]: a model with drafts that are often right
 made() {
     shape=$1
     shift
@@ -20,12 +20,12 @@ build() {
     shift 2
     check "$to" 0 "$forgec" build "$of" -q --ctx 256 --spec mtp -o "$to" "$@"
 }
-# some_wrong: of the last check's drafts
+# some_wrong: some drafts of the last check were rejected
 some_wrong() {
     wrong=$(sed -n 's/.*, \([0-9]*\) of \([0-9]*\) drafts accepted.*/\2 - \1/p' "$tmp/err")
     [ $((${wrong:-0})) -ge 10 ] || bad "no drafts were wrong"
 }
-# by_chance LEAST PROGRAM SEEDS OPTIONS...: ways to draw, sharp enough that drafts can be right
+# by_chance LEAST PROGRAM SEEDS OPTIONS...: sampling options that are sharp enough for drafts to be right
 by_chance() {
     least=$1 program=$2 seeds=$3
     shift 3
@@ -51,13 +51,13 @@ for n in 24 ${full:+25 100}; do as_plain 15 ./program -c 38 -n $n -s 1 --temp 0.
 stop_as_plain GGGF ./program
 chat_as_plain 5 ./program -r FFFFFFFFFFFFF
 
-# what such a program says of itself, and what it has the block's logits for
+# the program's information about itself, and the uses of the block's logits
 check info 0 ./program --info; out_has "speculation    up to 3 drafts a step, by the model's own block"; out_has "--columns 4 --spec mtp"
 check json 0 ./program --bench -p 0 -n 20 -r 1 -o json; out_has '"speculation": "mtp", "n_drafted": '
 check draft_logits 0 ./program --tokens 1,2,3,4,5 --draft-logits drafts -ub 2 -q
 [ "$(wc -c < drafts)" -eq $((5 * 300 * 4)) ] || bad "five tokens were to have a row each"
-refuse both 2 "exclude each other" ./program --tokens 1 --logits a --draft-logits b
-refuse other 2 "forgec build --spec ngram does" ./program --tokens 1 --spec ngram
+refuse both 2 "cannot be combined with --draft-logits" ./program --tokens 1 --logits a --draft-logits b
+refuse other 2 "build it with forgec build --spec ngram" ./program --tokens 1 --spec ngram
 check_drafts() {
     name=$1
     shift
@@ -88,14 +88,14 @@ if [ -n "$full" ]; then
     done
 fi
 if [ -n "$gfxsim" ]; then
-    for chip in gfx1151 ${full:+gfx942 gfx1100}; do
+    for chip in ${full:+gfx1151 gfx942 gfx1100}; do          # by default run_spec.sh has one
         build "./$chip" qwen35moe.gguf -t $chip
         FORGE_HIP_LIBRARY="$gfxsim" as_plain 5 "./$chip" -n 24 -s 3 --temp 0.2
         [ -z "$full" ] || check_drafts "$chip" "$data/golden/qwen35-mtp-a.gguf" -t $chip --simulate --tokens 6
     done
 fi
 
-# the plan's text, read back with another kernel of a pass
+# the plan's text, read back with another kernel
 "$forgec" build qwen35moe.gguf -q -t "$FORGEC_LANES" --ctx 256 --spec mtp --emit plan -o program.plan
 sed '/^pass$/,$s/\(gemv output\(_[0-9]*\)\?\) rows=\([0-9]*\)/\1 rows=1/' program.plan > edited.plan
 cmp -s program.plan edited.plan && bad "no product of a pass was edited"
@@ -103,11 +103,11 @@ cmp -s program.plan edited.plan && bad "no product of a pass was edited"
 # shellcheck disable=SC2086
 build ./edited qwen35moe.gguf -t "$FORGEC_LANES" --plan edited.plan $edited
 
-# who cannot have it
+# programs that cannot have it
 refuse none 1 "the file has no block that drafts tokens (nextn)" "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec mtp -o none
-refuse cpu 2 "--spec is for a GPU" "$forgec" build qwen35moe.gguf -t portable --spec mtp -o none
-refuse one_cpu 1 "--spec mtp is for GPUs, and portable is none" "$forgec" build qwen35moe.gguf -t gfx1151,portable --spec mtp -o none
+refuse cpu 2 "--spec is not available for target portable" "$forgec" build qwen35moe.gguf -t portable --spec mtp -o none
+refuse one_cpu 1 "--spec mtp needs a GPU; target portable has no kernels for it" "$forgec" build qwen35moe.gguf -t gfx1151,portable --spec mtp -o none
 refuse library 2 "--spec is for programs" "$forgec" build qwen35moe.gguf -t gfx1151 --spec mtp --emit lib
 "$make" --shape golden-exaone4 --key exaone4.nextn_predict_layers=1 --tokenizer none -o exaone4.gguf > log 2>&1 || { cat log; exit 1; }
-refuse wiring 1 "there is no --spec mtp; --spec ngram drafts without one" "$forgec" build exaone4.gguf -t gfx1151 --spec mtp -o none
+refuse wiring 1 "--spec mtp is not available; --spec ngram needs no draft block" "$forgec" build exaone4.gguf -t gfx1151 --spec mtp -o none
 summary mtp

@@ -1,17 +1,19 @@
 #!/bin/sh
-# run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [full I/N] -- tensors that models may lack, present and absent: what forgec emits compiles, fused and unfused, for a CPU
+# run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [I/N] -- optional tensors, present and absent: the emitted source compiles, fused and unfused, for a CPU
 # and for GPUs, and gives the reference's logits on the emulator of lanes.
-#   default: every pair of tensors in all four combinations, for GPUs fused; full: every combination of those of one kernel, everywhere; part I of N.
+#   default: every pair of tensors in all four combinations, for GPUs only fused; full: every combination of the tensors of one kernel, everywhere; part I of N.
 set -u
-[ $# -ge 4 ] || { echo "usage: run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [full I/N]" >&2; exit 2; }
-forgec=$1 make_gguf=$2 yaml=$3 simt=$4 full=${5-} part=${6-0/1} here=$(cd "$(dirname "$0")" && pwd)
+[ $# -ge 4 ] || { echo "usage: run_optional.sh FORGEC MAKE_GGUF TRANSFORMER.yaml LIBSIMT [I/N]" >&2; exit 2; }
+forgec=$1 make_gguf=$2 yaml=$3 simt=$4 part=${5-0/1} here=$(cd "$(dirname "$0")" && pwd)
 . "$(dirname "$0")/../harness.sh"
 
-# "tied" stands for an output matrix that is absent; attn_sinks wait for kernels; nextn_ is of the block that drafts (run_mtp.sh)
-roles="$(sed -n 's/^ *\([a-z_]*\): .*optional: true.*/\1/p' "$yaml" | grep -v -e '^attn_sinks$' -e '^nextn_') tied"
+# Here each of them may be absent alone, also tensors that real files have together.
+mkdir "$tmp/models" && sed -e '/^  [a-z_]*: *{name:/s/optional: all-or-none/optional: true/' -e '/^  [a-z_]*: *{name:/s/where: [a-z_]*/optional: true/' "$yaml" >"$tmp/models/transformer.yaml" || exit 1
+# "tied" means an absent output matrix; attn_sinks wait for kernels
+roles="$(sed -n 's/^ *\([a-z_]*\): .*optional: true.*/\1/p' "$tmp/models/transformer.yaml" | grep -v '^attn_sinks$') tied"
 [ "$(echo "$roles" | wc -w)" -ge 12 ] || { echo "FAILED: $yaml: only these are optional: $roles"; exit 1; }
 
-# model NAME ROLES...: a small one that has these
+# model NAME ROLES...: a small model with these tensors
 model() {
     model=$1 list='' tied=--untied
     shift
@@ -23,12 +25,12 @@ model() {
 }
 # compiles NAME TARGET LEVEL
 compiles() {
-    check "$2 --fuse $3: $chosen" 0 "$forgec" build "$tmp/$1.gguf" -t "$2" --fuse "$3" --emit asm -q -o "$tmp/asm"
+    check "$2 --fuse $3: $chosen" 0 "$forgec" build "$tmp/$1.gguf" --models "$tmp/models" -t "$2" --fuse "$3" --emit asm -q -o "$tmp/asm"
     err_empty
 }
 # verified NAME TARGET LEVEL
 verified() {
-    check "verify -t $2 --fuse $3: $1" 0 env FORGE_HIP_LIBRARY="$simt" "$forgec" verify "$tmp/$1.gguf" -t "$2" --fuse "$3" --tokens 4
+    check "verify -t $2 --fuse $3: $1" 0 env FORGE_HIP_LIBRARY="$simt" "$forgec" verify "$tmp/$1.gguf" --models "$tmp/models" -t "$2" --fuse "$3" --tokens 4
     [ $code -eq 0 ] || tail -n 12 "$tmp/out"
 }
 

@@ -1,24 +1,24 @@
 #!/bin/sh
-# run_page.sh FORGEC MODEL.gguf CHECK_PAGE [CHROMIUM] -- the page of `forgec compare -o html` as a browser shows it: bars as long as speeds, nothing wider than the
-# page, light, dark and on paper; no scripts, nothing fetched, and names of files that are HTML stay text.
+# run_page.sh FORGEC MODEL.gguf CHECK_PAGE [CHROMIUM] -- the page of `forgec compare --format html` in a browser: bars in proportion to speeds, nothing wider than the
+# page, light, dark and on paper; no scripts, nothing fetched, and names of files that contain HTML stay text.
 forgec=$1 model=$2 check_page=$3 chromium=${4-}
 . "$(dirname "$0")/../harness.sh"
 [ -n "$chromium" ] || skip "there is no chromium (Debian: apt-get install chromium)"
 [ -x "$check_page" ] || skip "check_page was not built (Debian: apt-get install libpng-dev)"
 
-# browse ARGUMENTS... : chromium with nothing of this user's; its log in $tmp/err
+# browse ARGUMENTS... : chromium without this user's settings; its log is in $tmp/err
 browse() {
     HOME=$tmp timeout 120 "$chromium" --headless --no-sandbox --disable-gpu --hide-scrollbars --disable-background-networking --disable-component-update \
         --disable-sync --no-first-run --user-data-dir="$tmp/browser" --enable-logging=stderr "$@"
 }
-browse --dump-dom about:blank > "$tmp/out" 2> "$tmp/err" || skip "chromium does not start here: $(grep -v dbus "$tmp/err" | tail -n 1)"
+browse --dump-dom about:blank > "$tmp/out" 2> "$tmp/err" || lacks "chromium does not start here: $(grep -v dbus "$tmp/err" | tail -n 1)"
 
 # ---- a page with odd names and an odd source ----
 odd=$tmp/'a<b>"c'"'"'&d|<script>.gguf'
 cp "$model" "$odd"
 "$forgec" build "$model" --emit source -o "$tmp/own.c" -q
 printf '/* </pre><script src="http://nowhere.invalid/"></script><img src=x onerror=alert(1)> */\n' | cat "$tmp/own.c" - > "$tmp/<i>mine.c"
-check page 0 "$forgec" compare "$odd" --source default --source "$tmp/<i>mine.c" -p 32 -n 32 -r 1 --min-time 0.1 --threads 1 -o html; err_empty
+check page 0 "$forgec" compare "$odd" --source default --source "$tmp/<i>mine.c" -p 32 -n 32 -r 1 --min-time 0.1 --threads 1 --format html; err_empty
 page=$tmp/page.html
 mv "$tmp/out" "$page"
 name=tags; tests=$((tests + 1))
@@ -34,7 +34,7 @@ check words 0 cat "$page"
 out_has 'a&lt;b&gt;'; out_has '&amp;d|&lt;script&gt;'; out_has 'source &lt;i&gt;mine.c'; out_has '1 added'
 out_has '+/* &lt;/pre&gt;&lt;script src=&quot;http://nowhere.invalid/&quot;&gt;'; out_has 'ffn_down'; out_has 'ops/byte'
 
-# ---- what the browser says of it: a copy that measures itself ----
+# ---- the browser's measurements: a copy of the page that measures itself ----
 sed 's/<meta http-equiv[^>]*>//' "$page" > "$tmp/measuring.html"
 cat >> "$tmp/measuring.html" <<'END'
 <script>
@@ -64,7 +64,7 @@ for how in light-1200 dark-1200 light-500; do
     err_lacks CONSOLE
     check "pixels-$how" 0 "$check_page" "$page" "$tmp/measured" "$tmp/shot.png" "${how%-*}"
 done
-# that a script would be stopped and told of, so that none was
+# a script would be blocked and reported: so the page has no script
 sed 's|</body>|<script>1</script></body>|' "$page" > "$tmp/scripted.html"
 check scripted 0 browse --screenshot="$tmp/shot.png" "file://$tmp/scripted.html"; err_has CONSOLE
 

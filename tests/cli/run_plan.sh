@@ -1,11 +1,11 @@
 #!/bin/sh
-# run_plan.sh FORGEC MODEL [LANES [GFXSIM [full]]]: plans as text: written, edited by hand, built, run and verified; what cannot be chosen is refused with its place.
-forgec=$1 model=$2 lanes=$3 gfxsim=${4-} full=${5-} here=$(cd "$(dirname "$0")" && pwd)
+# run_plan.sh FORGEC MODEL [LANES [GFXSIM]]: plans as text: written, edited by hand, built, run and verified; impossible choices are refused with their place.
+forgec=$1 model=$2 lanes=$3 gfxsim=${4-} here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
 
 choices() { grep -v '^ *#' "$1" | grep .; }
 
-# written TARGET: $tmp/plan; read back it is the same plan, and the kernels are the same
+# written TARGET: writes $tmp/plan; the plan that is read back is the same, with the same kernels
 written() {
     target=$1
     check "$target: plan" 0 "$forgec" build "$model" -q -t "$target" --emit plan -o "$tmp/plan"
@@ -15,7 +15,7 @@ written() {
     check "$target: source of the plan" 0 "$forgec" build "$model" -q -t "$target" --plan "$tmp/plan" --emit source -o "$tmp/second"
     same "$tmp/first" "$tmp/second"
 }
-# edited SED-COMMAND: $tmp/edited, another plan
+# edited SED-COMMAND: writes $tmp/edited, which must differ
 edited() {
     sed "$1" "$tmp/plan" > "$tmp/edited"
     ! cmp -s "$tmp/plan" "$tmp/edited" || bad "$1 changes nothing"
@@ -27,7 +27,7 @@ refused() {
     err_has "$1"
     [ ! -e "$tmp/none" ] || bad "an output was written"
 }
-# verified WHAT OPTIONS...: the edited plan's program holds against the model, and the plan says what was chosen
+# verified WHAT OPTIONS...: the program of the edited plan passes verify, and the plan has the chosen values
 verified() {
     what=$1
     shift
@@ -43,11 +43,11 @@ refused "group 1 has no gemv kernel in decode" 's/^  products \(.*\)groups=1\b/ 
 refused "unknown template" 's/^  products/  product/'
 refused "unit of a products follows" 's/^  products attn_qkv_decode/& unit=64/'
 refuse missing 1 "no-such-plan" "$forgec" build "$model" -q --plan "$tmp/no-such-plan" -o "$tmp/none"
-refuse two-targets 1 "a plan is of one target" "$forgec" build "$model" -q -t x86-64-v3,portable --plan "$tmp/plan" -o "$tmp/none"
+refuse two-targets 1 "a plan is for one target" "$forgec" build "$model" -q -t x86-64-v3,portable --plan "$tmp/plan" -o "$tmp/none"
 edited 's/^chunk .*/chunk 24/'
 verified "a chunk of 24" --tokens 60
 
-# A tile more, another number of splits and spans, which 40 tokens have both of, other rows and lanes, groups and steps.
+# One more tile, other numbers of splits and spans (40 tokens use both), other rows and lanes, groups and steps.
 splits='/^  attention_decode/s/rows=[0-9]* threads=[0-9]* resident=1 splits=[0-9]* spans=[0-9]* span=[0-9]*/rows=4 threads=32 resident=2 splits=2 spans=2 span=16/'
 shape='/^  gemv attn_output/s/rows=[0-9]* lanes=[0-9]* threads=[0-9]* resident=[0-9]* depth=[0-9]*/rows=2 lanes=16 threads=128 resident=2 depth=3/'
 if [ -n "$lanes" ]; then
@@ -73,7 +73,7 @@ if [ -n "$gfxsim" ]; then
     refused "span is 3; with 2 splits of 32 threads it has 16" "$(echo "$splits" | sed 's/span=16/span=3/')"
     refused "splits is 9999" '/^  attention_decode/s/splits=[0-9]*/splits=9999/'
     for tile in rows=0 tokens=0 rows=65536 tokens=4294967280; do refused "no tile of" "/^  gemm attn_qkv_prefill/s/ ${tile%=*}=[0-9]*/ $tile/"; done
-    refused "tokens 2 .." 's/ least=1 / least=2 /'
+    refused "steps of 2 .." 's/ least=1 / least=2 /'
     refused "give -t gfx942" 's/^target .*/target gfx942/'
     refused "the plan was made with --kv q8_0" 's/^options .*/options --kv q8_0/'
 fi

@@ -1,7 +1,7 @@
 #!/bin/sh
-# run_scales.sh FORGEC MAKE_GGUF LIBSIMT [full] -- NVFP4 with a scale beside each tensor or expert: programs multiply their products with it,
-# before biases and beside gates.  tests/unit/test_operations.c holds the reference against plain sums.
-forgec=$1 make=$2 FORGE_HIP_LIBRARY=$3 full=${4-}
+# run_scales.sh FORGEC MAKE_GGUF LIBSIMT -- NVFP4 with a scale for each tensor or expert: programs multiply their products by it,
+# before biases and in gates.  tests/unit/test_operations.c compares the reference with plain sums.
+forgec=$1 make=$2 FORGE_HIP_LIBRARY=$3
 export FORGE_HIP_LIBRARY
 . "$(dirname "$0")/../harness.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -24,7 +24,7 @@ for model in dense biased plain; do
     check "$model on lanes" 0 "$forgec" verify $model.gguf --ctx 64 --tokens 20 --exact -t "$lanes"
     check "$model on lanes, unfused" 0 "$forgec" verify $model.gguf --ctx 64 --tokens 20 --exact --fuse none -t "$lanes"
 done
-# What gate and up give is scaled where both are at hand: one kernel.
+# The results of gate and up are scaled in the kernel that has both.
 check plan 0 "$forgec" build dense.gguf --emit plan -o -
 out_has "ffn_gate_up: rmsnorm matmul(ffn_gate) times bias glu_silu matmul(ffn_up) times bias"
 check plan 0 "$forgec" build biased.gguf --emit plan -o -

@@ -1,14 +1,14 @@
 #!/bin/sh
-# run_spec.sh FORGEC GOLDEN UNPACKED LIBSIMT [GFXSIM] [full] -- --spec ngram: the text is that of plain decoding, token by token, greedy and by
+# run_spec.sh FORGEC GOLDEN UNPACKED LIBSIMT [GFXSIM] -- --spec ngram: the text is that of plain decoding, token by token, greedy and by
 # chance, and drafts were accepted on the way.  UNPACKED: golden/ and tiny/ of other models.  In lanes and in the simulator of AMD's chips.
-forgec=$1 golden=$2 data=$3 simt=$4 gfxsim=${5-} full=${6-} here=$(cd "$(dirname "$0")" && pwd)
+forgec=$1 golden=$2 data=$3 simt=$4 gfxsim=${5-} here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
 FORGEC_LANES="$here/../lanes/simt32.yaml"
 export FORGE_HIP_LIBRARY="$simt" FORGEC_LANES
 cd "$tmp" || exit 1
 . "$here/as_plain.sh"
 
-# by_chance LEAST PROGRAM SEEDS OPTIONS...: ways to draw.  Likely are a few tokens by their biases, or those that were there before.
+# by_chance LEAST PROGRAM SEEDS OPTIONS...: sampling options.  A few tokens are probable because of biases, or because they occurred before.
 by_chance() {
     least=$1 program=$2 seeds=$3
     shift 3
@@ -34,7 +34,7 @@ as_plain 0 ./program -n 60 --temp 0
 # limits: of tokens, of the context, and a text that ends within a step
 for n in 1 2 ${full:+97 98 99} 100; do as_plain 0 ./program -n $n -s 1 --temp 0.8 -l 5+50; done
 for n in ${full:+100 101} 200; do as_plain 20 ./program -c 114 -n $n -s 1 --temp 0.8 -l 5+50; done
-stop_as_plain GGFG ./program
+stop_as_plain GGFG ./program 42
 chat_as_plain 20 ./program
 
 # states that every token replaces: those after each draft are kept
@@ -43,7 +43,7 @@ as_plain 20 ./states -n 100 -s 1 --temp 0.8 -l 5+20 -l 6+20 -l 9+20
 chat_as_plain 20 ./states
 chat_as_plain 5 ./states -r FFFFFFFFFFFFF
 
-# a ring that goes round; and more, where time is no matter
+# a ring that wraps; and in the tier full more
 build ./ring "$golden/olmo3-a.gguf" -t "$FORGEC_LANES" --columns 5
 as_plain 10 ./ring -n 200 -s 1 --temp 0.8 -l 5+20 -l 6+20 -l 9+20
 if [ -n "$full" ]; then
@@ -73,7 +73,7 @@ if [ -n "$gfxsim" ]; then
     done
 fi
 
-# what such a program says of itself, and who cannot be one
+# the program's information about itself, and programs that cannot speculate
 check info 0 ./program --info; out_has "speculation    up to 7 drafts a step"; out_has "--columns 8 --spec ngram"
 check bench 0 ./program --bench -p 0 -n 20 -r 1; out_has "| tg20 |"; out_has "| tg20 spec |"; out_has "drafts |"
 check json 0 ./program --bench -p 0 -n 20 -r 1 -o json; out_has '"speculation": "ngram", "n_drafted": '
@@ -81,7 +81,7 @@ check plain 0 ./program --bench -p 0 -n 20 -r 1 --spec none; out_lacks spec
 printf 'one two one two' > text
 check text 0 ./program --bench -f text -n 20 -r 1; out_has "tg20 spec @ d"
 refuse word 2 "--spec: 'eagle' is not none, ngram or mtp" ./program --spec eagle --tokens 1
-refuse build_word 2 'none of none, ngram, mtp' "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec eagle
-refuse cpu 2 "--spec is for a GPU" "$forgec" build "$golden/x-v2.gguf" -t portable --spec ngram
+refuse build_word 2 'not one of none, ngram, mtp' "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec eagle
+refuse cpu 2 "--spec is not available for target portable" "$forgec" build "$golden/x-v2.gguf" -t portable --spec ngram
 refuse library 2 "--spec is for programs" "$forgec" build "$golden/x-v2.gguf" -t gfx1151 --spec ngram --emit lib
 summary spec

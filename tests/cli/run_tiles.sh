@@ -1,16 +1,16 @@
 #!/bin/sh
-# run_tiles.sh FORGEC MODEL [full]: the tiles of targets, at the ends of their ranges, beyond and between.  The reader refuses a value in one line with
-# its place, or what forgec emits from it is a program: no assertion of a template fails.  full: all targets and values, compiled to machine code.
-forgec=$1 model=$2 full=$3
+# run_tiles.sh FORGEC MODEL: the tiles of targets, at the ends of their ranges, outside and inside.  The reader refuses a value in one line with
+# its place, or the emitted source is valid: no assertion of a template fails.  full: all targets and values, compiled to machine code.
+forgec=$1 model=$2
 . "$(dirname "$0")/../harness.sh"
 taken=0
 clang=${FORGEC_CLANG:-clang-19}
 
 # The emitted source says how to compile it; its assertions need no code.
 compiles() {
-    command=$(sed -n 's/^ \* compile alone: clang //p' "$tmp/source" | sed 's/ -[cS] / /g; s/ -o [^ ]*//; s/ [^ ]*$//')
+    command=$(sed -n 's/^ \* compile alone: clang //p' "$tmp/source.c" | sed 's/ -[cS] / /g; s/ -o [^ ]*//; s/ [^ ]*$//')
     # shellcheck disable=SC2086
-    "$clang" $command -fsyntax-only -w "$tmp/source" >"$tmp/err" 2>&1
+    "$clang" $command -fsyntax-only -w "$tmp/source.c" >"$tmp/err" 2>&1
 }
 
 # tile "KEY: VALUE, ...": refused or good
@@ -18,7 +18,7 @@ tile() {
     tiles=$1
     name="$target, tiles {$tiles}" tests=$((tests + 1))
     printf 'inherits: %s\ntiles: {%s}\n' "$target" "$tiles" >"$tmp/t.yaml"
-    "$forgec" build -q "$model" -t "$tmp/t.yaml" --emit source -o "$tmp/source" >"$tmp/out" 2>"$tmp/err"
+    "$forgec" build -q "$model" -t "$tmp/t.yaml" --emit source -o "$tmp/source.c" >"$tmp/out" 2>"$tmp/err"
     code=$?
     if [ $code -eq 0 ]; then
         taken=$((taken + 1))
@@ -45,7 +45,7 @@ gemm() {
     for tiles in "gemm_tokens: 32, gemm_rows: 32, gemm_threads: 32, gemm_few_threads: 64" "gemm_tokens: 64, gemm_rows: 192, gemm_threads: 128, gemm_few_threads: 192" \
         "gemm_tokens: 16, gemm_rows: 64, gemm_threads: 128, gemm_few_threads: 128" "gemm_tokens: 192, gemm_rows: 64, gemm_threads: 192, gemm_few_threads: 64"; do tile "$tiles"; done
 }
-# Of gemm's the ends, what is between and one of each kind that is refused.
+# For gemm: the ends, values in between, and one refused value of each kind.
 some() {
     each gemm_tokens 8 16 96 512 528
     each gemm_rows 16 32 96 512

@@ -1,14 +1,14 @@
 #!/bin/sh
-# run_verify.sh FORGEC DATA TARGET [full] -- forgec verify as builds are by default, of models with experts in DATA: where a router nearly ties, rounding decides, and
-# the report says so; a router that is wrong on purpose is out of bounds however the ties fall.  The environment says what stands for TARGET's device.
+# run_verify.sh FORGEC DATA TARGET -- forgec verify with default options for models with experts in DATA: if a router nearly ties, rounding decides, and
+# the report says so; a deliberately wrong router exceeds the bounds for any outcome of ties.  The environment names the driver of TARGET's device.
 # By default prompts up to the first with a tie, and two wrong routers; full: all.
 set -u
 . "$(dirname "$0")/../harness.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd)
-forgec=$1 data=$2 target=$3 full=${4-}
+forgec=$1 data=$2 target=$3
 mixed=$data/llama-moe-mixed-a.gguf biased=$data/lfm2moe-a.gguf
 
-# ---- ties: of these prompts one at least has a position where the program takes the other expert ----
+# ---- ties: at least one of these prompts has a position where the program chooses the other expert ----
 n_tied=0
 for seed in 1 2 3 4; do
     [ -n "$full" ] || [ $n_tied -eq 0 ] || break

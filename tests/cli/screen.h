@@ -1,4 +1,4 @@
-/* screen.h -- a program on a terminal of its own: keys go in, and what it would show is here, cell by cell. */
+/* screen.h -- runs a program on a pseudo-terminal: a test sends keys and reads the screen, cell by cell. */
 #ifndef FORGEC_SCREEN_H
 #define FORGEC_SCREEN_H
 
@@ -22,15 +22,15 @@
 enum { SCREEN_ROWS = 60, SCREEN_COLUMNS = 200, SCREEN_ARGUMENTS = 24 };
 
 struct screen {
-    int    master, slave;            /* slave: kept open, so that the terminal stays when the program has gone */
+    int    master, slave;            /* slave: kept open, so that the terminal stays after the program's end */
     pid_t  pid;
     int    rows, columns, row, column;
-    bool   wraps;                    /* the cursor stands behind the last column */
+    bool   wraps;                    /* the cursor is after the last column */
     bool   pastes;                   /* bracketed paste is on */
-    uint32_t cells[SCREEN_ROWS][SCREEN_COLUMNS];                 /* 0: the second half of a wide one */
-    char   pending[64];              /* [n_pending] a sequence of which the end is to come */
+    uint32_t cells[SCREEN_ROWS][SCREEN_COLUMNS];                 /* 0: the second half of a wide character */
+    char   pending[64];              /* [n_pending]: an incomplete escape sequence */
     size_t n_pending;
-    char  *all;                      /* [n_all] every byte that came */
+    char  *all;                      /* [n_all]: every byte of the program's output */
     size_t n_all;
     struct termios before;
 };
@@ -78,7 +78,7 @@ static void screen_put(struct screen *s, uint32_t c)
     }
 }
 
-/* A whole sequence, "\033[12A".  False: one that this terminal has not. */
+/* Executes a complete sequence such as "\033[12A".  False: this terminal does not know it. */
 static bool screen_sequence(struct screen *s, const char *text, char final)
 {
     const int n = atoi(text + 2), by = n > 0 ? n : 1;
@@ -96,7 +96,7 @@ static bool screen_sequence(struct screen *s, const char *text, char final)
     }
 }
 
-/* One byte more. */
+/* Processes one byte of output. */
 static void screen_byte(struct screen *s, char byte)
 {
     char *p = s->pending;
@@ -126,7 +126,7 @@ static void screen_byte(struct screen *s, char byte)
     s->n_pending = 0;
 }
 
-/* What comes within so many milliseconds; false: nothing. */
+/* Reads output for up to `milliseconds`; false: there was no output. */
 static bool screen_read(struct screen *s, int milliseconds)
 {
     char bytes[4096];
@@ -150,7 +150,7 @@ static void screen_resize(struct screen *s, int rows, int columns)
     ioctl(s->master, TIOCSWINSZ, &size);
 }
 
-/* As xterm does, without breaking rows: what was written stays where it is. */
+/* Changes of size are as in xterm: rows are not wrapped again, and the text stays in its cells. */
 static void screen_open(struct screen *s, int rows, int columns)
 {
     memset(s, 0, sizeof *s);
@@ -163,7 +163,7 @@ static void screen_open(struct screen *s, int rows, int columns)
     tcgetattr(s->slave, &s->before);
 }
 
-/* The program in a group of its own, below a shell of a few lines that stops with it and goes on when SIGUSR1 comes. */
+/* Runs the program in its own process group, under a minimal shell that stops when the program stops, and continues it on SIGUSR1. */
 static void screen_shell(char **arguments)
 {
     signal(SIGTTOU, SIG_IGN);
@@ -218,7 +218,7 @@ static void screen_type(struct screen *s, const char *keys, size_t n)
     }
 }
 
-/* A row without the blanks at its end. */
+/* A row of the screen without trailing blanks. */
 static const char *screen_row(const struct screen *s, int row)
 {
     static char text[4 * SCREEN_COLUMNS + 1];

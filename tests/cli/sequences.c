@@ -1,7 +1,6 @@
-/* sequences.c -- sequences of one program, and engines of one process, do not know of each other: whatever the order, the batch, a fork or
- * a step back, logits are those of each sequence run alone, bit for bit; where several share a step of a CPU, the kernels of prefill add
- * in another order than those of decode, and they are near.  sequences [THREADS [WEIGHTS]], linked with a program in the place of its
- * main(). */
+/* sequences.c -- sequences of one program, and engines of one process, are independent: for any order, batch, fork or step back, each
+ * sequence has the logits of a run alone, bit for bit.  If several share a step on a CPU, the logits are only near, because prefill's
+ * kernels add in another order than decode's.  Usage: sequences [THREADS [WEIGHTS]]; linked with a program instead of its main(). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +42,7 @@ static void same(const float *got, const float *want, const char *what, uint32_t
         }
 }
 
-/* Of the largest logit; what a wrong state, position or neighbour does is far more. */
+/* tolerance: relative to the largest logit; a wrong state, position or neighbour changes logits far more. */
 static void near(const float *got, const float *want, float tolerance, const char *what, uint32_t q, uint32_t step)
 {
     float most = 0;
@@ -100,8 +99,8 @@ static void close_all(struct forge_sequence *q[N])
     for (uint32_t k = 0; k < N; k++) sequence_close(q[k]);
 }
 
-/* The sequences take their steps in batches of n, the first of each batch another one every time.  Some do not ask for the logits of
- * some of their steps, in the first batches of all none does. */
+/* The sequences take their steps in batches of n; the first sequence of a batch changes every time.  Some steps do not ask for logits, and
+ * the first step of each sequence never does. */
 static void batches(struct forge_engine *e, uint32_t n)
 {
     struct forge_sequence *q[N];
@@ -180,7 +179,7 @@ static void refusals(struct forge_engine *e)
 static const struct forge_sample_options greedy = { .top_p = 1, .repeat_penalty = 1 };
 static const struct forge_random no_random = { { 1, 2, 3, 4 } };
 
-/* Draws the first n tokens of sequence k behind its prompt. */
+/* Draws the first n tokens of sequence k after its prompt. */
 static void draw(struct forge_sequence *q, uint32_t k, uint32_t n, bool last)
 {
     int32_t token;
@@ -191,7 +190,7 @@ static void draw(struct forge_sequence *q, uint32_t k, uint32_t n, bool last)
     }
 }
 
-/* Whenever a text ends, what was computed ahead of its draws leaves no trace: the last token drawn is the next to be appended. */
+/* Steps that were computed ahead leave no trace when a text ends after any number of tokens: the last token drawn is the next to append. */
 static void ends(struct forge_engine *e)
 {
     for (uint32_t n = 0; n < STEPS; n += 1 + n / 3) {
@@ -209,7 +208,8 @@ static void ends(struct forge_engine *e)
     }
 }
 
-/* Behind the last text of a sequence nothing comes: steps may have gone where the states cannot go back, and then all is refused. */
+/* After the last text of a sequence: steps may have gone so far ahead that states cannot go back; then everything is refused until a
+ * reset. */
 static void last_text(struct forge_engine *e)
 {
     struct forge_sequence *q, *copy;
@@ -217,14 +217,14 @@ static void last_text(struct forge_engine *e)
     must(sequence_open(&copy, e, &error), FORGE_OK, "opening");
     prompt(q, 1, logits[1]);
     draw(q, 1, 3, true);
-    if (state_back(e->program) > 0) go_on(q, 1, 2, "behind a last text");
+    if (state_back(e->program) > 0) go_on(q, 1, 2, "after a last text");
     else {
         const struct forge_column column = { .sequence = q, .token = 1 };
-        must(forge_step(q, &tokens[1][2], 1, 0, NULL, &error), FORGE_FAILED, "a step behind a last text");
-        must(strstr(error.text, "it has to be reset") ? FORGE_OK : FORGE_FAILED, FORGE_OK, "its sentence");
+        must(forge_step(q, &tokens[1][2], 1, 0, NULL, &error), FORGE_FAILED, "a step after a last text");
+        must(strstr(error.text, "reset the sequence") ? FORGE_OK : FORGE_FAILED, FORGE_OK, "its sentence");
         must(forge_step(q, tokens[1], 3, 0, NULL, &error), FORGE_FAILED, "a prompt behind a last text");
-        must(engine_step(e, &column, 1, &error), FORGE_FAILED, "a batch behind a last text");
-        must(engine_draw_begin(q, &greedy, &no_random, 1, 1, true, &error), FORGE_FAILED, "draws behind a last text");
+        must(engine_step(e, &column, 1, &error), FORGE_FAILED, "a batch after a last text");
+        must(engine_draw_begin(q, &greedy, &no_random, 1, 1, true, &error), FORGE_FAILED, "draws after a last text");
         must(sequence_copy(copy, q, &error), FORGE_FAILED, "a copy of it");
         must(sequence_rewind(q, q->n_past) ? FORGE_FAILED : FORGE_OK, FORGE_OK, "a step back in it");
     }
@@ -259,7 +259,8 @@ static void draws(struct forge_engine *e)
     sequence_close(other);
 }
 
-/* Of several sequences each draws what it draws alone, with options and random numbers of its own, however many are in a step. */
+/* Each of several sequences, with its own options and random numbers, draws the tokens that it draws alone, for any number of sequences in
+ * a step. */
 static void draws_together(struct forge_engine *e)
 {
     static int32_t drawn[N][STEPS];
@@ -302,7 +303,7 @@ static void draws_together(struct forge_engine *e)
 
 /* ---- draws by masks ---- */
 
-enum { MASKED = 4 };                                     /* sequences: one by itself, and then all of them, as far as they go */
+enum { MASKED = 4 };                                     /* number of sequences */
 static uint32_t *masks[MASKED][STEPS];                   /* NULL: any token */
 static int32_t masked[MASKED][STEPS];
 static struct forge_sampler *samplers[MASKED];
@@ -321,7 +322,7 @@ static void open_sampler(uint32_t k)
     sampler_accept(samplers[k], tokens[k][0]);
 }
 
-/* What the host draws from logits, and by which masks: of a few tokens, of one, of every second; sequence 2 has none up to step 2. */
+/* Makes masks (of a few tokens, of one, of every second; sequence 2 has none up to step 2) and lets the host draw from the logits. */
 static void draw_masked(struct forge_engine *e, uint32_t k)
 {
     struct forge_sequence *q;
@@ -346,7 +347,7 @@ static void draw_masked(struct forge_engine *e, uint32_t k)
     sequence_close(q);
 }
 
-/* Step s of sequences `of`, up to MASKED - 1 from the highest bit on. */
+/* Step s of the sequences whose bits are set in `of`. */
 static void step_masked(struct forge_engine *e, struct forge_sequence *const q[MASKED], uint32_t of, uint32_t s, bool begin, bool more)
 {
     struct forge_column c[MASKED];
@@ -371,10 +372,10 @@ static void step_masked(struct forge_engine *e, struct forge_sequence *const q[M
     }
 }
 
-/* Whatever the host knows beforehand of what it will ask for, and whichever texts end, the draws are those of the host. */
+/* The draws are the host's, whether or not the engine is told in advance about the next step, and whichever texts end. */
 static void draws_masked(struct forge_engine *e)
 {
-    static const struct { uint32_t of[6]; bool begin, more; } orders[] = {           /* of each step the sequences, as bits */
+    static const struct { uint32_t of[6]; bool begin, more; } orders[] = {           /* of[s]: the sequences of step s, as bits */
         { { 0, 2, 2, 2, 2, 2 }, true, true },      { { 0, 4, 4, 4, 4, 4 }, true, false }, { { 0, 7, 7, 5, 5, 4 }, true, true },
         { { 0, 14, 14, 14, 6, 2 }, false, true },  { { 0, 15, 15 }, true, true },
     };
@@ -388,7 +389,7 @@ static void draws_masked(struct forge_engine *e)
         }
         uint32_t s = 1;
         for (; s < 6 && orders[i].of[s]; s++) step_masked(e, q, orders[i].of[s], s, orders[i].begin, orders[i].more);
-        /* What ran ahead leaves no trace. */
+        /* Steps that ran ahead leave no trace. */
         for (uint32_t k = 0; k < MASKED && orders[i].of[s - 1] >> k & 1; k++) {
             struct forge_sequence *copy;
             must(sequence_open(&copy, e, &error), FORGE_OK, "opening");
@@ -403,7 +404,7 @@ static void draws_masked(struct forge_engine *e)
             sequence_close(q[k]);
         }
     }
-    /* Nothing of a text that its guide ends. */
+    /* A text that its guide ends draws nothing. */
     struct forge_sequence *q;
     struct forge_random random = no_random;
     must(sequence_open(&q, e, &error), FORGE_OK, "opening");
@@ -418,7 +419,7 @@ static void draws_masked(struct forge_engine *e)
 /* ---- texts that are interrupted ---- */
 
 static volatile sig_atomic_t stop;
-static uint32_t until_stop;                              /* > 0: stdout's writes until somebody presses Ctrl-C; none of them is shown */
+static uint32_t until_stop;                              /* > 0: writes to stdout until a simulated Ctrl-C; they are not shown */
 
 ssize_t write(int fd, const void *bytes, size_t n)
 {
@@ -427,7 +428,7 @@ ssize_t write(int fd, const void *bytes, size_t n)
     return (ssize_t)n;
 }
 
-/* Whatever ends a text after n tokens, Ctrl-C or a limit: what has been printed is in the context or pending, and nothing else. */
+/* When Ctrl-C or a limit ends a text after n tokens, exactly the printed tokens are in the context or pending. */
 static void interrupted(struct forge_engine *e, uint32_t n, bool limit)
 {
     const struct forge_options options = { .print_tokens = true, .ignore_eos = true, .sample = greedy };

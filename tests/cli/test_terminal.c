@@ -1,7 +1,7 @@
-/* test_terminal.c -- the terminal of a chat: keys are typed on one, and what it shows, what the conversation becomes and how the terminal
- * is left are looked at.
- *   test_terminal FAKE_PROGRAM              whose answers are lower case letters and blanks
- *   test_terminal PROGRAM template          of a program with a chat template and a model that writes stories: what a template changes */
+/* test_terminal.c -- the terminal of a chat: types keys on a terminal and checks the screen, the conversation and the terminal's state at
+ * the end.
+ *   test_terminal FAKE_PROGRAM              its answers are lower case letters and blanks
+ *   test_terminal PROGRAM template          a program with a chat template and a model of stories: the differences with a template */
 #include <stdarg.h>
 #include <sys/stat.h>
 
@@ -45,7 +45,7 @@ static char *file_text(const char *name)
     return text;
 }
 
-/* ---- what is done, and what is awaited ---- */
+/* ---- actions and expectations ---- */
 
 static void begin(const char *name, int rows, int columns, ...)
 {
@@ -62,7 +62,7 @@ static void begin(const char *name, int rows, int columns, ...)
 
 static void type(const char *keys) { screen_type(&s, keys, strlen(keys)); }
 
-static const double PATIENCE = 20;               /* seconds; nothing waits so long unless it fails */
+static const double PATIENCE = 20;               /* seconds; a wait that takes this long has failed */
 
 static bool row_is(int row, const char *text) { return strcmp(screen_row(&s, row), text) == 0; }
 
@@ -72,7 +72,7 @@ static bool has(const char *text)
     return false;
 }
 
-/* The cursor stands in this row and column, behind which a prompt or a text ends, and the row is this. */
+/* Waits until the cursor is in this row and column, the end of a prompt or a text, and the row has this text. */
 static void sees(int row, int column, const char *text)
 {
     const double end = screen_now() + PATIENCE;
@@ -95,7 +95,7 @@ static void waits(const char *text)
     if (!has(text)) bad("'%s' wanted", text);
 }
 
-/* Perhaps out of sight by now. */
+/* Waits for this output, which may have scrolled out of the screen. */
 static void waits_bytes(const char *text)
 {
     const double end = screen_now() + PATIENCE;
@@ -104,7 +104,7 @@ static void waits_bytes(const char *text)
     if (!s.all || !strstr(s.all, text)) bad("'%s' wanted", text);
 }
 
-/* An empty prompt: the answer is there. */
+/* Waits for an empty prompt: the answer is complete. */
 static void waits_prompt(void)
 {
     const double end = screen_now() + PATIENCE;
@@ -113,7 +113,7 @@ static void waits_prompt(void)
     if (!row_is(s.row, ">") || s.column != 2) bad("a prompt wanted");
 }
 
-/* The text, and the prompt behind its answer. */
+/* Types the text and waits for the prompt after its answer. */
 static void says(const char *text)
 {
     type(text);
@@ -124,7 +124,7 @@ static void says(const char *text)
     waits_prompt();
 }
 
-/* It ends with this code (128 + a signal), and the terminal is as it was. */
+/* The program ends with this code (128 + a signal), and the terminal's settings are restored. */
 static void ends(int wanted)
 {
     const double end = screen_now() + PATIENCE;
@@ -192,7 +192,7 @@ static void test_editing(void)
     type("ab\002\002\013\031\031");                      sees(0, 6, "> abab");
     type("\014");                                        sees(0, 6, "> abab");
     type("\033[99;99R\033]l title\033\\\033P1$r0m\033\\c");
-    sees(0, 7, "> ababc");                               /* a terminal's answers are no text */
+    sees(0, 7, "> ababc");                               /* a terminal's replies are not text */
     says("");
     type("d\001");                                       sees(s.row, 2, "> d");
     type("\003");                                        waits_prompt();
@@ -210,11 +210,11 @@ static void test_characters(void)
     type("\xff\x80" "\x16");
     sees(0, 11, "> a\xc3\xa9x\xe6\x97\xa5\xe6\x9c\xac\xef\xbf\xbd\xef\xbf\xbd");
     type("\177\177");
-    /* a wide character that does not fit the row stands in the next one */
+    /* a wide character that does not fit into the row is in the next row */
     type("0123456789\xe6\x97\xa5");                      sees(1, 2, "\xe6\x97\xa5");
     row(0, "> a\xc3\xa9x\xe6\x97\xa5\xe6\x9c\xac" "0123456789");
     says("");
-    type("\004");                                        /* between a text and its prompt it would be no key */
+    type("\004");                                        /* between a text and its prompt it would not be a key */
     ends(0);
     history_is("a\xc3\xa9x\xe6\x97\xa5\xe6\x9c\xac" "0123456789\xe6\x97\xa5\n");
 }
@@ -231,7 +231,7 @@ static void test_long_lines(void)
     type("\033[D\033[D\033[D");                          sees(3, 2, "VWXYZ");
     screen_resize(&s, 6, 30);                            sees(2, 2, "VWXYZ");
     row(0, "> !abcdefghijklmnopqrstuvwxyz0");
-    screen_resize(&s, 6, 10);                            sees(5, 2, "VWXYZ");        /* seven rows: the first is out of sight */
+    screen_resize(&s, 6, 10);                            sees(5, 2, "VWXYZ");        /* seven rows: the first has scrolled out */
     row(0, "hijklmnopq");
     type("\001");                                        sees(0, 2, "> !abcdefg");
     row(5, "LMNOPQRSTU");
@@ -250,7 +250,7 @@ static void test_lines(void)
     row(1, "  two");
     type("\033[A\033[A\033[D!\033[B");                   sees(1, 5, "  two");
     row(0, "> on!e");
-    type("\033[200~a\tb\r\nc\033[31md\033[201~.");       sees(2, 8, "  c31md.");      /* pasted: nothing is a key */
+    type("\033[200~a\tb\r\nc\033[31md\033[201~.");       sees(2, 8, "  c31md.");      /* pasted text has no keys */
     row(1, "  twoa    b");
     row(3, "  three");
     type("\033[13;2u;\r");                               waits_prompt();
@@ -326,7 +326,7 @@ static void test_ends(void)
     row(0, "> a^C");
     type("\003");                                        waits("Ctrl-C again ends the chat");
     waits_prompt();
-    says("hello");                                       /* it has not been the next one */
+    says("hello");                                       /* after it Ctrl-C only warns again */
     type("\003");                                        sees(s.row + 2, 2, ">");
     type("\003");
     ends(130);
@@ -379,7 +379,7 @@ static void test_stops(void)
     }
 }
 
-/* Ctrl-C in an answer: what was said stays, and the chat goes on. */
+/* Ctrl-C in an answer: the text so far stays, and the chat continues. */
 static void test_interrupt(void)
 {
     setenv("FORGE_SLOW", "1", 1);
@@ -430,7 +430,7 @@ static void test_commands(void)
     waits("top-k             7");
     type("/temp x\r");                                   waits("--temp: 'x' is not a number");
     type("/set seed -1\r");                              waits("a number from 0 on");
-    type("/set nothing 1\r");                            waits("nothing of that name");
+    type("/set nothing 1\r");                            waits("there is no such setting");
     type("/temp\r");                                     waits("temp needs a value");
     says("/prompt x");
     type("\014/system Be kind\r/system\r");              waits("Be kind");
@@ -442,7 +442,7 @@ static void test_commands(void)
     type("/save\r");                                     waits("where? /save FILE");
     type("/load /nosuch\r");                             waits("cannot open /nosuch");
     type("/load\r");                                     waits("what? /load FILE");
-    type("/save /\r");                                   waits("is no saved conversation");
+    type("/save /\r");                                   waits("is not a saved conversation");
     type("/temp 0\r");
     says("//hello");
     type("/help\r");                                     waits("/regenerate");
@@ -467,7 +467,7 @@ static void test_plain(void)
     setenv("TERM", "xterm", 1);
 }
 
-/* ---- conversations that are kept ---- */
+/* ---- saved conversations ---- */
 
 static void test_save(void)
 {
@@ -521,6 +521,21 @@ static void test_save(void)
 
 /* ---- with a template ---- */
 
+/* Without -i and without -q: the program chats, and begins with the model's name and a hint. */
+static void test_by_itself(void)
+{
+    char *arguments[] = { (char *)(uintptr_t)program, (char[]){ "-n" }, (char[]){ "8" }, (char[]){ "--temp" }, (char[]){ "0" }, NULL };
+    test = "a chat by itself";
+    screen_open(&s, 24, 120);
+    screen_start(&s, arguments);
+    waits(": /help lists the commands, Ctrl-D ends the chat");
+    waits_prompt();
+    says("upon a time");
+    type("\004");
+    waits("prompt ");
+    ends(0);
+}
+
 static void test_template(void)
 {
     char one[128], two[128], other[128];
@@ -528,13 +543,13 @@ static void test_template(void)
     sees(0, 2, ">");
     says("upon a time");
     snprintf(one, sizeof one, "%s", screen_row(&s, s.row - 1));
-    says("more");
+    says("go on");
     snprintf(two, sizeof two, "%s", screen_row(&s, s.row - 1));
     says("/regenerate");
     checks++;
     if (!row_is(s.row - 1, two)) bad("the likeliest answer again is '%s'", two);
     says("/undo");
-    says("more");
+    says("go on");
     checks++;
     if (!row_is(s.row - 1, two)) bad("the likeliest answer again is '%s'", two);
     says("/system Be kind");
@@ -542,7 +557,7 @@ static void test_template(void)
     snprintf(other, sizeof other, "%s", screen_row(&s, s.row - 1));
     says("/clear");
     says("upon a time");
-    says("more");
+    says("go on");
     says("/regenerate");
     says("/system -");
     says("/undo");
@@ -581,6 +596,7 @@ int main(int argc, char **argv)
     program = argv[1];
     setenv("TERM", "xterm", 1);
     if (argc > 2) {
+        test_by_itself();
         test_template();
         rmdir(folder);
         printf("%d checks, %d failed\n", checks, failed);

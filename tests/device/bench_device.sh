@@ -1,24 +1,24 @@
 #!/bin/sh
-# bench_device.sh: speed of GPU programs for shapes of real models, far into a text too, without their weights (noise of the right formats and sizes).
+# bench_device.sh: speed of GPU programs for shapes of real models, also after long texts, without their weights (noise in the right formats and sizes).
 #
-#   bench_device.sh build FORGEC MAKE_GGUF DIR [SHAPE...]   here: the programs of `models` below in DIR, of all shapes but llama-3.1-70b or of those named;
-#                                                           2 to 5 MB each, called SHAPE.TYPE.CACHE.TARGET
-#   bench_device.sh run DIR [LLAMA_BENCH MODELS]            on the machine with the GPU: measures the programs of DIR, each into a .csv beside it, and prints
-#                                                           tables; with llama.cpp's llama-bench also the files MODELS/SHAPE-TYPE.gguf that there are
-#   bench_device.sh table DIR                               the tables of what was measured before
-#   bench_device.sh profile DIR                             there, with NVIDIA's ncu: mean time of each decode kernel, launched alone
+#   bench_device.sh build FORGEC MAKE_GGUF DIR [SHAPE...]   here: builds the programs of `models` below in DIR, for all shapes except llama-3.1-70b or for
+#                                                           the named shapes; 2 to 5 MB each, called SHAPE.TYPE.CACHE.TARGET
+#   bench_device.sh run DIR [LLAMA_BENCH MODELS]            on the machine with the GPU: measures each program of DIR, writes a .csv beside it, and prints
+#                                                           tables; also measures the existing files MODELS/SHAPE-TYPE.gguf with llama.cpp's llama-bench
+#   bench_device.sh table DIR                               prints the tables of earlier measurements
+#   bench_device.sh profile DIR                             on that machine, with NVIDIA's ncu: mean time of each decode kernel, launched alone
 #
-# Tokens a second, means of REPEAT runs: of a text of 128 tokens behind some positions, of a prompt of 512 behind them, and of a step of a few tokens.
-#   limit   the bytes that a token reads of weights and cache, at LIMIT GB/s: what plain loads of 2 GiB reach on an H200.  A step of n tokens: n times that
-#           (with experts it can be less: other tokens take others).  Percent are of it.
-#   ratio   of the fastest target to llama.cpp
-# From the environment: TARGETS (sm_90 sm_90a; of those behind the first prompts alone are measured), REPEAT (5), LIMIT (4600), and ONLY, a pattern: programs
-# that match it are measured.
+# Tokens per second, means of REPEAT runs, after several numbers of positions: for a text of 128 tokens, a prompt of 512, and a step of a few tokens.
+#   limit   the speed if the weights and cache that a token reads arrive at LIMIT GB/s, which plain loads of 2 GiB reach on an H200.  A step of n tokens: n
+#           times that (with experts it can be less, because tokens use different experts).  Percentages are relative to this limit.
+#   ratio   speed of the fastest target divided by that of llama.cpp
+# From the environment: TARGETS (sm_90 sm_90a; for all but the first only prompts are measured), REPEAT (5), LIMIT (4600), and ONLY, a pattern: only programs
+# with matching names are measured.
 set -eu
 TARGETS=${TARGETS:-sm_90 sm_90a} REPEAT=${REPEAT:-5} LIMIT=${LIMIT:-4600} ONLY=${ONLY:-*}
 depths=0,512,8192,32768 steps=1,2,4,8 context=33792 first=${TARGETS%% *}
 
-# Shape, type, cache, and what the program is built with besides.
+# Shape, type, cache, and further build options.
 models() {
     cat <<'EOF'
 llama-3.2-1b  Q4_K_M f16
@@ -120,7 +120,7 @@ tables() {      # DIR
         function measured(model, by, i) { return rate[model, by, test_of[i], depth[i]] + 0 }
         function number(x) { return x > 0 ? sprintf(x < 1000 ? "%.1f" : "%.0f", x) : "-" }
         function share(x, most) { return x > 0 && most > 0 ? sprintf(" (%.0f %%)", 100 * x / most) : "" }
-        # What a target or llama.cpp measured, if it did; best: of the targets
+        # The measurement of a target or of llama.cpp, if there is one; best: of the targets
         function row(model, by,    i, r, cells, any) {
             for (i = 1; i <= columns; i++) {
                 r = measured(model, by, i)
@@ -160,9 +160,9 @@ tables() {      # DIR
         function column(i, a_head, a_test, a_depth, a_times) { columns = i; head[i] = a_head; test_of[i] = a_test; depth[i] = a_depth; times[i] = a_times }
         END {
             n = split(depths, x, ",")
-            for (i = 1; i <= n; i++) column(i, "behind " x[i], "token", x[i], 1)
+            for (i = 1; i <= n; i++) column(i, "after " x[i], "token", x[i], 1)
             table("A token, tokens/s")
-            for (i = 1; i <= n; i++) column(i, "behind " x[i], 512, x[i], 0)
+            for (i = 1; i <= n; i++) column(i, "after " x[i], 512, x[i], 0)
             table("A prompt of 512 tokens, tokens/s")
             n = split(steps, x, ",")
             for (i = 1; i <= n; i++) column(i, x[i], x[i], 0, x[i])

@@ -1,14 +1,14 @@
 #!/bin/sh
-# build_device.sh FORGEC OUTDIR [TARGET]: builds here what tests/device/run_device.sh runs on a machine with a GPU: a program for each golden model,
-# weight format and fusion level, with its tokens and stored logits, and the tests of kernels (tests/kernel/run.sh).  TARGET: sm_90.
+# build_device.sh FORGEC OUTDIR [TARGET]: builds what tests/device/run_device.sh runs on a machine with a GPU: a program for each golden model,
+# weight format and fusion level, with its tokens and stored logits, and the tests of kernels (tests/kernel/run.sh).  TARGET: default sm_90.
 #
-# OUTDIR/list has a line for each program; what was left out stands there after a #; OUTDIR/target: TARGET.  From the environment:
+# OUTDIR/list has a line for each program, and programs that were left out after a #; OUTDIR/target has TARGET.  From the environment:
 #   LEVELS    fusion levels (default "layer none")
-#   MODES     "default", "exact" (--exact) or both (default "default exact"); exact only with layer
-#   ONLY      models whose name contains this
-#   LIMIT_MB  of OUTDIR (default 40): programs that would not fit are left out
-#   GOLDEN    folders with a manifest.json (default: tests/data/golden, and of shared/golden beside the repository the fairytale models)
-#   JOBS      of forgec (default 1)
+#   MODES     "default", "exact" (--exact) or both (default "default exact"); exact only with fusion level layer
+#   ONLY      only models with this text in their name
+#   LIMIT_MB  maximum size of OUTDIR (default 40): programs that would exceed it are left out
+#   GOLDEN    folders with a manifest.json (default: tests/data/golden beside FORGEC, and the fairytale models of shared/golden beside the repository)
+#   JOBS      number of jobs of forgec (default 1)
 set -eu
 [ $# -ge 2 ] || { echo "usage: build_device.sh FORGEC OUTDIR [TARGET]" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,7 +19,7 @@ rm -f "$out/list"
 : >"$out/list"
 echo "$target" >"$out/target"
 
-# The manifest has a key per line.  One line per usable model: id, model, tokens, logits, greedy, positions, vocabulary, context, first row, step, bounds.
+# The manifest has one key per line.  Prints one line per usable model: id, model, tokens, logits, greedy, positions, vocabulary, context, first row, step, every, bounds.
 entries() {
     awk -v only="${ONLY:-}" -v dir="$1" -v pattern="$2" '
         function finish() {
@@ -31,9 +31,9 @@ entries() {
             if (f["positions"] ~ /^last/) { split(f["positions"], word, /[ (]/); first = f["n_positions"] - word[2] }
             abs = b["f32_math_max_abs"] != "" ? b["f32_math_max_abs"] : b["f32_max_abs"] != "" ? b["f32_max_abs"] : 0
             kl = b["mean_kl"] != "" ? b["mean_kl"] : b["llamacpp_class_mean_kl"] != "" ? b["llamacpp_class_mean_kl"] : 5e-5
-            if (kl > 1e-3) kl = 1e-4                    # quantised: those bounds are of 8-bit activations, GPUs keep 16 bits
+            if (kl > 1e-3) kl = 1e-4                    # quantised models: the stored bounds are for 8-bit activations, and GPUs keep 16 bits
             print f["id"], dir "/" f["model"], dir "/" f["tokens"], dir "/" f["logits"], dir "/" f["greedy"], f["n_positions"], f["n_vocab"],
-                  f["n_ctx"] != "" ? f["n_ctx"] : 256, first, step, abs, kl
+                  f["n_ctx"] != "" ? f["n_ctx"] : 256, first, step, f["every"] != "" ? f["every"] : 1, abs, kl
         }
         match($0, /"[a-z0-9_]+": /) {
             key = substr($0, RSTART + 1, RLENGTH - 4)
@@ -53,7 +53,7 @@ all_entries() {
     if [ -n "${GOLDEN:-}" ]; then
         for d in $GOLDEN; do entries "$d" .; done
     else
-        entries "$root/tests/data/golden" .
+        entries "$(dirname "$forgec")/tests/data/golden" .
         [ ! -e "$root/../shared/golden/manifest.json" ] || entries "$root/../shared/golden" '^fairytale-(Q8_0|Q4_K_M)$'
     fi
 }
@@ -64,7 +64,7 @@ n_built=0 n_left=0 n_failed=0
 # build LEVEL MODE: every model
 build() {
     all_entries >"$out/entries"
-    while read -r id model tokens logits greedy n_positions n_vocab n_ctx first step max_abs mean_kl; do
+    while read -r id model tokens logits greedy n_positions n_vocab n_ctx first step every max_abs mean_kl; do
         name=$id-$1
         [ "$2" = default ] || name=$name-$2
         if [ ! -e "$model" ]; then
@@ -93,9 +93,9 @@ build() {
         cp "$tokens" "$out/data/$id.tokens"
         cp "$logits" "$out/data/$id.logits"
         cp "$greedy" "$out/data/$id.greedy"
-        # Stored logits are met to a bound by float activations, to a mean divergence by quantised ones.
+        # With float activations the stored logits must be met within a bound, with quantised activations within a mean divergence.
         if [ "$2" = exact ]; then bounds="$max_abs 0"; else bounds="0 $mean_kl"; fi
-        echo "$name $id $2 $n_vocab $n_positions $first $step $bounds" >>"$out/list"
+        echo "$name $id $2 $n_vocab $n_positions $first $step $every $bounds" >>"$out/list"
         n_built=$((n_built + 1))
     done <"$out/entries"
     rm -f "$out/entries"
@@ -108,7 +108,7 @@ for level in ${LEVELS:-layer none}; do
     done
 done
 
-# The tools: static where a static libc is at hand, else run_device.sh compiles them.
+# The tools: static if there is a static libc, else run_device.sh compiles them.
 ${CC:-cc} -O2 -static -o "$out/compare_logits" "$root/tests/device/compare_logits.c" -lm 2>/dev/null || rm -f "$out/compare_logits"
 case $target in sm_*) kind=nvidia ;; *) kind=amd ;; esac
 for test in $("$root/tests/kernel/run.sh" --names $kind); do

@@ -1,6 +1,6 @@
 #!/bin/sh
-# random_models.sh FORGEC MAKE_GGUF DIR [SEED]: models of random shapes and weights with contexts to 8192, and what the CPU program (--exact, this
-# machine) computes for them, as a folder that build_device.sh takes: GOLDEN=DIR build_device.sh ...
+# random_models.sh FORGEC MAKE_GGUF DIR [SEED]: makes models of random shapes and weights with contexts up to 8192, and their logits from the CPU
+# program (--exact, this machine), as a folder for build_device.sh: GOLDEN=DIR build_device.sh ...
 set -eu
 [ $# -ge 3 ] || { echo "usage: random_models.sh FORGEC MAKE_GGUF DIR [SEED]" >&2; exit 2; }
 forgec=$1 make_gguf=$2 dir=$3 seed=${4:-$(($(date +%s) % 60000000 + 1))}
@@ -36,8 +36,8 @@ END
     seed=$((seed + 1))
 }
 
-# of each seed another shape: heads, of a KV head and in all, their size, widths
-pick() {                # one of the arguments, by the seed
+# each seed has another shape: KV heads, query heads per KV head, head size, widths
+pick() {                # returns one of the arguments, chosen by the seed
     shift $((seed / 7 % $#))
     echo "$1"
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run_bench.sh FORGEC MAKE_GGUF MODEL -- bench_device.sh on a machine without a GPU: it builds the program of one shape, and makes tables of what programs and
-# llama-bench print, here scripts that print lines of the same form.  MODEL: any; the names of the columns are those that its program for this machine prints.
+# run_bench.sh FORGEC MAKE_GGUF MODEL -- tests bench_device.sh on a machine without a GPU: builds the program of one shape, and makes tables from the output of
+# scripts that replace programs and llama-bench.  MODEL: any model; its program for this machine prints the names of the columns.
 set -eu
 [ $# -eq 3 ] || { echo "usage: run_bench.sh FORGEC MAKE_GGUF MODEL" >&2; exit 2; }
 here=$(dirname "$0") forgec=$1
@@ -18,7 +18,7 @@ check "a program for this machine" 0 "$forgec" build "$3" -q -o "$tmp/program"
 check "its columns" 0 "$tmp/program" --bench -p 0 -n 1 -r 1 -o csv
 head -n 1 "$tmp/out" > "$tmp/names"
 
-# program NAME DECODE PREFILL [STEP]: prints such speeds with an empty context, half of them behind 32,768 positions
+# program NAME DECODE PREFILL [STEP]: prints these speeds for an empty context, and half of them after 32,768 positions
 mkdir "$tmp/d" "$tmp/models"
 program() {
     cat > "$tmp/d/$1" <<EOF
@@ -47,7 +47,7 @@ chmod +x "$tmp/llama-bench"
 cat > "$tmp/wanted" <<'EOF'
 ### A token, tokens/s
 
-| model | by | behind 0 | behind 512 | behind 8192 | behind 32768 |
+| model | by | after 0 | after 512 | after 8192 | after 32768 |
 | --- | --- | ---: | ---: | ---: | ---: |
 | llama-3.1-8b.Q4_K_M.f16 | sm_90 | 670.0 (67 %) | - | - | 335.0 (67 %) |
 | llama-3.1-8b.Q4_K_M.f16 | limit | 1000 | - | - | 500.0 |
@@ -58,7 +58,7 @@ cat > "$tmp/wanted" <<'EOF'
 
 ### A prompt of 512 tokens, tokens/s
 
-| model | by | behind 0 | behind 512 | behind 8192 | behind 32768 |
+| model | by | after 0 | after 512 | after 8192 | after 32768 |
 | --- | --- | ---: | ---: | ---: | ---: |
 | llama-3.1-8b.Q4_K_M.f16 | sm_90 | 18000 | - | - | 9000 |
 | llama-3.1-8b.Q4_K_M.f16 | sm_90a | 22500 | - | - | - |

@@ -1,8 +1,8 @@
 #!/bin/sh
-# run_device.sh DIR: runs what tests/device/build_device.sh put into DIR on a machine with a GPU: the golden prompts through prefill and through decode,
-# greedy continuations, and the tests of kernels.  Prints a table; exit code 1 when something fails.
-# Builds of --exact must continue as the stored tokens do; of the others the table shows how many of 48 agree.
-# From the environment: ONLY (programs whose name contains this), ARGUMENTS (added to every program's).
+# run_device.sh DIR: runs, on a machine with a GPU, what tests/device/build_device.sh put into DIR: the golden prompts through prefill and through decode,
+# greedy continuations, and the tests of kernels.  Prints a table; exit code 1 if something fails.
+# Programs built with --exact must continue with the stored tokens; for other programs the table shows how many of 48 tokens agree.
+# From the environment: ONLY (only programs with this text in their name), ARGUMENTS (added to the arguments of every program).
 set -u
 [ $# -eq 1 ] && [ -e "$1/list" ] || { echo "usage: run_device.sh DIR, with DIR from build_device.sh" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,7 +16,7 @@ for c in "${CC:-}" cc gcc clang clang-19; do
     if [ -n "$c" ] && command -v "$c" >/dev/null 2>&1; then compiler=$c; break; fi
 done
 compare=$dir/compare_logits
-"$compare" 2>/dev/null                           # without arguments it tells its usage and exits with 2, if it runs here at all
+"$compare" 2>/dev/null                           # without arguments the tool prints its usage and exits with 2, if it can run here
 if [ $? -ne 2 ]; then
     compare=$work/compare_logits
     "$compiler" -O2 -o "$compare" "$root/tests/device/compare_logits.c" -lm || { echo "run_device: no compare_logits and no C compiler"; exit 2; }
@@ -28,7 +28,7 @@ count() {       # VERDICT
     [ "$1" != ok ] || n_passed=$((n_passed + 1))
 }
 
-# program NAME ARGUMENTS...: its output in $work/out; a message and false when it fails
+# program NAME ARGUMENTS...: runs it with its output in $work/out; prints a message and returns false if it fails
 program() {
     name=$1; shift
     # shellcheck disable=SC2086
@@ -38,7 +38,7 @@ program() {
     return 1
 }
 
-check_logits() {        # WAY N_VOCAB N_POSITIONS FIRST STEP MAX_ABS MEAN_KL, of $name and $id
+check_logits() {        # WAY N_VOCAB N_POSITIONS FIRST STEP EVERY MAX_ABS MEAN_KL, for $name and $id
     way=$1; shift
     chunk=
     [ "$way" = prefill ] || chunk="-ub 0"
@@ -52,7 +52,7 @@ check_logits() {        # WAY N_VOCAB N_POSITIONS FIRST STEP MAX_ABS MEAN_KL, of
     count $verdict
 }
 
-check_greedy() {        # of $name, $id and $mode
+check_greedy() {        # for $name, $id and $mode
     verdict=FAILED
     if program "$name" --tokens "@$dir/data/$id.tokens" --print-tokens --temp 0 --repeat-penalty 1 -n 48 --ignore-eos; then
         tr -cs '0-9' '\n' <"$work/out" | sed '/^$/d' >"$work/got"
@@ -66,14 +66,14 @@ check_greedy() {        # of $name, $id and $mode
 }
 
 row program way verdict "against the stored logits"
-while read -r name id mode n_vocab n_positions first step max_abs mean_kl; do
+while read -r name id mode n_vocab n_positions first step every max_abs mean_kl; do
     case $name in
     '#') continue ;;
     *"${ONLY:-}"*) ;;
     *) continue ;;
     esac
-    check_logits prefill "$n_vocab" "$n_positions" "$first" "$step" "$max_abs" "$mean_kl"
-    check_logits decode "$n_vocab" "$n_positions" "$first" "$step" "$max_abs" "$mean_kl"
+    check_logits prefill "$n_vocab" "$n_positions" "$first" "$step" "$every" "$max_abs" "$mean_kl"
+    check_logits decode "$n_vocab" "$n_positions" "$first" "$step" "$every" "$max_abs" "$mean_kl"
     check_greedy
 done <"$dir/list"
 

@@ -1,7 +1,7 @@
 /* fault.c -- preloaded (LD_PRELOAD): one call of the C library fails, or something happens just before it.
  *
  *   FAULT_IN=forgec         only in programs of this name: not in those it starts
- *   FAULT=write:3           the third call of write, counted from main on; "late": of malloc, from the first temporary file on
+ *   FAULT=write:3           the third call of write after main has begun; "late": of malloc, from the first temporary file on
  *   FAULT_ACTION            absent: the call fails; "signal:15": that signal comes first; "truncate:FILE": FILE is cut to 4096 bytes first
  *   FAULT_FIRED=FILE        made when it happens
  *
@@ -63,7 +63,7 @@ void *calloc(size_t n, size_t size) { return no_memory() ? NULL : __libc_calloc(
 void *realloc(void *p, size_t n) { return no_memory() ? NULL : __libc_realloc(p, n); }
 void *aligned_alloc(size_t align, size_t n) { return no_memory() ? NULL : __libc_memalign(align, n); }
 
-/* The next library's function of the name, under the type of the one that calls. */
+/* The next library's function of the name, under the type of the calling function. */
 #define NEXT(type, name)                                                                           \
     __typeof__(type) next;                                                                         \
     memcpy(&next, &(void *){ dlsym(RTLD_NEXT, name) }, sizeof next)

@@ -1,17 +1,17 @@
 #!/bin/sh
-# run_fault.sh FORGEC LIBFAULT DATA [full] -- the n-th call of a function of the C library fails (fault.c), for n from 1 to 60, in a build, in the
-# build of a library and in a program.  Each time: an exit code that is documented, one line on stderr, no file left beside the product,
-# and the product what it was before; or success, and the product is right.  Then signals and files that are cut short meanwhile.
-# DATA: tests/data/golden.  full: every n, where else most calls are left out that only make forgec do without its cache and compile again, and more of the compiler's
-# processes: they take seconds each.
-forgec=$1 library=$2 data=$3 full=${4-}
+# run_fault.sh FORGEC LIBFAULT DATA -- the n-th call of a function of the C library fails (fault.c), for n from 1 to 60, in a build, in the
+# build of a library and in a program.  Each time, either the exit code is documented, stderr has one line, no other file is left beside the product
+# and the product is unchanged; or the command succeeds and the product is right.  Then signals, and files that are cut short during a build.
+# DATA: tests/data/golden.  full: every n, also calls whose failure only makes forgec compile again without its cache, and more processes of the
+# compiler; these take seconds each.
+forgec=$1 library=$2 data=$3
 model=$data/q-llama-Q8_0.gguf other=$data/q-llama-Q4_0.gguf
 unset FORGE_PROGRAM FAULT FAULT_ACTION
 . "$(dirname "$0")/../harness.sh"
 fault() { LD_PRELOAD=$library FAULT_FIRED=$tmp/fired "$@"; }
-# is SET: every file here is the one of the set ($tmp/old, $tmp/good)
+# is SET: every file here equals the file of the set ($tmp/old, $tmp/good)
 is() { for f in $files; do cmp -s "$f" "$tmp/$1/$f" || return 1; done; }
-# one line on stderr, from the program $1
+# stderr has one line, from the program $1
 line_of() {
     lines=0
     while IFS= read -r line; do
@@ -23,7 +23,7 @@ line_of() {
 nothing_left() { [ "$(echo *)" = "$files" ] || { bad "files: $(echo *)"; reset; }; }
 reset() { rm -rf ./*; cp "$tmp/old"/* .; }
 
-# judge WHO CODES: after a run that ended with $code; CODES: those of an error.  $whole: either, when an error may come after the product
+# judge WHO CODES: checks a run that ended with $code; CODES: the allowed codes of an error.  $whole: old or new files, if an error may come after the product
 judge() {
     nothing_left
     case " $2 " in
@@ -39,7 +39,7 @@ judge() {
     reset
 }
 
-# sweep WHO CODES COMMAND...: FAULT for every function and n
+# sweep WHO CODES COMMAND...: runs the command with FAULT for every function and n
 sweep() {
     who=$1 codes=$2
     shift 2
@@ -50,7 +50,7 @@ sweep() {
             forgec,open|forgec,mmap|forgec,write) [ $n -lt 8 ] || step=6 ;;
             forgec,malloc|forgec,late) [ $n -lt 8 ] || step=4 ;;
             forgec,read|forgec,close) [ $n -le 4 ] || break ;;
-            forgec,stat) [ $n -le 2 ] || break ;;                # of the cache's folders and of clang: everything is compiled again
+            forgec,stat) [ $n -le 2 ] || break ;;                # calls for the cache's folders and for clang: everything would be compiled again
             esac
             name="$what, $function $n"
             rm -f "$tmp/fired"
@@ -63,7 +63,7 @@ sweep() {
     done
 }
 
-# setup WHAT: $tmp/old and $tmp/good from two models, and a directory that holds the old
+# setup WHAT: makes $tmp/old and $tmp/good from two models, and a directory with the old files
 setup() {
     what=$1
     shift
@@ -79,7 +79,7 @@ setup() {
 setup program --weights external -o p
 sweep forgec 1 "$forgec" build "$model" -q --weights external -o p
 
-# a signal before a call: all is old, or all is new
+# a signal before a call: all files are old, or all are new
 whole=either
 for call in write:1 write:2 write:3 rename:1 rename:2 rename:3 rename:4; do
     for signal in 1 2 15; do
@@ -96,7 +96,7 @@ for call in write:1 write:2 write:3 rename:1 rename:2 rename:3 rename:4; do
     done
 done
 
-# the model is cut short while it is packed
+# the model's file is cut short while it is packed
 whole=
 for jobs in 1 4; do
     name="build, model cut short, $jobs jobs"
@@ -109,7 +109,7 @@ for jobs in 1 4; do
     grep -q "m.gguf: cannot be read any more" "$tmp/err" || bad "another reason"
 done
 
-# what the compiler is cannot be asked: no other linker, no other clang
+# if the compiler cannot be asked for its version, no other linker or clang replaces it
 for n in 1 2; do
     name="clang, process $n"
     fault env FAULT_IN=forgec FAULT=fork:$n "$forgec" build "$model" -q --no-cache --emit source -o p > "$tmp/out" 2> "$tmp/err"

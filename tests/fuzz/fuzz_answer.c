@@ -1,6 +1,6 @@
-/* fuzz_answer.c -- libFuzzer: whatever a model of any family writes, answer.h tells the same for any cutting, in order, and arguments are
- * JSON.  First byte: the family; second: bit 0: tools are offered, 1: a small room, 2-3: the prompt's end, 5-7: bytes of a piece; then the
- * text, in which bytes from 0x80 to 0xbf stand for marks of the family. */
+/* fuzz_answer.c -- libFuzzer: for any text of a model of any family, answer.h reports the same events in order, for any cut of the text
+ * into pieces, and arguments are JSON.  First byte: the family; second: bit 0: tools are offered, 1: a small room, 2-3: the prompt's end,
+ * 5-7: bytes of a piece; then the text, in which bytes from 0x80 to 0xbf stand for marks of the family. */
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/chat/answer.h"
@@ -17,7 +17,7 @@ static void append(char *to, size_t *n, const char *text, size_t n_text)
     *n += n_text;
 }
 
-/* Calls stand in the content as events, so that their places are compared as well. */
+/* Calls appear in the content as events, so that their positions are compared too. */
 static void collect(void *context, const struct answer_event *e)
 {
     struct told *t = context;

@@ -1,8 +1,9 @@
 /* fuzz_compile.c -- libFuzzer: any GGUF file goes through every stage from gguf to emit and pack, for a CPU and a GPU
  * or WebGPU, or ends in one error message.
- * What is accepted keeps what the stages promise each other: the graph's text reads back, places in arena and image do not collide, sources
- * hold no bytes of the file as they are, and the same input gives the same bytes.
- * The first bytes choose (enum choice), the rest is the file.  Seeds: files of tests/data, long ones cut: their weights may be missing. */
+ * For an accepted file the contracts between the stages hold: the graph's text reads back, places in arena and image do not collide,
+ * sources contain no unescaped bytes of the file, and the same input gives the same bytes.
+ * The first bytes choose options (enum choice), the rest is the file.  Seeds: files of tests/data; long files are cut, so weights may be
+ * missing. */
 #include "compiler/cpu/report.h"
 #include "compiler/product/header.h"
 #include "compiler/product/vocab.h"
@@ -53,7 +54,7 @@ static void check_graph(struct arena *a, const struct model *m, const struct gra
 
 enum { PACK_MOST = 1 << 16 };
 
-/* Some rows of every matrix whose weights are there, into memory of exactly the size that was promised. */
+/* Packs some rows of every matrix with weights in the file, into memory of exactly the promised size. */
 static void pack_some(const struct plan *p, const struct weight *w)
 {
     const struct packing packing = plan_packing(p, w);
@@ -97,10 +98,10 @@ static void check_plan_text(struct arena *a, const struct plan *p)
 
 static const char *target(struct arena *a, enum target_kind kind, uint32_t number)
 {
-    const char **names = profile_names(a, NULL);
+    const char **names = target_names(a, NULL);
     const char *of_kind[64];
     uint32_t n = 0;
-    for (; *names; names++) if ((profile_load(a, *names, NULL)->kind == kind) && n < COUNT_OF(of_kind)) of_kind[n++] = *names;
+    for (; *names; names++) if ((target_load(a, *names, NULL)->kind == kind) && n < COUNT_OF(of_kind)) of_kind[n++] = *names;
     return of_kind[number % n];
 }
 
@@ -115,13 +116,13 @@ static struct plan_options options_of(const uint8_t *choice)
 static void compile_for(struct arena *a, const struct graph *graph, const char *name, const uint8_t *choice, struct bytes vocab)
 {
     const struct plan_options o = options_of(choice);
-    const struct profile *profile = profile_load(a, name, NULL);
-    const struct plan *p = plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o);
+    const struct target *target = target_load(a, name, NULL);
+    const struct plan *p = plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, target, &o);
     plan_check(a, p);
     check_plan_text(a, p);
     const struct bytes text = plan_sources(a, p, vocab.data);
     if (choice[FLAGS] & TWICE)
-        same(text, plan_sources(a, plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, profile, &o), vocab.data));
+        same(text, plan_sources(a, plan_make(a, graph, choice[FLAGS] & UNFUSED ? FUSE_NONE : FUSE_LAYER, target, &o), vocab.data));
     for (uint32_t i = 0; i < p->model->n_weights; i++) pack_some(p, &p->model->weights[i]);
     const struct library library = { .plan = p, .prefix = "model", .product = "model.o", .embedded = true, .vocab = vocab,
                                      .build_hash = "0123", .n_kernels = 7 };
@@ -133,7 +134,7 @@ static void compile_for(struct arena *a, const struct graph *graph, const char *
 
 static enum target_kind gpu_of(const uint8_t *choice) { return choice[GPU] & N_NAMES ? TARGET_WEBGPU : TARGET_GPU; }
 
-/* Names are read once: reading all profiles takes longer than the pipeline. */
+/* Names are read once: reading all targets takes longer than the pipeline. */
 static const char *name_of(enum target_kind kind, const uint8_t *choice)
 {
     const uint32_t number = choice[kind == TARGET_CPU ? CPU : GPU] % N_NAMES;
@@ -160,7 +161,7 @@ static void compile(struct arena *a, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < N_CHOICES) return 0;
-    name_of(TARGET_CPU, data);                                     /* none of them may die */
+    name_of(TARGET_CPU, data);                                     /* no target may die */
     name_of(gpu_of(data), data);
     struct arena *volatile a = arena_create();
     die_handler = on_die;

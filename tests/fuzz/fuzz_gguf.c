@@ -32,7 +32,7 @@ static void read_all(struct arena *a, const struct gguf *g)
         for (uint64_t k = 0; v->items && k < v->count; k++) sum += gguf_item_f64(v, k) > 0;
     }
     gguf_hash(a, g);
-    const struct profile cpu = { .name = "cpu", .kind = TARGET_CPU }, gpu = { .name = "gpu", .kind = TARGET_GPU };
+    const struct target cpu = { .name = "cpu", .kind = TARGET_CPU }, gpu = { .name = "gpu", .kind = TARGET_GPU };
     inspect_print(a, g, false, &cpu);
     inspect_print(a, g, true, &gpu);
 }

@@ -1,6 +1,5 @@
-/* fuzz_grammar.c -- libFuzzer: any text as a grammar or, where its first byte is odd, as a JSON schema is read or refused, within the room
- * it is given; masks of what was read are followed for some tokens.  Vocabulary: FORGEC_TOKENIZERS=DIR, else tests/data/tokenizers below
- * the working directory, tiny-llama-a.gguf. */
+/* fuzz_grammar.c -- libFuzzer: any text as a grammar or, if its first byte is odd, as a JSON schema is read or refused within the given
+ * room; then some tokens are drawn by its masks.  Vocabulary: tiny-llama-a.gguf. */
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/product/vocab.h"
@@ -20,9 +19,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     struct arena *a = arena_create();
-    const char *folder = getenv("FORGEC_TOKENIZERS");
-    const char *path = arena_printf(a, "%s/tiny-llama-a.gguf", folder ? folder : "tests/data/tokenizers");
-    const uint8_t *vocab = vocab_build(a, gguf_open(a, path, true), 0).data;
+    const uint8_t *vocab = vocab_build(a, gguf_open(a, FORGEC_UNPACKED "/tokenizers/tiny-llama-a.gguf", true), 0).data;
     const size_t bytes = lexicon_room(vocab, forge_vocab_n_tokens(vocab));
     struct room r = room_of(malloc(bytes), bytes);
     if (!lexicon_make(&lexicon, vocab, forge_vocab_n_tokens(vocab), &r)) abort();
@@ -31,7 +28,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;                                              /* the arena stays: the vocabulary is in it */
 }
 
-/* The token that the next byte of the input chooses among those allowed. */
+/* The allowed token that the next byte of the input chooses. */
 static int32_t chosen(uint32_t by)
 {
     uint32_t n = 0;
@@ -51,13 +48,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct grammar_error error;
     struct mask m;
     memcpy(text, data + 1, n);
-    const struct grammar *g = data[0] & 1 ? grammar_of_schema(&r, text, n, &error) : grammar_read(&r, text, n, lexicon.vocab, &error);
+    const struct grammar *g = data[0] & 1 ? grammar_of_schema(&r, text, n, NULL, &error) : grammar_read(&r, text, n, lexicon.vocab, &error);
     if (!g && (error.text[0] == 0 || strlen(error.text) >= sizeof error.text || strchr(error.text, '\n') || r.used != 0)) abort();
     enum mask_status status = g ? mask_open(&m, g, &lexicon, memory, mask_least(&lexicon) + (1 << 18)) : MASK_REFUSED;
     for (uint32_t step = 0; status == MASK_OK && step < 24 && !m.ended; step++) {
         if ((status = mask_fill(&m, bits)) != MASK_OK) break;
         status = mask_token(&m, chosen(data[step % size] + step));
-        if (status == MASK_REFUSED || status == MASK_STUCK) abort();     /* what a mask allows is taken */
+        if (status == MASK_REFUSED || status == MASK_STUCK) abort();     /* a token that a mask allows must be accepted */
     }
     free(block);
     free(text);

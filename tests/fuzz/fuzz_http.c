@@ -1,13 +1,12 @@
-/* fuzz_http.c -- libFuzzer: whatever clients send, the server answers or closes; no slot stays busy, JSON is JSON, /health is there.
- * The server of programs (runtime/serve) in this process, three times: with chats, with keys as well, with vectors.  The model says what a
- * table has, with noise.
- * First byte: bits 0-1 the server; 2-3 what the client does: stays, stays and sends piece by piece, leaves when all is sent, leaves when
- * the answer begins; 4 the body in chunks; 5 the rest are the bytes to send; 6-7 how many send the same at once, less one.  Without bit 5
- * the rest is PATH BODY, or PATH to be got.
- * Vocabulary: FORGEC_TOKENIZERS=DIR, else tests/data/tokenizers below the working directory, tiny-qwen2-a.gguf. */
+/* fuzz_http.c -- libFuzzer: for any input of clients the server answers or closes; no slot stays busy, JSON is valid, /health works.
+ * Three servers of programs (runtime/serve) run in this process: with chats; with chats and keys; with vectors.  The model writes texts of
+ * a table, with noise.
+ * First byte: bits 0-1: the server; 2-3: the client stays, stays and sends in pieces, leaves after sending, or leaves when the answer
+ * begins; 4: the body is chunked; 5: the rest are the bytes to send; 6-7: number of clients that send the same at once, minus 1.  Without
+ * bit 5 the rest is PATH BODY for a POST, or PATH for a GET.
+ * Vocabulary: tiny-qwen2-a.gguf. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <event2/listener.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +22,7 @@
 #include "runtime/serve/server.h"
 #include "runtime/text/tokenize.h"
 
-/* ---- a model that says what is written here ---- */
+/* ---- a model that writes the texts below ---- */
 
 enum { N_VOCAB = 512, N_CTX = 400, N_EMBD = 8, CHUNK = 64, MOST_SAID = 200, N_SLOTS = 2, N_WAITING = 1 };
 static const char *const sayings[] = {
@@ -40,7 +39,7 @@ static int32_t said[N_SAYINGS][MOST_SAID];
 static uint32_t n_said[N_SAYINGS];
 static const uint8_t *vocab;
 
-/* Of a position: its token, how far it is behind the prompt, and what is said there. */
+/* The state of a position: its token, its distance from the end of the prompt, and the text of the answer. */
 struct heard { int32_t token; uint32_t since, saying, unused; };
 
 static void step(const struct forge_args *a, const struct forge_launch *launch, uint32_t thread, uint32_t n_threads)
@@ -117,7 +116,7 @@ static void on_wake(evutil_socket_t fd, short what, void *server)
 {
     uint64_t count;
     (void)what;
-    if (read(fd, &count, sizeof count) > 0) exchanges_update(server);
+    if (read(fd, &count, sizeof count) > 0) requests_update(server);
 }
 
 static void nothing(evutil_socket_t fd, short what, void *context)
@@ -127,12 +126,13 @@ static void nothing(evutil_socket_t fd, short what, void *context)
     (void)context;
 }
 
-static void find_port(struct evhttp_bound_socket *socket, void *port)
+static int port_of(const struct http *h)
 {
-    struct sockaddr_in a;
-    socklen_t n = sizeof a;
-    must(getsockname(evhttp_bound_socket_get_fd(socket), (struct sockaddr *)&a, &n) == 0, "getsockname");
-    *(int *)port = ntohs(a.sin_port);
+    struct sockaddr_storage a;
+    socklen_t n;
+    http_address(h, &a, &n);
+    must(n > 0 && a.ss_family == AF_INET, "no port");
+    return ntohs(((const struct sockaddr_in *)(const void *)&a)->sin_port);
 }
 
 static void open_server(struct one *o, const uint8_t *chat, bool keys, bool vectors)
@@ -144,9 +144,10 @@ static void open_server(struct one *o, const uint8_t *chat, bool keys, bool vect
         .prefill = vectors ? &row_steps : &steps, .arena_bytes = 64, .weights_bytes = sizeof image,
         .state_bytes = N_CTX * sizeof(struct heard), .n_states = 1, .states = states, .model_name = "fake \"model\"",
         .architecture = "fake", .formats = "F32 1", .target = "fake", .options = "", .compiler = "by hand", .vocab = vocab, .chat = chat,
-        .embedding = vectors ? &embedding : NULL, .sampling = { -1, -1, -1, -1, -1, -1 } };
+        .model_hash = "0", .embedding = vectors ? &embedding : NULL, .sampling = { -1, -1, -1, -1, -1, -1 } };
     o->options = (struct forge_options){ .host = "127.0.0.1", .slots = N_SLOTS, .most_waiting = N_WAITING, .max_body = 1, .grace = 1,
-                                         .seed_given = true, .sample = { .top_k = 40, .top_p = 1, .repeat_penalty = 1, .seed = 1 } };
+                                         .patience = 30, .seed_given = true,
+                                         .sample = { .top_k = 40, .top_p = 1, .repeat_penalty = 1, .seed = 1 } };
     if (keys) {
         static const char list[] = "# keys\nkey1\n";
         char path[64];
@@ -154,7 +155,7 @@ static void open_server(struct one *o, const uint8_t *chat, bool keys, bool vect
         must(write(fd, list, sizeof list - 1) > 0, "memfd");
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         o->options.api_key_path = strdup(path);
-        o->options.cors = "https://page.example";
+        o->options.cors[o->options.n_cors++] = "https://page.example";
     }
     must(engine_open(&o->engine, &o->program, NULL, &(struct forge_weights_source){ .path = NULL }, 1, 0,
                      batch_sequences(&o->program, N_SLOTS), &o->error) == FORGE_OK, o->error.text);
@@ -162,10 +163,10 @@ static void open_server(struct one *o, const uint8_t *chat, bool keys, bool vect
     *s = (struct server){ .options = &o->options, .program = &o->program, .engine = &o->engine, .error = &o->error,
                           .base = event_base_new(), .wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) };
     must(batch_open(&s->batch, &o->engine, &(struct batch_options){ N_SLOTS, N_WAITING, s->wake_fd }, &o->error) == FORGE_OK &&
-         http_open(s, &o->error) == FORGE_OK, o->error.text);
+         routes_open(s, &o->error) == FORGE_OK, o->error.text);
     event_add(event_new(s->base, s->wake_fd, EV_READ | EV_PERSIST, on_wake, s), NULL);
     event_add(event_new(s->base, -1, EV_PERSIST, nothing, NULL), &second);
-    evhttp_foreach_bound_socket(s->http, find_port, &o->port);
+    o->port = port_of(s->http);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -176,10 +177,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
     (void)argv;
-    struct arena *a = arena_create();                          /* stays: the images are in it */
+    struct arena *a = arena_create();                          /* never freed: the images are in it */
     signal(SIGPIPE, SIG_IGN);                                  /* as serve_run() does */
-    const char *folder = getenv("FORGEC_TOKENIZERS");
-    vocab = vocab_build(a, gguf_open(a, arena_printf(a, "%s/tiny-qwen2-a.gguf", folder ? folder : "tests/data/tokenizers"), true), 0).data;
+    vocab = vocab_build(a, gguf_open(a, FORGEC_UNPACKED "/tokenizers/tiny-qwen2-a.gguf", true), 0).data;
     must(forge_vocab_n_tokens(vocab) <= N_VOCAB && forge_vocab_eos(vocab) >= 0, "another vocabulary");
     const struct chat_source source = { NULL, { (const uint8_t *)template, sizeof template - 1 } };
     struct chat_warnings warnings = { .n = 0 };
@@ -212,7 +212,7 @@ static struct client connect_to(int port, const char *bytes, size_t n, enum leav
 {
     struct client c = { socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), bytes, n, 0, leaving, NULL, 0 };
     const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    const struct linger none = { 1, 0 };                       /* or ports run out: closing is resetting */
+    const struct linger none = { 1, 0 };                       /* closing resets the connection, so that ports do not run out */
     must(c.fd >= 0 && (connect(c.fd, (const struct sockaddr *)&to, sizeof to) == 0 || errno == EINPROGRESS), strerror(errno));
     setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     return c;
@@ -225,7 +225,7 @@ static bool leave(struct client *c)
     return true;
 }
 
-/* True: something has happened. */
+/* Sends and reads what is possible; true: bytes moved or the client left. */
 static bool go_on(struct client *c)
 {
     if (c->fd < 0) return false;
@@ -253,19 +253,19 @@ static bool is_idle(struct one *o)
 {
     struct batch_numbers n;
     batch_numbers(o->server.batch, &n, NULL);
-    return !o->server.exchanges && n.n_active == 0 && n.n_waiting == 0;
+    return !o->server.requests && n.n_active == 0 && n.n_waiting == 0;
 }
 
-/* Until nobody has anything to say any more. */
+/* Runs clients and server until all are idle. */
 static void talk(struct one *o, struct client *c, uint32_t n)
 {
     int quiet = 0;
     for (const double since = seconds_now(); quiet < 3; ) {
         bool moved = false;
         for (uint32_t i = 0; i < n; i++) moved |= go_on(&c[i]);
-        const bool waits = !moved && o->server.exchanges;      /* for the model; its thread wakes this one */
+        const bool waits = !moved && o->server.requests;       /* waits for the model; its thread wakes this thread */
         event_base_loop(o->server.base, waits ? EVLOOP_ONCE : EVLOOP_NONBLOCK);
-        quiet = moved || o->server.exchanges ? 0 : quiet + 1;
+        quiet = moved || o->server.requests ? 0 : quiet + 1;
         must(seconds_now() - since < 20, "an answer takes longer than 20 s");
     }
     for (uint32_t i = 0; i < n; i++) if (c[i].fd >= 0) leave(&c[i]);
@@ -286,7 +286,7 @@ static void check_json(const char *text, size_t n)
     abort();
 }
 
-/* One whole answer to one request. */
+/* Checks one complete answer to one request. */
 static void check_answer(struct client *c)
 {
     c->answer[c->n_answer] = 0;
@@ -298,8 +298,15 @@ static void check_answer(struct client *c)
     body += 4;
     const size_t n = c->n_answer - (size_t)(body - c->answer);
     if (strstr(c->answer, "Content-Type: application/json")) { check_json(body, n); return; }
-    if (!strstr(c->answer, "Content-Type: text/event-stream")) return;
-    for (const char *line = body; (line = strstr(line, "\ndata: ")); ) {
+    const bool lines = strstr(c->answer, "Content-Type: application/x-ndjson") != NULL;
+    if (!lines && !strstr(c->answer, "Content-Type: text/event-stream")) return;
+    for (const char *line = body; lines && (line = strstr(line, "\n{")); ) {
+        const char *end = strchr(++line, '\n');
+        must(end, "a line without an end");
+        check_json(line, (size_t)(end - line));
+        line = end;
+    }
+    for (const char *line = body; !lines && (line = strstr(line, "\ndata: ")); ) {
         line += 7;
         const char *end = strstr(line, "\n\n");
         must(end, "an event without an end");
@@ -310,7 +317,7 @@ static void check_answer(struct client *c)
 
 static void check_health(struct one *o)
 {
-    static const char request[] = "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n";
+    static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     struct client c = connect_to(o->port, request, sizeof request - 1, STAYS);
     talk(o, &c, 1);
     must(c.n_answer > 12 && memcmp(c.answer, "HTTP/1.1 200", 12) == 0, "/health does not answer");
@@ -378,6 +385,7 @@ static const char *const names[] = {
     "reasoning_effort", "chat_template_kwargs", "documents", "enable_thinking", "opening", "encoding_format", "content", "add_special",
     "parse_special", "with_pieces", "tokens", "properties", "required", "items", "enum", "additionalProperties", "$ref", "$defs", "anyOf",
     "pattern", "minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "const", "metadata", "user", "refusal", "model",
+    "options", "num_predict", "think", "raw", "tool_name",
 };
 static const char *const values[] = {
     "null", "true", "false", "0", "1", "-1", "2", "16", "17", "20", "21", "400", "511", "512", "0.5", "1e-5", "1e308", "-0", "1e400",
@@ -408,7 +416,7 @@ static const char *const values[] = {
 
 static const char *const paths[] = {
     "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens", "/v1/completions", "/v1/embeddings",
-    "/apply-template", "/tokenize", "/detokenize",
+    "/apply-template", "/tokenize", "/detokenize", "/api/chat", "/api/generate", "/api/embed", "/api/embeddings", "/api/show",
 };
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
@@ -418,7 +426,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     if (!space || data[0] & 32 || pick(16) == 0) return LLVMFuzzerMutate(data, size, max_size);
     const size_t from = (size_t)(space - data) + 1;
     if (pick(8) == 0) data[0] = (uint8_t)(pick(256) & ~32u);
-    if (pick(24) == 0) {                                       /* the same body elsewhere */
+    if (pick(24) == 0) {                                       /* the same body to another path */
         const char *path = paths[pick(sizeof paths / sizeof *paths)];
         const size_t n = strlen(path), body = size - from;
         if (n + 2 + body > max_size) return size;

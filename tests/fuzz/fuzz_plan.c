@@ -1,27 +1,29 @@
-/* fuzz_plan.c -- libFuzzer: any text is a plan, read as by --plan, or gets one error message.  What is accepted keeps its promises: places
- * do not collide, its text reads back as the same plan, and it can be emitted.
- * The first byte says the target and whether operations are fused.  Seeds: `--emit plan`. */
+/* fuzz_plan.c -- libFuzzer: any text is read as a plan, as by --plan, or gets one error message.  For an accepted plan places do not
+ * collide, its text reads back as the same plan, and it can be emitted.
+ * The first byte chooses the target and whether operations are fused.  Seeds: `--emit plan` of the model $FUZZ_MODEL. */
 #include "compiler/plan/text.h"
 #include "plan_check.h"
 #include "plan_sources.h"
 #include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const char *const targets[] = { "x86-64-v3", "gfx1151", "gfx942", "sm_90", "webgpu" };
-enum { N_TARGETS = COUNT_OF(targets), CONTEXT = 100 };
+static const char *const names[] = { "x86-64-v3", "gfx1151", "gfx942", "sm_90", "webgpu" };
+enum { N_TARGETS = COUNT_OF(names), CONTEXT = 100 };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static jmp_buf jump;
-static bool accepted;                            /* from here on no message is due */
+static bool accepted;                            /* from here on there must be no error message */
 static struct arena *kept;
 static const struct graph   *graph;
-static const struct profile *profiles[N_TARGETS];
+static const struct target *targets[N_TARGETS];
 
 static void on_die(const char *message)
 {
-    for (const char *c = message; *c; c++)                                  /* the contract: one line, nothing a terminal obeys */
+    for (const char *c = message; *c; c++)                                  /* the contract: one line, without control characters */
         if ((unsigned char)*c < ' ' || *c == 0x7f) abort();
     if (!*message || accepted) abort();
     longjmp(jump, 1);
@@ -32,15 +34,20 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     kept = arena_create();
-    graph = graph_build(kept, model_describe(kept, gguf_open(kept, "tests/data/golden/q-llama-Q8_0.gguf", true), NULL));
-    for (uint32_t i = 0; i < N_TARGETS; i++) profiles[i] = profile_load(kept, targets[i], NULL);
+    const char *model = getenv("FUZZ_MODEL");
+    if (!model) {
+        fputs("fuzz_plan: set FUZZ_MODEL to a GGUF file\n", stderr);
+        exit(1);
+    }
+    graph = graph_build(kept, model_describe(kept, gguf_open(kept, model, true), NULL));
+    for (uint32_t i = 0; i < N_TARGETS; i++) targets[i] = target_load(kept, names[i], NULL);
     return 0;
 }
 
 static struct plan *plan_of(struct arena *a, uint8_t first, const struct plan_text *t)
 {
     const struct plan_options o = { .n_ctx = CONTEXT, .chunk = t ? t->chunk : 0, .choices = t ? &t->choices : NULL };
-    return plan_make(a, graph, first / N_TARGETS % 2 ? FUSE_NONE : FUSE_LAYER, profiles[first % N_TARGETS], &o);
+    return plan_make(a, graph, first / N_TARGETS % 2 ? FUSE_NONE : FUSE_LAYER, targets[first % N_TARGETS], &o);
 }
 
 static const char *text_of(struct arena *a, const struct plan *p)
@@ -62,7 +69,7 @@ static void take(struct arena *a, uint8_t first, const char *text)
     const struct plan *same = plan_of(a, first, again);
     plan_text_check(same, again);
     if (strcmp(printed, text_of(a, same)) != 0) abort();
-    if (first & 0x80) plan_sources(a, p, false);                           /* takes longer than all the rest */
+    if (first & 0x80) plan_sources(a, p, false);                           /* takes longer than everything else */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
-/* fuzz_template.c -- libFuzzer: any bytes behind the first one are a template that compiles or one sentence that says why not; what
- * compiles renders with any of these variables or fails with a sentence, in bounded time and memory, and marks every byte.  The first byte
- * chooses the room. */
+/* fuzz_template.c -- libFuzzer: the bytes after the first are a template, which compiles or gets one sentence that says why not.  A
+ * compiled template renders with each of these variables or fails with a sentence, in bounded time and memory, and every byte of the result
+ * has its mark.  The first byte chooses the size of the room. */
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/chat/template.h"
@@ -34,7 +34,7 @@ static void render(const uint8_t *image, const char *text, size_t room)
     struct chat_text out = { malloc(size + 1), malloc(size + 1), size, 0 };
     struct chat_error error = { .text = "" };
     const struct chat_input in = { .variables = json_read(&json, text, strlen(text), &wrong), .bos = "<s>", .eos = "</s>",
-                                   .now = 1795338307, .steps = 200000 };
+                                   .family_variables = true, .now = 1795338307, .steps = 200000 };
     if (!in.variables) abort();
     if (chat_render(image, NULL, &in, &work, &out, &error)) {
         if (out.n > size || work.used != 0) abort();

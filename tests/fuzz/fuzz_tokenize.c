@@ -1,7 +1,6 @@
-/* fuzz_tokenize.c -- libFuzzer: any text tokenises within the promised buffers, and any metadata gives a vocabulary that
- * does so or one error message.  First byte: bits 0-1 the flags, bits 2-4 the vocabulary, 7: the rest is a GGUF file.
- * Vocabularies: FORGEC_TOKENIZERS=DIR, else tests/data/tokenizers below the working directory (seeds: its .gguf files,
- * a byte 0x80 put in front). */
+/* fuzz_tokenize.c -- libFuzzer: any text is tokenised within the promised buffers, and any metadata gives such a vocabulary or one error
+ * message.  First byte: bits 0-1: the flags, bits 2-4: the vocabulary, 7: the rest is a GGUF file.
+ * Vocabularies: those that the build unpacks; seeds: their .gguf files, after a byte 0x80. */
 #include "compiler/product/vocab.h"
 #include "runtime/text/tokenize.h"
 #include <setjmp.h>
@@ -30,13 +29,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     (void)argc;
     (void)argv;
     struct arena *a      = arena_create();
-    const char   *folder = getenv("FORGEC_TOKENIZERS");
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        const char *path = arena_printf(a, "%s/%s.gguf", folder ? folder : "tests/data/tokenizers", names[i]);
-        vocabularies[i]  = vocab_build(a, gguf_open(a, path, true), 0).data;
-    }
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        vocabularies[i] = vocab_build(a, gguf_open(a, arena_printf(a, FORGEC_UNPACKED "/tokenizers/%s.gguf", names[i]), true), 0).data;
     die_handler = on_die;
-    return 0;                                              /* the arena stays: the images are in it */
+    return 0;                                              /* the arena is never freed: the images are in it */
 }
 
 static void check_text(const uint8_t *vocab, const uint8_t *text, size_t n, uint32_t flags)
@@ -44,7 +40,7 @@ static void check_text(const uint8_t *vocab, const uint8_t *text, size_t n, uint
     const size_t  scratch_bytes = forge_tokenize_scratch(n), capacity = FORGE_TOK_MOST(n);
     void         *scratch = malloc(scratch_bytes);
     int32_t      *ids     = malloc(capacity * sizeof *ids);
-    char         *copy    = malloc(n ? n : 1);             /* exact size: a read past the end is seen */
+    char         *copy    = malloc(n ? n : 1);             /* exact size: sanitizers find a read past the end */
     if (!scratch || !ids || !copy) abort();
     if (n) memcpy(copy, text, n);
     const int64_t n_ids = forge_tokenize(vocab, copy, n, flags, ids, capacity, scratch, scratch_bytes);

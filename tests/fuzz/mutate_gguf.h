@@ -1,6 +1,6 @@
-/* mutate_gguf.h -- libFuzzer's mutations for GGUF files: the file is taken apart into keys, tensors and data, edited as such, and written
- * again, with offsets and counts that fit or with ones that do not.  What is no GGUF file is left to libFuzzer's own mutations.  Include it
- * in one fuzzer and define GGUF_PREFIX before: the bytes in front of the file, which the fuzzer takes for itself. */
+/* mutate_gguf.h -- mutations of GGUF files for libFuzzer: parses the file into keys, tensors and data, edits these, and writes them again,
+ * with correct or wrong offsets and counts.  Other input gets libFuzzer's own mutations.  Include it in one fuzzer and define GGUF_PREFIX
+ * before: the number of bytes before the file, which the fuzzer uses itself. */
 #ifndef FORGEC_MUTATE_GGUF_H
 #define FORGEC_MUTATE_GGUF_H
 #include "compiler/front/gguf.h"
@@ -27,7 +27,7 @@ struct edit {
     struct edit_pair   pairs[EDIT_PAIRS];
     struct edit_tensor tensors[EDIT_TENSORS];
     uint32_t           n_pairs, n_tensors;
-    uint64_t           claimed_pairs, claimed_tensors;         /* what the header says instead; UINT64_MAX: the truth */
+    uint64_t           claimed_pairs, claimed_tensors;         /* counts that the header states instead; UINT64_MAX: the right ones */
     bool               keep_offsets;
 };
 
@@ -43,7 +43,7 @@ static bool chance(struct edit *e, uint32_t n) { return pick(e, n) == 0; }
 static struct span span_of(const char *s) { return (struct span){ (const uint8_t *)s, strlen(s) }; }
 static bool span_is(struct span s, const char *text) { return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0; }
 
-/* ---- words that compilers know ---- */
+/* ---- words that the compiler knows ---- */
 
 static const char *words[512];
 static uint32_t    n_words;
@@ -54,7 +54,7 @@ static void words_add(struct arena *a, const char *s, size_t n)
     if (n_words < COUNT_OF(words)) words[n_words++] = arena_strndup(a, s, n);
 }
 
-/* Keys and tensors' names of the architectures: whatever has a dot in models' YAML. */
+/* Keys and names of tensors of the architectures: every word with a dot in the YAML of models. */
 static void words_read(struct arena *a)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_.{}";
@@ -102,7 +102,7 @@ static struct span word(struct edit *e)
     return (struct span){ (const uint8_t *)t.data, t.size };
 }
 
-/* ---- taking a file apart ---- */
+/* ---- parsing a file ---- */
 
 struct take { const uint8_t *at, *end; bool failed; };
 
@@ -135,7 +135,7 @@ static void take_value(struct take *t, uint64_t type, uint32_t depth)
     for (uint64_t i = 0; i < count && !t->failed; i++) take_value(t, item, depth + 1);
 }
 
-/* Bytes of a tensor; 0 where its type or shape makes no sense. */
+/* Bytes of a tensor; 0: its type or shape is invalid. */
 static uint64_t tensor_bytes(const struct edit_tensor *t)
 {
     const struct format *q = quant_find(t->type);
@@ -191,13 +191,13 @@ static bool edit_read(struct edit *e, const uint8_t *data, size_t size)
     return true;
 }
 
-/* ---- and together again ---- */
+/* ---- writing a file ---- */
 
 static void put(struct text *t, const void *bytes, size_t n) { text_append(t, bytes, n); }
 static void put_number(struct text *t, uint64_t value, uint32_t bytes) { put(t, &value, bytes); }
 static void put_span(struct text *t, struct span s) { put_number(t, s.size, 8); put(t, s.data, s.size); }
 
-/* Where a shape grew, its data repeat.  Data of more than `most` bytes in all are left out: then the file is a header. */
+/* Data of a tensor that has grown repeat.  Data beyond `most` bytes are left out: then the file is only a header. */
 static void put_data(struct edit *e, struct text *t, size_t most)
 {
     const uint64_t align = alignment(e);
@@ -327,9 +327,9 @@ static void edit_array(struct edit *e, struct edit_pair *p)
     memcpy(&count, v + 4, 8);
     const uint64_t claimed = chance(e, 2) ? edge(e) : count + pick(e, 3) - 1;
     switch (pick(e, 4)) {
-    case 0: memcpy(v + 4, &claimed, 8); break;                                          /* a count that does not fit */
+    case 0: memcpy(v + 4, &claimed, 8); break;                                          /* a wrong count */
     case 1: v[0] = (uint8_t)pick(e, 14); break;                                         /* items of another type */
-    case 2: {                                                                           /* fewer items, and a count that fits: of numbers */
+    case 2: {                                                                           /* fewer items and the right count, for numbers */
         const uint32_t bytes = v[0] < COUNT_OF(scalar_bytes) ? scalar_bytes[v[0]] : 0;
         if (!bytes || !count) break;
         count = pick(e, (uint32_t)(count < 1000 ? count : 1000));
@@ -344,7 +344,7 @@ static void edit_array(struct edit *e, struct edit_pair *p)
 
 static void edit_a_pair(struct edit *e)
 {
-    if (!e->n_pairs || (chance(e, 6) && e->n_pairs < EDIT_PAIRS)) {                       /* a new one */
+    if (!e->n_pairs || (chance(e, 6) && e->n_pairs < EDIT_PAIRS)) {                       /* a new key */
         const uint32_t type = pick(e, 13);
         e->pairs[e->n_pairs] = (struct edit_pair){ word(e), new_value(e, type), type };
         e->n_pairs++;
@@ -400,12 +400,12 @@ static void edit_a_tensor(struct edit *e)
     }
 }
 
-/* Keeps a file whole that bytes changed here and there would break: another size for a hyperparameter and every shape that has it. */
+/* Changes a hyperparameter and the same size in every shape, so that the file stays consistent, unlike with changed bytes. */
 static void edit_size(struct edit *e)
 {
     for (uint32_t tries = 0; tries < 20 && e->n_pairs; tries++) {
         struct edit_pair *p = &e->pairs[pick(e, e->n_pairs)];
-        if ((p->type != GGUF_U32 && p->type != GGUF_I32) || p->value.size != 4) continue;       /* edited types lie */
+        if ((p->type != GGUF_U32 && p->type != GGUF_I32) || p->value.size != 4) continue;       /* edited types may be wrong */
         uint32_t old, new = chance(e, 4) ? (uint32_t)edge(e) : 8 * (1 + pick(e, 80));
         memcpy(&old, p->value.data, 4);
         p->value = copy_of(e, p->value, 0);
@@ -417,7 +417,7 @@ static void edit_size(struct edit *e)
     }
 }
 
-/* Another format for all matrices, or for those of one name. */
+/* Another format for all matrices, or for every second or third tensor. */
 static void edit_format(struct edit *e)
 {
     static const uint8_t types[] = { 0, 1, 2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 30, 39 };
@@ -425,7 +425,7 @@ static void edit_format(struct edit *e)
     for (uint32_t i = 0; i < e->n_tensors; i++) if (e->tensors[i].n_dims == 2 && i % part == 0) e->tensors[i].type = type;
 }
 
-/* Layer 0 once more as layer n, and a count that knows of it or not. */
+/* Repeats layer 0 as layer n, with a right or a wrong count of layers. */
 static void edit_layers(struct edit *e)
 {
     const uint32_t n = e->n_tensors, layer = 1 + pick(e, 3);
@@ -447,7 +447,7 @@ static void edit_layers(struct edit *e)
     }
 }
 
-/* Another architecture, in its name and in all keys. */
+/* Another architecture, in general.architecture and in all keys. */
 static void edit_architecture(struct edit *e)
 {
     static const char *const names[] = { "llama", "qwen2", "qwen3" };
@@ -483,11 +483,11 @@ static void edit_once(struct edit *e)
     }
 }
 
-/* ---- what libFuzzer calls ---- */
+/* ---- called by libFuzzer ---- */
 
 static struct edit *edit_open(uint64_t seed)
 {
-    static struct arena *kept;                                 /* the words stay */
+    static struct arena *kept;                                 /* never freed: the words are in it */
     if (!kept) words_read(kept = arena_create());
     struct arena *a = arena_create();
     struct edit *e = arena_new(a, struct edit);
@@ -501,7 +501,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     struct edit *e = edit_open(seed);
     size_t n = 0;
     void (*handler)(const char *) = die_handler;
-    die_handler = NULL;                                        /* an arena that runs out here is no finding */
+    die_handler = NULL;                                        /* running out of memory here is not a finding */
     if (size > GGUF_PREFIX && !chance(e, 16) && edit_read(e, data + GGUF_PREFIX, size - GGUF_PREFIX)) {
         for (uint32_t i = 0, edits = chance(e, 2) ? 1 : 2 + pick(e, 4); i < edits; i++) edit_once(e);
         n = edit_write(e, data + GGUF_PREFIX, max_size - GGUF_PREFIX);

@@ -1,5 +1,5 @@
-/* mutate_json.h -- edits of a JSON text as the tree that it is.  The file that includes it has before it: names, of members; values, JSON
- * to put anywhere. */
+/* mutate_json.h -- edits of the tree of a JSON text.  Before including it, a file defines `names`, names of members, and `values`, JSON
+ * values to insert. */
 #ifndef FORGEC_MUTATE_JSON_H
 #define FORGEC_MUTATE_JSON_H
 #include <string.h>
@@ -25,7 +25,7 @@ static struct json *mutate_read(struct mutate_tree *t, const char *text, size_t 
     return (struct json *)(uintptr_t)json_read(&t->room, text, n, &ignored);
 }
 
-/* A value of the table, or of the tree, as a tree of its own; NULL: no room. */
+/* A copy of a value of the table or of the tree; NULL: no room. */
 static struct json *mutate_value(struct mutate_tree *t)
 {
     if (pick(3)) {
@@ -48,7 +48,7 @@ static void mutate_put(struct json *at, const struct json *value)
     at->n_name = place.n_name;
 }
 
-/* In front of a member, or at the end. */
+/* Inserts a value before a member, or at the end. */
 static void mutate_insert(struct json *into, struct json *value)
 {
     struct json **p = &into->first;
@@ -79,14 +79,14 @@ static void mutate_node(struct mutate_tree *t, struct json *v)
     const bool holds = v->kind == JSON_ARRAY || v->kind == JSON_OBJECT;
     switch (pick(6)) {
     case 0: mutate_put(v, value); break;
-    case 1:                                                    /* a member less */
+    case 1:                                                    /* removes a member */
         if (!v->first) break;
         struct json **p = &v->first;
         for (uint32_t skip = pick((uint32_t)v->n); skip > 0 && (*p)->next; skip--) p = &(*p)->next;
         *p = (*p)->next;
         v->n--;
         break;
-    case 2: {                                                  /* it becomes a member of another */
+    case 2: {                                                  /* it becomes a member of another value */
         struct json inner = *v, *copy = room_take(&t->room, sizeof *copy);
         if (!copy) break;
         *copy = inner;
@@ -103,7 +103,7 @@ static void mutate_node(struct mutate_tree *t, struct json *v)
     }
 }
 
-/* The text in data, in place; what it was where it is no JSON, or there is no room. */
+/* Edits the text in data, in place.  Text that is not JSON gets libFuzzer's own mutations; without room it is unchanged. */
 static size_t mutate_json(uint8_t *data, size_t size, size_t max_size)
 {
     struct mutate_tree t = { .room = room_of(mutate_block, sizeof mutate_block) };

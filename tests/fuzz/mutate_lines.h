@@ -1,6 +1,6 @@
-/* mutate_lines.h -- edits of a text behind a first byte, which says what it is: they know lines and words, take them from other
- * lines, and put values at the edges.  The file that includes it has before it: edges, words to put in the place of others; behind it:
- * another_line(), of some other text. */
+/* mutate_lines.h -- edits of a text after a first byte, which says what the text is: they replace lines and words by others and by extreme
+ * values.  Before including it, a file defines `edges`, words that replace others; after it, another_line(), which returns a line of
+ * another text. */
 #ifndef FORGEC_MUTATE_LINES_H
 #define FORGEC_MUTATE_LINES_H
 #include <ctype.h>
@@ -24,7 +24,7 @@ static uint32_t split(struct arena *a, const char *text, size_t size, const char
     return n;
 }
 
-/* A word of the line and where it ends; NULL where there is none. */
+/* A word of the line and its end; NULL: the line has no words. */
 static const char *a_word(const char *line, size_t *length)
 {
     const char *starts[64];

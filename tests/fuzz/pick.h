@@ -1,4 +1,4 @@
-/* pick.h -- random choices of a mutator, all of them from libFuzzer's seed. */
+/* pick.h -- random choices of a mutator, which depend only on libFuzzer's seed. */
 #ifndef FORGEC_PICK_H
 #define FORGEC_PICK_H
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* plan_check.h -- what a plan promises, asked of any plan: places inside the arena and the image,
- * and none of two things that are alive at once in one place.  Aborts. */
+/* plan_check.h -- checks a plan: places are inside the arena and the image, and two things that are alive at the same time have different
+ * places.  Aborts on an error. */
 #ifndef FORGEC_PLAN_CHECK_H
 #define FORGEC_PLAN_CHECK_H
 #include "compiler/gpu/choose.h"
@@ -17,7 +17,7 @@ static void places_add(struct places *s, const struct buffer *b, uint64_t rows, 
     s->list[s->n++] = (struct place_of){ b->offset, b->offset + rows * b->stride, born, dies };
 }
 
-/* A GPU's value that is kept in 16 bits has one row of floats, for decode. */
+/* A GPU's value in 16 bits also has one row of floats, for decode. */
 static void places_of_values(struct places *s, const struct plan *p)
 {
     const struct graph *g = p->fused->graph;
@@ -51,7 +51,7 @@ static void places_of_groups(struct places *s, const struct plan *p)
     }
 }
 
-/* What follows the values, in the order of its places. */
+/* The areas after the values must be in order. */
 static void check_areas(const struct plan *p)
 {
     const uint64_t logits = (uint64_t)p->model->n_out * 4;

@@ -1,4 +1,4 @@
-/* plan_sources.h -- all sources of a plan, whatever its target, checked for what no source may hold.  Aborts. */
+/* plan_sources.h -- writes all sources of a plan for any target and checks that they contain nothing dangerous.  Aborts on an error. */
 #ifndef FORGEC_PLAN_SOURCES_H
 #define FORGEC_PLAN_SOURCES_H
 #include "compiler/build/image.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file's text cannot end the banner, nor put bytes there that a terminal obeys. */
+/* Text of a file must not end the banner's comment, nor put control characters into it. */
 static void check_source(struct bytes t)
 {
     for (size_t i = 0; i < t.size; i++) if ((t.data[i] < ' ' && t.data[i] != '\n') || t.data[i] == 0x7f) abort();

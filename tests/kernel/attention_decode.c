@@ -1,5 +1,5 @@
-/* attention_decode.c -- templates/gpu/kv.h, rope.h, attention_decode_tmpl.c and attention_unfused.h against the oracles of templates/ref,
- * on random data.  What must not be read holds NaN, what must not be written is compared afterwards. */
+/* attention_decode.c -- compares templates/gpu/kv.h, rope.h, attention_decode_tmpl.c and attention_unfused.h with the oracles of
+ * templates/ref on random data.  Memory that must not be read is NaN; memory that must not be written is compared afterwards. */
 #include "gpu_cache.h"
 #include "templates/gpu/attention_sizes.h"
 #include "cases.h"
@@ -15,7 +15,7 @@ static const struct model {
     DECODE_MODELS(MODEL) DECODE_CLUSTER_MODELS(MODEL)
 };
 
-/* The case at work. */
+/* The current case. */
 static struct attention_case c;
 static struct gpu_cache cache;
 static uint32_t n_past, normed, appends, sinks;  /* appends: the kernel appends k and v */
@@ -34,7 +34,8 @@ static void finish_ref(float *y, const float *x, const struct room *norm, uint32
     if (c.n_rot) rope_ref(y, &rope, position);
 }
 
-/* out of one token, which attends the positions below n_kv; q: [n_head][head_dim], as the kernel got it unless `finished`. */
+/* Checks the output of one token that attends to the positions below n_kv.  q_in: [n_head][head_dim]; finished: after norm and rotation,
+ * else as the kernel reads it. */
 static bool check_out(const char *what, uint32_t t, const float *q_in, bool finished, uint32_t n_kv)
 {
     const uint32_t dim = c.head_dim, per_kv = c.n_head / c.n_head_kv, from = attended_from(&cache, n_kv - 1);
@@ -43,7 +44,7 @@ static bool check_out(const char *what, uint32_t t, const float *q_in, bool fini
     for (uint32_t kv_head = 0; kv_head < c.n_head_kv; kv_head++) {
         float *k = cache_read(&cache, 0, kv_head, from, n_kv), *v = cache_read(&cache, 1, kv_head, from, n_kv);
         bool ok = true;
-        if (c.matrix && c.kind == KV_KIND_q8_0)              /* but for the token that is in registers still */
+        if (c.matrix && c.kind == KV_KIND_q8_0)              /* except for the token that is still in registers */
             for (uint32_t i = from * dim; i < (n_kv - appends) * dim; i++) k[i] = (float)(_Float16)k[i], v[i] = (float)(_Float16)v[i];
         for (uint32_t h = kv_head * per_kv; h < (kv_head + 1) * per_kv && ok; h++) {
             if (finished) memcpy(q, q_in + (uint64_t)h * dim, dim * sizeof *q);
@@ -60,13 +61,13 @@ static bool check_out(const char *what, uint32_t t, const float *q_in, bool fini
 }
 
 /* ---- the cache ---- */
-/* Rounding of the cache around x: half a step, and the error of the float that was rounded. */
+/* The error of a cached x: half a step of the cache's type, and the error of the float before it was rounded. */
 static double cache_tolerance(double x, double block_most)
 {
     const double error = 4e-6 * (1 + block_most);
     return c.kind == KV_KIND_f16 ? fabs(x) * 4.9e-4 + 3e-8 + error : c.kind == KV_KIND_f32 ? error : block_most / 127 * 0.51 + error;
 }
-/* A stored row against what should be in it. */
+/* Compares a stored row with its expected values. */
 static bool check_row(const char *what, uint32_t of_v, uint32_t head, uint32_t position, const float *want)
 {
     for (uint32_t d = 0; d < c.head_dim; d++) {
@@ -77,7 +78,7 @@ static bool check_row(const char *what, uint32_t of_v, uint32_t head, uint32_t p
     }
     return true;
 }
-/* What this step's tokens stored: first .. first + n - 1. */
+/* Checks the rows that this step's tokens stored: first .. first + n - 1. */
 static bool check_stored(uint32_t first, uint32_t n)
 {
     float want[MOST_DIMS];
@@ -90,7 +91,7 @@ static bool check_stored(uint32_t first, uint32_t n)
         }
     return true;
 }
-/* All of the cache but the rows of positions first .. end - 1 is as before. */
+/* Checks that the cache is unchanged except the rows of positions first .. end - 1. */
 static void check_untouched(uint8_t *before, uint32_t first, uint32_t end)
 {
     const uint8_t *base = cache.room->bytes;
@@ -134,7 +135,7 @@ static void rope_tables(void)
     c.hi = on.hi->at, c.lo = on.lo->at;
 }
 
-/* Rooms for a step of `tokens`, positions below `filled` that it attends random. */
+/* Makes the rooms for a step of `tokens`.  The positions below `filled` that it attends to are random. */
 static void set_up(uint32_t tokens, uint32_t filled)
 {
     const uint64_t q = (uint64_t)tokens * c.n_head * c.head_dim, kv = (uint64_t)tokens * c.n_head_kv * c.head_dim;
@@ -176,7 +177,7 @@ static void launch(struct launch l, uint32_t mark)
 }
 
 /* ---- cases ---- */
-/* `steps` tokens in a row: each sees what the ones before appended. */
+/* `steps` tokens one after the other: each sees the rows that the earlier tokens appended. */
 static void decode_case(const char *kernel, uint32_t steps)
 {
     set_up(1, appends ? n_past : n_past + 1);
@@ -226,7 +227,7 @@ static void prefill_case(uint32_t tokens, bool single)
         if (normed)  launch((struct launch){ "headnorm", q_groups, tokens, threads, 0, 0 }, 2);
         if (c.n_rot) launch((struct launch){ "rope", q_groups, tokens, threads, 0, 0 }, 3);
         launch((struct launch){ "store_v", HEAD_GROUPS(c.n_head_kv, WAVE, threads), tokens, threads, 0, 0 }, 4);
-        float *finished = malloc(on.k_new->size);           /* store_k takes rows that are finished */
+        float *finished = malloc(on.k_new->size);           /* store_k reads rows after norm and rotation */
         for (uint32_t i = 0; i < tokens * c.n_head_kv; i++)
             finish_ref(finished + (uint64_t)i * c.head_dim, k_in + (uint64_t)i * c.head_dim, on.k_norm, n_past + i / c.n_head_kv);
         memcpy(on.k_new->bytes, finished, on.k_new->size);
@@ -301,7 +302,7 @@ static void draw_shape(uint32_t kind, uint32_t per_kv, uint32_t head_dim)
     c.cap = variant_has("more") && random_below(3) ? 0.2f + (float)random_below(30) : 0;
     sinks = variant_has("more") && random_below(3) > 0;
 }
-/* A window for most cases, and a ring that just holds it for steps of so many tokens, or a little more. */
+/* A window for most cases, and for some a ring with exactly the rows that steps of `tokens` tokens need, or a few more. */
 static void draw_window(uint32_t tokens)
 {
     if (random_below(3) == 0) return;
@@ -309,7 +310,7 @@ static void draw_window(uint32_t tokens)
     if (random_below(2)) c.ring = c.window + tokens - 1 + random_below(2) * random_below(30);
 }
 
-/* Contexts around what one span more takes, and one that fills all of them. */
+/* Contexts around the length from which one more span is needed, and one context that fills all spans. */
 static void check_spans(uint32_t kind)
 {
     for (uint32_t i = 0; i < 12; i++) {
@@ -321,14 +322,14 @@ static void check_spans(uint32_t kind)
         c.cluster = c.splits > 1 && i % 3 == 1;
         c.span = ATTENTION_SPAN_LEAST(c.head_dim, c.threads, c.splits) + random_below(3);
         const uint32_t spans = i < 9 ? 2 + random_below(c.spans - 1) : c.spans + 1;
-        n_past = spans * c.span - 2;                         /* then one more, three times */
+        n_past = spans * c.span - 2;                         /* the steps end before, at and after the border */
         c.n_ctx = n_past + 3 + random_below(100);
         if (i % 2) c.window = n_past + random_below(2), c.ring = random_below(2) ? c.window + random_below(4) : 0;
         decode_case("decode_any", 3);
     }
 }
 
-/* Steps on the matrix unit: all numbers of heads that a group has, steps of which the last is full or not, far and near keys. */
+/* Decode on the matrix unit: all numbers of heads of a group, a last step that is full or not, far and near keys. */
 static void check_matrix(uint32_t kind)
 {
     for (uint32_t i = 0; i < 32; i++) {
@@ -361,7 +362,7 @@ static void check_kind(uint32_t kind)
         if (i % 2) draw_window(1);
         decode_case("decode_any", 2);
     }
-    for (uint32_t i = 0; i < 14; i++) {                      /* long contexts, short ones, and the cache already filled */
+    for (uint32_t i = 0; i < 14; i++) {                      /* long and short contexts, and a cache that is already filled */
         if (!case_begin()) continue;
         c.kind = kind;
         draw_shape(kind, heads_per_kv[random_below(8)], draw_head_dim());
@@ -391,7 +392,7 @@ static void check_kind(uint32_t kind)
         n_past = 0;
         load_case();
     }
-    if (case_begin() && machine_is_lanes()) {                /* offsets beyond 32 bits; its pages are never all there */
+    if (case_begin() && machine_is_lanes()) {                /* offsets beyond 32 bits; most pages are never touched */
         draw_shape(kind, 2, 256);
         c.n_head_kv = 8;
         c.n_head = 16;

@@ -1,6 +1,6 @@
-/* attention_decode_kernels.c -- decode attention, what finishes heads before it, and attention by single operations: for the shape that
- * the case says, or with -DMODELS for those of real models, as constants.  Another cache by -DKV=f32 or q8_0; lanes have all.
- * -DATTENTION_MORE: with caps and sinks.  Registers and spills:
+/* attention_decode_kernels.c -- decode attention, norm and rotation of heads before it, and attention by single operations.  The shape
+ * comes from the case, or with -DMODELS from real models as constants.  -DKV=f32 or q8_0: another type of the cache; lanes have all types.
+ * -DATTENTION_MORE: with caps and sinks.  To see registers and spills:
  *   tests/device/compile.sh tests/kernel/attention_decode_kernels.c -DMODELS */
 #include "kind_of_case.h"
 #include "kernel.h"
@@ -60,7 +60,7 @@ TEST_KERNEL(512, finish_rows)
                c.n_head, c.n_head_kv, c.head_dim, c.n_ctx, c.threads, c.ring);
 }
 
-/* The same by single operations: each reads what another kernel wrote. */
+/* The same by single operations: each kernel reads the result of the kernel before it. */
 #define SINGLE(name, ...) \
     TEST_KERNEL(512, name) \
     { \
@@ -86,7 +86,7 @@ SINGLE(weighted_sum, attention_weighted_sum(a, c.out + t * q, c.scores, kv_v(a, 
                                             c.n_tokens, c.n_head, c.n_head_kv, c.head_dim, c.n_ctx, c.threads, c.window, c.ring))
 
 #ifndef MODELS
-/* kv_load and kv_load_f16 of all of V, eight columns a lane of the one wave. */
+/* kv_load and kv_load_f16 of all of V by one wave, eight columns per lane. */
 TEST_KERNEL(WAVE, load_values)
 {
     SHAPE(c);

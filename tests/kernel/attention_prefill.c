@@ -1,5 +1,5 @@
-/* attention_prefill.c -- attention of prefill (templates/gpu/attention_prefill_tmpl.c) against the oracle of templates/ref.  The cache
- * beyond the step and LDS are NaN; the output is poisoned and must be written exactly where it should be. */
+/* attention_prefill.c -- compares prefill's attention (templates/gpu/attention_prefill_tmpl.c) with the oracle of templates/ref.  LDS and
+ * the cache beyond the step are NaN; the output is poisoned, and exactly the right bytes of it must be written. */
 #include "gpu_cache.h"
 #include "templates/gpu/launch.h"
 #include "templates/gpu/attention_prefill_sizes.h"
@@ -21,7 +21,7 @@ static const struct model { const char *name; uint32_t n_head, n_head_kv, head_d
 #endif
 };
 
-/* The case at work.  low: some scores are so low that their weights are nothing beside the others; t0: the first token that matters. */
+/* The current case.  low: some scores are so low that their weights round to nothing beside the others; t0: the first token to compute. */
 static struct {
     const char  *kernel;
     struct attention_case c;
@@ -161,7 +161,7 @@ static void draw_case(void)
                                   .causal = random_below(5) != 0, .out_kind = random_below(3) };
     if (c->kind == KV_KIND_q8_0) c->head_dim = (c->head_dim + 31) / 32 * 32;
     c->window = c->causal && random_below(2) ? random_in(1, random_below(2) ? 40 : 300) : 0;
-    /* exact sums are held to less than rounds such scores */
+    /* not for exact sums: their bound is smaller than the rounding of such scores */
     on.low = c->kind == KV_KIND_f16 && c->digits == 1 && random_below(3) == 0;
     c->n_head_kv = random_in(1, 3);
     c->n_head = c->n_head_kv * random_in(1, random_below(9) ? 8 : 37);
@@ -187,7 +187,7 @@ static void draw_case(void)
     c->q_stride = (uint64_t)c->n_head * c->head_dim * 4 + 16 * random_below(3);
     on.kernel = "prefill_any";
 }
-/* deep: few tokens, with half of the context or more behind them. */
+/* deep: few tokens, after half of the context or more. */
 static void model_case(const struct model *m, bool deep)
 {
     on.c = (struct attention_case){ .kind = kv_kind_of_models(), .n_head = m->n_head, .n_head_kv = m->n_head_kv, .head_dim = m->head_dim,

@@ -1,6 +1,6 @@
-/* attention_prefill_kernels.c -- attention of prefill, f16 and f32 products: for the shape that the case says, or with -DMODELS for those
- * of real models, as constants.  Another cache by -DKV=f32 or q8_0; lanes have all.  -DATTENTION_MORE: with caps and sinks.  Registers and
- * spills, -DPREFILL_THREADS=256 too:
+/* attention_prefill_kernels.c -- prefill's attention, f16 and f32 products.  The shape comes from the case, or with -DMODELS from real
+ * models as constants.  -DKV=f32 or q8_0: another type of the cache; lanes have all types.  -DATTENTION_MORE: with caps and sinks.  To see
+ * registers and spills, also with -DPREFILL_THREADS=256:
  *   tests/device/compile.sh tests/kernel/attention_prefill_kernels.c -DMODELS */
 #include "kind_of_case.h"
 #include "kernel.h"

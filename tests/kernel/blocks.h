@@ -1,4 +1,4 @@
-/* blocks.h -- weights for tests: random GGUF blocks of any format, what they mean, and products of them in double. */
+/* blocks.h -- weights for tests: random GGUF blocks of any format, their values, and products of them in double. */
 #ifndef FORGE_TESTS_BLOCKS_H
 #define FORGE_TESTS_BLOCKS_H
 #include "compiler/format/layout.h"
@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Floats, scales and minimums. */
+/* Ranges of floats, scales and minimums. */
 enum numbers {
     NUMBERS_NEAR_ONE,                /* about 1; scales of blocks about 0.01 */
     NUMBERS_F16,                     /* weights stay below 65504, and small ones are subnormal f16 */
     NUMBERS_ANY,                     /* zeros, subnormal and large ones too */
 };
-/* Codes; the constant bytes have the largest sums. */
+/* Bytes of codes; constant bytes give the largest sums. */
 enum codes { CODES_RANDOM, CODES_ZEROS, CODES_ONES, CODES_TOP, CODES_EXTREMES, N_CODES, CODES_ANY = N_CODES };
 static inline const char *codes_name(enum codes codes)
 {
@@ -25,12 +25,12 @@ static inline const char *codes_name(enum codes codes)
 }
 
 static inline float random_sign(void) { return random_below(2) ? -1.0f : 1.0f; }
-/* Of random sign, magnitude from 2^low to 2^high. */
+/* Random sign, magnitude from 2^low to 2^high. */
 static inline float random_between(int low, int high)
 {
     return random_sign() * ldexpf(1.0f + (float)random_below(1 << 23) * 0x1p-23f, low + (int)random_below((uint32_t)(high - low)));
 }
-static inline float random_scale(enum numbers numbers)       /* of blocks */
+static inline float random_scale(enum numbers numbers)       /* of a block */
 {
     const uint32_t kind = random_below(16);
     if (numbers == NUMBERS_NEAR_ONE) return random_f32() * 0.01f;
@@ -74,8 +74,8 @@ static inline void blocks_fill(uint8_t *out, const struct format *f, uint64_t n_
     }
 }
 
-/* w: [n] what blocks mean.  size, if not NULL: how large the parts of each weight are: |w| with the block's other number zero, added: with
- * minimums a weight is a difference of two terms, each of which may be larger than it. */
+/* w: [n], the values of the blocks.  size: [n] or NULL, the sum of the magnitudes of each weight's terms.  In formats with minimums a
+ * weight is the difference of two terms, which may both be larger than the weight; a term is |w| with the block's other number zero. */
 static inline void blocks_read(float *w, float *size, const struct format *f, const uint8_t *blocks, uint64_t n)
 {
     dequantize_row_ref(f->id, w, blocks, n);
@@ -95,7 +95,7 @@ static inline void blocks_read(float *w, float *size, const struct format *f, co
     free(part);
 }
 
-/* A row of a matrix times activations, and what its rounding is measured by: the sum of |size * x|, size NULL: of |w * x|. */
+/* sum: a row of a matrix times activations.  size: the measure for its rounding, the sum of |size * x|, or of |w * x| if size is NULL. */
 struct dot { double sum, size; };
 static inline struct dot dot_ref(const float *w, const float *size, const double *x, uint64_t n)
 {
@@ -107,7 +107,7 @@ static inline struct dot dot_ref(const float *w, const float *size, const double
     return d;
 }
 
-/* As the kernels of the test are compiled: with -DROW_PERIOD=N some rows are padded (templates/gpu/row_stride.h). */
+/* The packing for which the test's kernels are compiled: with -DROW_PERIOD=N some rows are padded (templates/gpu/row_stride.h). */
 static inline struct packing packing_here(enum layout layout, const struct format *f)
 {
 #if defined(ROW_PERIOD)
@@ -117,7 +117,7 @@ static inline struct packing packing_here(enum layout layout, const struct forma
 #endif
 }
 
-/* A matrix of a case: as kernels read it, and what it means. */
+/* A matrix of a case: packed as kernels read it, and its values. */
 struct matrix {
     const struct format *format;
     struct room *packed;
@@ -131,13 +131,13 @@ static inline struct matrix matrix_new(const struct format *f, enum layout layou
     const uint64_t n = (uint64_t)rows * cols, row_bytes = format_row_bytes(f, cols);
     struct matrix m = { .format = f, .packed = room_new("packed weights", packing_bytes(packing, rows, cols)), .rows = rows, .cols = cols,
                         .weights = malloc(n * sizeof(float)), .sizes = malloc(n * sizeof(float)) };
-    uint8_t *file = malloc(rows * row_bytes + 1), *blocks = file + 1;            /* odd: no alignment */
+    uint8_t *file = malloc(rows * row_bytes + 1), *blocks = file + 1;            /* an odd address: unaligned */
     blocks_fill(blocks, f, rows * (row_bytes / f->block_bytes), numbers, codes);
     const uint32_t panel = packing.layout->group_rows, panels = (rows + panel - 1) / panel, split = random_below(panels + 1);
     packing_write(packing, m.packed->bytes + split * packing_group_bytes(packing, cols), blocks, rows, cols, split, panels - split);
     packing_write(packing, m.packed->bytes, blocks, rows, cols, 0, split);      /* in two pieces, as threads do */
     const uint64_t pad = packing_pad_bytes(packing, cols), stride = packing_group_bytes(packing, cols);
-    for (uint32_t r = 1; pad && r <= panels; r++) memset(m.packed->bytes + r * stride - pad, 0xff, pad);      /* nobody may use it */
+    for (uint32_t r = 1; pad && r <= panels; r++) memset(m.packed->bytes + r * stride - pad, 0xff, pad);      /* padding is not read */
     blocks_read(m.weights, m.sizes, f, blocks, n);
     free(file);
     return m;

@@ -1,5 +1,5 @@
-/* cpu_attention.c -- KV cache and attention of the CPU, decode in one and in parts, and prefill, also in products of bfloat16 pairs (as in
- * cpu_pairs.c), against the oracle of templates/ref. */
+/* cpu_attention.c -- compares the CPU's KV cache and attention with the oracle of templates/ref: decode in one part and in several, and
+ * prefill, also with products of pairs of one or two bfloat16 (as in cpu_pairs.c). */
 #include "cpu_ops.h"
 #include "half.h"
 #include "pairs_unit.h"
@@ -27,7 +27,7 @@ struct instance {
     uint32_t    per_kv, head_dim, value_dim;     /* query heads of a KV head */
     uint64_t (*k_bytes)(uint32_t n_ctx);         /* of all heads */
     uint64_t (*v_bytes)(uint32_t n_ctx);
-    uint8_t *(*k)(uint8_t *all, uint32_t n_ctx); /* where those of HEAD begin */
+    uint8_t *(*k)(uint8_t *all, uint32_t n_ctx); /* where the rows of HEAD begin */
     uint8_t *(*v)(uint8_t *all, uint32_t n_ctx);
     void (*append)(uint8_t *k_head, uint8_t *v_head, const float *k, const float *v, uint32_t position);
     void (*decode)(float *out, const float *q, const uint8_t *k_head, const uint8_t *v_head, uint32_t n_kv, float factor, float cap,
@@ -40,14 +40,14 @@ struct instance {
                     uint32_t window, const float *sink);
     void (*pairs)(float *out, uint32_t out_stride, const float *q, uint32_t q_stride, const uint8_t *k_head, const uint8_t *v_head,
                   uint32_t n_past, uint32_t all, uint32_t n_tokens, uint32_t group, uint32_t head_dim, uint32_t value_dim, float factor,
-                  float cap, uint32_t ring, uint32_t window, const float *sink, uint8_t *scratch);
+                  float cap, uint32_t ring, uint32_t window, const float *sink, uint32_t parts, uint8_t *scratch);
 };
-/* In pairs no size has to be a constant: one instance per element type is enough. */
+/* In products of pairs no size has to be a constant: one instance per element type is enough. */
 #define PAIRS(T) \
     static void pairs_##T(float *o, uint32_t os, const float *q, uint32_t qs, const uint8_t *k, const uint8_t *v, uint32_t past, \
                           uint32_t all, uint32_t n, uint32_t g, uint32_t d, uint32_t vd, float f, float c, uint32_t r, uint32_t w, \
-                          const float *s, uint8_t *room) \
-    { attention_pairs_##T(o, os, q, qs, k, v, past, all, n, g, d, vd, f, c, r, w, s, room); }
+                          const float *s, uint32_t parts, uint8_t *room) \
+    { attention_pairs_##T(o, os, q, qs, k, v, past, all, n, g, d, vd, f, c, r, w, s, parts, room); }
 PAIRS(f16)
 PAIRS(f32)
 PAIRS(q8_0)
@@ -98,11 +98,11 @@ static float cache_value(const struct instance *t, const uint8_t *k_head, const 
     return value;
 }
 
-/* k, v: [n][widest], what the cache says, zeros behind head_dim and value_dim, which change no product */
+/* k, v: [n][widest], the cached values; zeros after head_dim and value_dim, which change no product */
 struct cache { uint8_t *k_head, *v_head; float *k, *v; };
-static const double exact = 6e-6;    /* a weight is as exact as its score: 256 products summed in one float chain, scores up to 10 */
+static const double exact = 6e-6;    /* a weight's error is its score's: a float chain of 256 products, scores up to 10 */
 
-/* How far stored values are off, in half steps: of f16 and f32, or of max|x| / 127 of 32 dims. */
+/* The error of a stored value in half steps: of f16 or f32, or of max|x| / 127 of 32 dimensions. */
 static double steps_off(const struct instance *t, const float *stored, const float *x, uint32_t d)
 {
     const double error = fabs((double)stored[d] - (double)x[d]);
@@ -112,7 +112,7 @@ static double steps_off(const struct instance *t, const float *stored, const flo
     return error / ((double)most / 254 * 1.07);                                  /* codes may clip by half of f16's step of the scale */
 }
 
-/* ring: rows of the cache, the last of n positions are in it; 0: all are. */
+/* ring: rows of the cache, which has the last of n positions; 0: the cache has all positions. */
 static struct cache cache_make(const struct instance *t, uint32_t n, uint32_t ring)
 {
     const uint32_t width = widest(t), rows = ring ? ring : n;
@@ -144,7 +144,7 @@ static struct cache cache_make(const struct instance *t, uint32_t n, uint32_t ri
 
 struct way { uint32_t n, ring, window; float cap, factor; const float *sinks; };      /* n: positions */
 
-/* want: [per_kv][value_dim], q: [per_kv][head_dim], of a token that attends [first, end). */
+/* want: [per_kv][value_dim], q: [per_kv][head_dim], of a token that attends to [first, end). */
 static void reference(float *want, const float *q, const float *k, const float *v, uint32_t first, uint32_t end, const struct instance *t,
                       const struct way *w, bool bf16)
 {
@@ -167,7 +167,7 @@ static void check_decode(const struct instance *t, const struct cache *c, const 
     t->decode(out, q, c->k_head, c->v_head, w->n, w->factor, w->cap, w->ring, w->window, w->sinks);
     same_row("decode", out, want, width, 0.3, exact);
     float *o = row_new("parts", (uint64_t)PARTS * width), *m = row_new("maxima", PARTS * per_kv), *l = row_new("sums", PARTS * per_kv);
-    for (uint32_t part = 0, at = first; part < PARTS; part++) {                 /* cut at random, parts may be empty */
+    for (uint32_t part = 0, at = first; part < PARTS; part++) {                 /* random cuts; parts may be empty */
         const uint32_t end = part == PARTS - 1 ? w->n : at + random_below(w->n - at + 1);
         t->part(o + (uint64_t)part * width, m + part * per_kv, l + part * per_kv, q, c->k_head, c->v_head, at, end, w->factor, w->cap,
                 w->ring);
@@ -177,7 +177,7 @@ static void check_decode(const struct instance *t, const struct cache *c, const 
     same_row("merge", out, want, width, 0.3, exact);
 }
 
-/* Tokens skip .. tokens - 1, each with what it attends, in floats and in pairs. */
+/* Tokens skip .. n - 1 of a step after `past` positions.  want: the expected output. */
 struct tokens { float *q, *want; uint32_t n, past, skip, q_stride, stride; bool causal; };
 
 static float *bf16_rows(const char *name, const float *x, uint64_t n)
@@ -211,30 +211,66 @@ static void check_prefill(const struct instance *t, const struct cache *c, const
     t->prefill(out, s->stride, s->q, s->q_stride, c->k_head, c->v_head, s->past, s->skip, s->n - s->skip, w->factor, w->cap, w->ring,
                w->window, w->sinks);
     same_row("prefill", out, s->want, (uint64_t)s->n * s->stride, 0.3, exact);
+    float *apart = out_of(s);                    /* a token's bits do not depend on the other tokens of a call */
+    const uint32_t cut = s->skip + random_below(s->n - s->skip);
+    for (uint32_t at = s->skip, n; at < s->n; at += n) {
+        n = at < cut ? cut - at : s->n - at;
+        t->prefill(apart, s->stride, s->q, s->q_stride, c->k_head, c->v_head, s->past, at, n, w->factor, w->cap, w->ring, w->window,
+                   w->sinks);
+    }
+    if (memcmp(out, apart, 4 * (size_t)s->n * s->stride))
+        bad("prefill: tokens %u to %u, cut at %u, differ from those beside each other", s->skip, s->n, cut);
 }
 
 static void run_pairs(const struct instance *t, const struct cache *c, const struct way *w, const struct tokens *s, float *out,
-                      uint32_t skip, uint32_t end)
+                      uint32_t skip, uint32_t end, uint32_t parts)
 {
-    struct room *room = room_new("scratch", pairs_room(t->per_kv * (end - skip), t->head_dim, t->value_dim, ATTENTION_BLOCK).end);
+    struct room *room = room_new("scratch", pairs_room(t->per_kv * (end - skip), t->head_dim, t->value_dim, ATTENTION_BLOCK, parts).end);
     t->pairs(out + skip * s->stride, s->stride, s->q + skip * s->q_stride, s->q_stride, c->k_head, c->v_head, s->past + skip,
-             s->causal ? 0 : w->n, end - skip, t->per_kv, t->head_dim, t->value_dim, w->factor, w->cap, w->ring, w->window, w->sinks,
+             s->causal ? 0 : w->n, end - skip, t->per_kv, t->head_dim, t->value_dim, w->factor, w->cap, w->ring, w->window, w->sinks, parts,
              room->bytes);
 }
 
-/* Q, K, V and weights are bfloat16.  A weight at the border of two may fall either way, 2^-7 of itself, so each value may be off by as much
- * of its sum of |v|; but few do.  Tokens give the same bits beside others and by themselves. */
+/* Checks that a token's bits do not depend on the other tokens of a call. */
+static void check_apart(const struct instance *t, const struct cache *c, const struct way *w, const struct tokens *s, const float *out,
+                        uint32_t parts)
+{
+    float *apart = out_of(s);
+    const uint32_t cut = s->skip + random_below(s->n - s->skip);
+    if (cut > s->skip) run_pairs(t, c, w, s, apart, s->skip, cut, parts);
+    run_pairs(t, c, w, s, apart, cut, s->n, parts);
+    if (memcmp(out, apart, 4 * (size_t)s->n * s->stride))
+        bad("%u parts: tokens %u to %u, cut at %u, differ from those beside each other", parts, s->skip, s->n, cut);
+}
+
+/* Two bfloat16 per value have 16 bits: a score's error is about 2^-16 of its products, and a weight's relative error is the same. */
+static void check_two_parts(const struct instance *t, const struct cache *c, const struct way *w, const struct tokens *s)
+{
+    const uint64_t all = (uint64_t)s->n * s->stride, cached = (uint64_t)w->n * widest(t);
+    float *v = row_new("|v|", cached), *size = row_new("sizes of two parts", all), *out = out_of(s);
+    for (uint64_t i = 0; i < cached; i++) v[i] = fabsf(c->v[i]);
+    references(s, s->q, c->k, v, t, w, false);
+    memcpy(size, s->want, 4 * all);
+    references(s, s->q, c->k, c->v, t, w, false);
+    run_pairs(t, c, w, s, out, s->skip, s->n, 2);
+    for (uint64_t i = 0; i < all; i++)
+        if (!close_to("two parts", i, (double)out[i], (double)s->want[i], 0x1p-12 * (double)size[i] + 1e-6)) return;
+    check_apart(t, c, w, s, out, 2);
+}
+
+/* Q, K, V and weights are bfloat16.  A weight at the border between two bfloat16 may be rounded either way, a difference of 2^-7 of itself,
+ * so each value may differ by that part of its sum of |v|; but few values do. */
 static void check_pairs(const struct instance *t, const struct cache *c, const struct way *w, const struct tokens *s)
 {
     const uint64_t all = (uint64_t)s->n * s->stride, cached = (uint64_t)w->n * widest(t);
     const float *q = bf16_rows("q in bf16", s->q, (uint64_t)s->n * s->q_stride), *k = bf16_rows("k in bf16", c->k, cached);
-    float *v = bf16_rows("v in bf16", c->v, cached), *size = row_new("sizes", all), *out = out_of(s), *apart = out_of(s);
+    float *v = bf16_rows("v in bf16", c->v, cached), *size = row_new("sizes", all), *out = out_of(s);
     for (uint64_t i = 0; i < cached; i++) v[i] = fabsf(v[i]);
     references(s, q, k, v, t, w, true);
     memcpy(size, s->want, 4 * all);
     for (uint64_t i = 0; i < cached; i++) v[i] = bf16_ref(c->v[i]);
     references(s, q, k, v, t, w, true);
-    run_pairs(t, c, w, s, out, s->skip, s->n);
+    run_pairs(t, c, w, s, out, s->skip, s->n, 1);
     double off = 0, sizes = 0, largest = 0;
     for (uint64_t i = 0; i < all; i++) {
         if (!close_to("pairs", i, (double)out[i], (double)s->want[i], 0x1p-7 * (double)size[i] + 2e-5)) return;
@@ -243,10 +279,7 @@ static void check_pairs(const struct instance *t, const struct cache *c, const s
         largest = fmax(largest, (double)size[i]);
     }
     close_to("pairs in the mean", 0, off, 0, 0x1p-12 * sizes + 0x1p-7 * t->value_dim * largest);
-    const uint32_t cut = s->skip + random_below(s->n - s->skip);
-    if (cut > s->skip) run_pairs(t, c, w, s, apart, s->skip, cut);
-    run_pairs(t, c, w, s, apart, cut, s->n);
-    if (memcmp(out, apart, 4 * all)) bad("pairs: tokens %u to %u, cut at %u, differ from those beside each other", s->skip, s->n, cut);
+    check_apart(t, c, w, s, out, 1);
 }
 
 static void check(const struct instance *t)
@@ -269,6 +302,7 @@ static void check(const struct instance *t)
     check_decode(t, &c, &w);
     if (s.causal) check_prefill(t, &c, &w, &s);
     check_pairs(t, &c, &w, &s);
+    check_two_parts(t, &c, &w, &s);
     rooms_free();
 }
 
@@ -314,7 +348,7 @@ void bench_cpu_attention(void)
         case_begin();
         struct cache c = cache_make(t, PAST + TOKENS, 0);
         float *q = random_row_new("q", (uint64_t)TOKENS * q_stride, 3), *out = row_new("out", (uint64_t)TOKENS * stride);
-        uint8_t *room = room_new("scratch", pairs_room(t->per_kv * tokens, t->head_dim, t->value_dim, ATTENTION_BLOCK).end)->bytes;
+        uint8_t *room = room_new("scratch", pairs_room(t->per_kv * tokens, t->head_dim, t->value_dim, ATTENTION_BLOCK, 2).end)->bytes;
         BEST(s, 200, t->decode(out, q, c.k_head, c.v_head, N, 0.1f, 0, 0, 0, NULL));
         const double bytes = (double)(t->k_bytes(N) + t->v_bytes(N)) / N_HEAD_KV, flops = 2.0 * (q_stride + stride) * (double)N;
         printf("%-28s decode %u: %6.2f us %6.1f GB/s %6.1f GFLOP/s %3.0f %%", t->name, N, s * 1e6, bytes / s * 1e-9, flops / s * 1e-9,
@@ -323,11 +357,14 @@ void bench_cpu_attention(void)
         BEST(s, 20, for (uint32_t first = 0; first < TOKENS; first += 16)
                  t->prefill(out, stride, q, q_stride, c.k_head, c.v_head, PAST, first, 16, 0.1f, 0, 0, 0, NULL));
         printf("   %u behind %u: %7.0f us %6.1f GFLOP/s %3.0f %%", TOKENS, PAST, s * 1e6, work / s * 1e-9, work / s * 1e-7 / peak);
-        BEST(s, 20, for (uint32_t first = 0; first < TOKENS; first += tokens)
-                 t->pairs(out + first * stride, stride, q + first * q_stride, q_stride, c.k_head, c.v_head, PAST + first, 0,
-                          TOKENS - first < tokens ? TOKENS - first : tokens, t->per_kv, t->head_dim, t->value_dim, 0.1f, 0, 0, 0, NULL,
-                          room));
-        printf("   in pairs: %7.0f us %6.1f GFLOP/s\n", s * 1e6, work / s * 1e-9);
+        for (uint32_t parts = 1; parts <= 2; parts++) {
+            BEST(s, 20, for (uint32_t first = 0; first < TOKENS; first += tokens)
+                     t->pairs(out + first * stride, stride, q + first * q_stride, q_stride, c.k_head, c.v_head, PAST + first, 0,
+                              TOKENS - first < tokens ? TOKENS - first : tokens, t->per_kv, t->head_dim, t->value_dim, 0.1f, 0, 0, 0, NULL,
+                              parts, room));
+            printf("   in pairs, %u part%s: %7.0f us %6.1f GFLOP/s", parts, parts > 1 ? "s" : "", s * 1e6, work / s * 1e-9);
+        }
+        printf("\n");
         rooms_free();
     }
 }

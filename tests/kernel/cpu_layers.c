@@ -1,5 +1,5 @@
-/* cpu_layers.c -- routers, experts, convolutions, recurrences and elementwise operations of the CPU against the oracles of templates/ref:
- * random shapes, the partial vectors at their ends among them. */
+/* cpu_layers.c -- compares the CPU's routers, experts, convolutions, recurrences and elementwise operations with the oracles of
+ * templates/ref: random shapes, also with partial vectors at their ends. */
 #include "cpu_ops.h"
 #include "templates/cpu/experts_tmpl.c"
 #include "templates/cpu/sequence_tmpl.c"
@@ -50,7 +50,7 @@ static void check_rows(void)
     multiply_runs(y, z, first, each, n);
     for (uint32_t i = 0; i < n; i++) want[i] = x[i] * z[(first + i) / each];
     same_row("multiply_runs", y, want, n, 1e-30, 0);
-    const float range = random_below(7) ? 1 : 0, eps = 1e-3f;          /* of a row of zeros, too */
+    const float range = random_below(7) ? 1 : 0, eps = 1e-3f;          /* also a row of zeros */
     for (uint32_t i = 0; i < n; i++) y[i] = x[i] * range;
     l2norm_ref(want, y, n, (double)eps);
     l2norm(y, n, eps);
@@ -87,7 +87,7 @@ static void check_route(void)
     route(choice, space, taken, logits, select, n_expert, used, gating, n_sets, sets_used, norm, 2.5f);
     same_row("expert", choice + used, want + used, used, 1, 0);
     same_row("share", choice, want, used, 1e-7, 3e-6);
-    /* whatever the logits are, the numbers are those of experts, each once */
+    /* for any logits, the numbers must be valid experts, each at most once */
     for (uint32_t i = 0; i < n_expert; i++) if (random_below(2)) logits[i] = i % 2 ? NAN : INFINITY;
     route(choice, space, taken, logits, select, n_expert, used, gating, n_sets, sets_used, norm, 2.5f);
     for (uint32_t k = 0; k < used; k++) {
@@ -96,7 +96,7 @@ static void check_route(void)
     }
 }
 
-/* Every pair has a row, rows of an expert are its own and in the order of the tokens. */
+/* Every pair (token, expert) has a row; an expert's rows are contiguous and in the order of the tokens. */
 static void check_order(void)
 {
     enum { TOKENS = 20, USED = 3, EXPERTS = 7, PAIRS = TOKENS * USED };

@@ -1,4 +1,4 @@
-/* cpu_matmul.c -- packer and matmul kernels of the CPU (templates/cpu/matmul.h) of every weight format against double arithmetic.
+/* cpu_matmul.c -- compares the CPU's packer and matmul kernels (templates/cpu/matmul.h) of every weight format with double arithmetic.
  * Every buffer ends at an inaccessible page, outputs are poisoned. */
 #include "blocks.h"
 #include "templates/cpu/matmul.h"
@@ -14,7 +14,7 @@ struct kernels {
     gemm_function *gemm, *gemm_exact;
     void        (*row)(float *out, const uint8_t *w, uint32_t row, uint32_t cols);
 };
-#ifdef BENCH                         /* with FLAGS=-DBENCH the shapes that --bench measures have constant columns as in emitted code */
+#ifdef BENCH                         /* with FLAGS=-DBENCH, --bench's shapes have constant columns as in emitted code */
 #define EACH_COLS(cols, CALL) switch (cols) { case 4096: CALL(4096); break; case 256: CALL(256); break; default: CALL(cols); } (void)0
 #else
 #define EACH_COLS(cols, CALL) CALL(cols)
@@ -35,9 +35,9 @@ struct problem {
     const struct kernels *k;
     uint32_t tokens, first_row, n_rows, y_stride;
     struct matrix m;
-    float   *scale_of;               /* [rows][cols]: largest magnitude of a term that makes the 32 weights around it */
+    float   *scale_of;               /* [rows][cols]: the largest magnitude of a term of the 32 weights of the block */
 };
-/* y against x (double, [tokens][cols]): the error may be 2e-6 of the sum of |largest weight of the block * x|. */
+/* Compares y with the product with x (double, [tokens][cols]): the error may be 2e-6 of the sum of |largest weight of the block * x|. */
 static bool compare(const struct problem *p, const char *what, const struct room *y, uint32_t tokens, uint32_t y_stride, const double *x)
 {
     for (uint32_t t = 0; t < tokens; t++)
@@ -94,7 +94,7 @@ static void random_x(float *x, uint32_t cols)
         if (kind == 3 && c / 32 % 3 == 0) x[c] = c % 5 ? 0 : 0x1p-130f;
     }
 }
-/* Is code c of a quantised row the nearest, and are the sums around it right? */
+/* Is code c of a quantised row the nearest code, and are the sums of its block right? */
 static const char *quantised_wrongly(const uint8_t *xq, const float *x, uint32_t cols, uint32_t c)
 {
     float d, top = 0;
@@ -112,7 +112,7 @@ static const char *quantised_wrongly(const uint8_t *xq, const float *x, uint32_t
     memcpy(&got_32, xq + XQ_SUMS_32(cols) + c / 32 * 2, 2);
     return sum != got || sum_32 != got_32 ? "wrong sum" : NULL;
 }
-/* Rows of activations: as floats, quantised, and what both mean, [tokens][cols]. */
+/* Rows of activations, [tokens][cols]: floats, quantised, and the values of both in double. */
 struct activations { struct room *floats, *codes; double *exact, *quantised; };
 static struct activations activations_new(const struct problem *p)
 {
@@ -137,6 +137,36 @@ static struct activations activations_new(const struct problem *p)
     }
     return a;
 }
+/* Do `tokens` rows of y, from first_token on, have the same bits as the rows of ys? */
+static void same_bits(const struct problem *p, const char *what, const struct room *ys, uint32_t first_token, const struct room *y,
+                      uint32_t y_stride, uint32_t tokens)
+{
+    for (uint32_t t = 0; t < tokens; t++)
+        for (uint32_t i = 0; i < p->n_rows; i++) {
+            const uint8_t *one = y->bytes + 4 * ((uint64_t)t * y_stride + i);
+            const uint8_t *all = ys->bytes + 4 * ((uint64_t)(first_token + t) * p->y_stride + i);
+            float a, b;
+            memcpy(&a, one, 4);
+            memcpy(&b, all, 4);
+            if (memcmp(one, all, 4) == 0 || (isnan(a) && isnan(b))) continue;
+            bad("%s: token %u, row %u: %.9g, beside all others %.9g", what, first_token + t, i, (double)a, (double)b);
+            return;
+        }
+}
+/* A token's bits must not depend on how many other tokens a call has; with weights in blocks, decode gives the same bits too. */
+static void check_apart(const struct problem *p, const uint8_t *x, const struct room *ys, const struct room *scratch)
+{
+    const struct kernels *k = p->k;
+    const uint64_t x_stride = is_float(k) ? XF_STRIDE((uint64_t)p->m.cols) : XQ_STRIDE((uint64_t)p->m.cols);
+    const uint32_t first = random_below(p->tokens), left = p->tokens - first, n = 1 + random_below(left < 10 ? left : 10);
+    struct room *some = room_new("y of some tokens", (uint64_t)n * p->n_rows * 4),
+        *one = room_new("y of one token", (uint64_t)p->n_rows * 4);
+    k->gemm(room_floats(some), p->n_rows, p->m.packed->bytes, x + first * x_stride, n, p->first_row, p->n_rows, p->m.cols, scratch->bytes);
+    same_bits(p, "gemm of some", ys, first, some, p->n_rows, n);
+    if (is_float(k)) return;
+    k->gemv(room_floats(one), p->m.packed->bytes, x + first * x_stride, p->first_row, p->n_rows, p->m.cols);
+    same_bits(p, "gemv", ys, first, one, p->n_rows, 1);
+}
 static void check_products(const struct problem *p)
 {
     const struct activations a = activations_new(p);
@@ -154,6 +184,7 @@ static void check_products(const struct problem *p)
     compare(p, "gemv_exact", y, 1, n, a.exact);
     k->gemm(room_floats(ys), stride, w, x, p->tokens, first, n, cols, scratch->bytes);
     compare(p, "gemm", ys, p->tokens, stride, used);
+    check_apart(p, x, ys, scratch);
     rooms_poison(ys);
     rooms_poison(scratch);
     k->gemm_exact(room_floats(ys), stride, w, a.floats->bytes, p->tokens, first, n, cols, scratch->bytes);
@@ -178,7 +209,7 @@ void test_cpu_matmul(void)
 }
 
 /* ---- speed ---- */
-/* Rows that make a packed matrix of about `bytes`; its contents repeat 16 random rows. */
+/* The number of rows of a packed matrix of about `bytes`; its contents repeat 16 random rows. */
 static uint8_t *bench_matrix(const struct kernels *k, uint32_t rows, uint32_t cols)
 {
     const struct packing packing = packing_of(LAYOUT_CPU, k->format, 0);
@@ -212,7 +243,7 @@ static double gemv_speed(const struct kernels *k, double target_bytes, uint32_t 
     void *x = bench_x(is_float(k), 1, cols);
     float *y = aligned_alloc(64, (rows * 4 + 63) / 64 * 64);
     double best = 1e9, spent = 0;
-    for (int i = 0; i < 600 && (i < 6 || spent < 0.4); i++) {        /* many windows of half a millisecond: some are undisturbed */
+    for (int i = 0; i < 600 && (i < 6 || spent < 0.4); i++) {        /* many intervals of 0.5 ms: some are undisturbed */
         const double t = now_s();
         double e;
         int n = 0;

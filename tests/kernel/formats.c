@@ -1,5 +1,5 @@
-/* formats.c -- the GPU weight formats and their packer: every format packed from random blocks, then multiplied and decoded, against the
- * scalar oracle of templates/ref. */
+/* formats.c -- the GPU weight formats and their packer: packs random blocks of every format, multiplies and decodes them, and compares with
+ * the scalar oracle of templates/ref. */
 #include "blocks.h"
 #include "machine.h"
 #include "templates/gpu/acts_unit.h"
@@ -11,16 +11,20 @@
 
 enum { ROWS = 3, MAX_STEPS = 1088 };             /* 4352 columns by 4 */
 
-static const struct reader { const struct format *format; uint32_t unit_cols, sums16; uint64_t (*row_bytes)(uint64_t cols); } readers[];
+static const struct format_reader {
+    const struct format *format;
+    uint32_t unit_cols, sums16;
+    uint64_t (*row_bytes)(uint64_t cols);
+} readers[];
 #define QUANT(name, file, ...) static uint64_t row_bytes_##file(uint64_t cols) { return ROW_BYTES_##file(cols); }
 #include "compiler/format/format.def"
-static const struct reader readers[] = {
+static const struct format_reader readers[] = {
 #define QUANT(name, file, ...) { &format_table[PLACE_##name], UNIT_COLS_##file, SUMS16_##file, row_bytes_##file },
 #include "compiler/format/format.def"
 };
 
-/* How far a decoded weight may be off: rel (|scale part| + |minimum|) + abs.  Blocks are rounded to f16 once; with scales of their own,
- * these first, too. */
+/* The bound on a decoded weight's error: rel (|scale part| + |minimum|) + abs.  Weights are rounded to f16 once; in formats with scales of
+ * sub-blocks, these scales are rounded first. */
 struct bound { double rel, abs; };
 static struct bound decode_bound(const struct format *f)
 {
@@ -31,7 +35,7 @@ static struct bound decode_bound(const struct format *f)
 }
 
 /* ---- activations ---- */
-/* Random quantised activations of a unit; x: what they stand for.  With extreme: the largest digits, of one sign. */
+/* Random quantised activations of a unit; x: their values.  extreme: the largest digits, all of one sign. */
 static void acts_fill(struct acts_unit *a, double x[64], uint32_t digits, bool extreme, uint32_t sums16)
 {
     float scale[2], sum16[4] = { 0 };
@@ -42,14 +46,14 @@ static void acts_fill(struct acts_unit *a, double x[64], uint32_t digits, bool e
     for (uint32_t i = 0; i < 64; i++) {
         int32_t whole = 0;
         for (uint32_t d = 3; d-- > 0;) {
-            q[d][i] = extreme && d < digits ? top : (int8_t)random_u32();        /* digits that are not there: anything */
+            q[d][i] = extreme && d < digits ? top : (int8_t)random_u32();        /* unused digits are random */
             if (d < digits) whole = 256 * whole + q[d][i];
         }
         x[i] = (double)scale[i / 32] * whole;
         sum[i / 32] += whole;
         sum_of_16[i / 16] += whole;
     }
-    for (uint32_t i = 0; i < 4; i++) sum16[i] = sums16 ? scale[i / 2] * (float)sum_of_16[i] : NAN;       /* NAN: not read */
+    for (uint32_t i = 0; i < 4; i++) sum16[i] = sums16 ? scale[i / 2] * (float)sum_of_16[i] : NAN;       /* NAN: must not be read */
     memcpy(a->q, q, sizeof q);
     const f32x4 s = { scale[0], scale[1], scale[0] * (float)sum[0], scale[1] * (float)sum[1] },
         s16 = { sum16[0], sum16[1], sum16[2], sum16[3] };
@@ -59,7 +63,7 @@ static void acts_fill(struct acts_unit *a, double x[64], uint32_t digits, bool e
 }
 
 /* ---- checks ---- */
-static struct on { const struct reader *f; struct matrix m; uint32_t steps; struct formats_case *c; struct room *room; } on;
+static struct on { const struct format_reader *f; struct matrix m; uint32_t steps; struct formats_case *c; struct room *room; } on;
 
 static void launch(const char *what)
 {
@@ -133,7 +137,7 @@ static bool check_dot(uint32_t digits, bool extreme)
         const uint32_t there = col >= on.m.cols ? 0 : on.m.cols - col < on.f->unit_cols ? on.m.cols - col : on.f->unit_cols;
         const uint64_t at = (uint64_t)row * on.m.cols + col;
         const struct dot want = there ? dot_ref(on.m.weights + at, on.m.sizes + at, x[place], there) : (struct dot){ 0, 0 };
-        double tiny = 1e-36;                     /* of floats below the smallest normal one: weights, or scales times scales */
+        double tiny = 1e-36;                     /* for subnormal floats: weights, or products of scales */
         for (uint32_t i = 0; i < there; i++) tiny += 0x1p-110 * fabs(x[place][i]);
         if (!close_to(extreme ? "product of extreme digits" : "product", place, (double)room_floats(product)[place], want.sum,
                       1e-5 * want.size + tiny)) return false;
@@ -141,7 +145,7 @@ static bool check_dot(uint32_t digits, bool extreme)
     return true;
 }
 
-static void check_matrix(const struct reader *f, uint32_t cols, enum codes codes)
+static void check_matrix(const struct format_reader *f, uint32_t cols, enum codes codes)
 {
     const uint64_t row_bytes = packing_group_bytes(packing_here(LAYOUT_GPU, f->format), cols);
     case_is("%s, codes %s, %u columns", f->format->name, codes_name(codes), cols);

@@ -1,5 +1,5 @@
-/* formats_kernels.c -- a product (dot_FORMAT) and a decoding kernel (decode_FORMAT) of each weight format, a unit a thread.
- * What a unit costs on each target: tests/device/compile.sh tests/kernel/formats_kernels.c */
+/* formats_kernels.c -- a product (dot_FORMAT) and a decoding kernel (decode_FORMAT) of each weight format, one unit per thread.
+ * To see the cost of a unit on each target: tests/device/compile.sh tests/kernel/formats_kernels.c */
 #include "kernel.h"
 #include "templates/gpu/acts_unit.h"
 #include "cases.h"
@@ -7,7 +7,7 @@
 #define EACH_FORMAT "tests/kernel/gpu_format.h"
 #include "compiler/format/format.def"
 
-/* This thread's unit, its row, and their place in what the case has; false: there is none. */
+/* This thread's unit and row, and their index in the case's arrays; false: the thread has no unit. */
 DEVICE bool unit_here(const struct formats_case *c, uint32_t *unit, uint32_t *place, const uint8_t **row)
 {
     *unit = group_x() * 64 + thread_x();

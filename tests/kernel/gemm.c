@@ -1,5 +1,5 @@
-/* gemm.c -- products of prefill (templates/gpu/gemm_tmpl.c) against sums in double: every value handed on exactly once, nothing read
- * beyond x and the weights.  Other tiles and loops by FLAGS=: -DTILE_TOKENS= -DTILE_ROWS= -DTILE_THREADS=, -DGEMM_STAGES=,
+/* gemm.c -- compares prefill's products (templates/gpu/gemm_tmpl.c) with sums in double: every value must be stored exactly once, and
+ * nothing read beyond x and the weights.  FLAGS= sets other tiles and loops: -DTILE_TOKENS= -DTILE_ROWS= -DTILE_THREADS=, -DGEMM_STAGES=,
  * -DGEMM_UNIT_STEPS=2. */
 #include "blocks.h"
 #include "machine.h"
@@ -23,13 +23,13 @@ static const struct tile { const struct format *format; uint32_t tokens, rows, t
 };
 enum { N_TILES = sizeof tiles / sizeof *tiles };
 
-/* The case at work; wide: columns with their padding. */
+/* The current case; wide: columns with padding. */
 static struct {
     struct gemm_case c;
     const struct tile *tile;
     bool     pair;
     uint32_t wide;
-    double  *x;                                  /* [n_tokens][wide]: what activations mean */
+    double  *x;                                  /* [n_tokens][wide]: values of the activations */
     struct matrix m[2];
     struct room *room, *y[2], *calls, *decoded[2];
 } on;
@@ -67,8 +67,8 @@ static void launch(const char *what, uint32_t grid_x, uint32_t grid_y, uint32_t 
     machine_launch(&(struct launch){ what, grid_x, grid_y, threads, lds_bytes, 0 }, &args);
 }
 
-/* decoded (blocks only; f32 keeps the weight itself, to 2^-22): to 1e-5 of the sum of magnitudes; what the file says: to 2^-9 of the
- * largest weight's product, as random roundings add up. */
+/* Bounds: 1e-5 of the sum of magnitudes to the product with the decoded weights (blocks only; f32 keeps the weight itself, to 2^-22), and
+ * 2^-9 of the largest weight's product to the product with the file's weights, because random roundings add up. */
 static bool compare(uint32_t i)
 {
     const struct gemm_case *c = &on.c;

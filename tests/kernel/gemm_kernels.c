@@ -1,6 +1,6 @@
-/* gemm_kernels.c -- products of prefill (templates/gpu/gemm_tmpl.c), single and paired, of all formats in the tiles of cases.h: at the
- * sizes that the case says, or with -DMODELS at those of an 8B model as constants.  Registers and spills, with other tiles by
- * -DTILE_TOKENS= and so on, and groups that a compute unit holds at once by -DRESIDENT=:
+/* gemm_kernels.c -- prefill's products (templates/gpu/gemm_tmpl.c), single and paired, of all formats in the tiles of cases.h.  The sizes
+ * come from the case, or with -DMODELS from an 8B model as constants.  To see registers and spills, also with other tiles (-DTILE_TOKENS=
+ * and so on) and workgroups resident on a compute unit (-DRESIDENT=):
  *   tests/device/compile.sh tests/kernel/gemm_kernels.c -DMODELS */
 #include "kernel.h"
 #include "cases.h"
@@ -92,7 +92,7 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
 GEMM_MORE_TILES(MORE)
 #endif
 
-/* What a product has in LDS for 64 columns of a row: group_x() is the row, group_y() the matrix. */
+/* The weights in LDS for 64 columns of a row: group_x() is the row, group_y() the matrix. */
 #define DECODED(format) \
     TEST_KERNEL(64, decoded_##format) \
     { \

@@ -1,4 +1,4 @@
-/* gemv.c -- decode products of templates/gpu/gemv_tmpl.c and the row of activations in LDS (acts.h) against a double product of the
+/* gemv.c -- compares decode's products (templates/gpu/gemv_tmpl.c) and the row of activations in LDS (acts.h) with double products of the
  * dequantised rows. */
 #include "blocks.h"
 #include "machine.h"
@@ -12,7 +12,7 @@
 enum { MAX_COLS = 16384 };
 _Static_assert(ACTS_BYTES(28672, 1, 1) <= 65536 && ACTS_BYTES(28672, 2, 0) <= 65536, "the longest rows fit in a group's LDS on AMD");
 
-static const struct reader { const struct format *format; uint32_t unit_cols, sums16; } readers[] = {
+static const struct gemv_reader { const struct format *format; uint32_t unit_cols, sums16; } readers[] = {
 #define QUANT(name, file, ...) { &format_table[PLACE_##name], UNIT_COLS_##file, SUMS16_##file },
 #include "compiler/format/format.def"
 };
@@ -24,9 +24,9 @@ static const struct model { const char *name; uint32_t mode, rows[GEMV_MATRICES]
     GEMV_MODELS(MODEL)
 };
 
-/* The case at work, and what it has to give. */
+/* The current case and its expected results. */
 static struct {
-    const struct reader *f;
+    const struct gemv_reader *f;
     char     kernel[48];
     struct gemv_case c;
     uint32_t n, digits;                          /* matrices; digits 0: floats in LDS */
@@ -37,7 +37,7 @@ static struct {
 
 static const uint32_t *wrongs(void) { return (const uint32_t *)(const void *)on.wrong->bytes; }
 
-/* Half a step of the block's scale, and what f32 loses in a norm. */
+/* Half a step of the block's scale, and f32's rounding in a norm. */
 static bool check_acts(void)
 {
     if (wrongs()[GEMV_WRONG_ACTS]) return bad("digits, sums or padding of the activations in LDS");
@@ -51,7 +51,8 @@ static bool check_acts(void)
     return true;
 }
 
-/* One matrix's results: tight against the activations used, loose (relative, over all rows) against those that were given. */
+/* Compares one matrix's results: tightly with products of the activations in LDS, loosely (relative, over all rows) with products of the
+ * activations of the case. */
 static bool check_rows(uint32_t m)
 {
     static double used[MAX_COLS];
@@ -128,8 +129,8 @@ static void check(void)
     rooms_free();
 }
 
-/* A shape drawn at random: few rows with many slots and the reverse, few columns and many. */
-static void check_any(const struct reader *f, const struct tile *tile, uint32_t number)
+/* A random shape: few rows with many slots and the reverse, few columns and many. */
+static void check_any(const struct gemv_reader *f, const struct tile *tile, uint32_t number)
 {
     const uint32_t block = f->format->block_weights, limits[4] = { 3, 9, 40, 100 };
     struct gemv_case *c = &on.c;
@@ -148,7 +149,7 @@ static void check_any(const struct reader *f, const struct tile *tile, uint32_t 
     check();
 }
 
-static void check_model(const struct reader *f, const struct model *m, uint32_t digits)
+static void check_model(const struct gemv_reader *f, const struct model *m, uint32_t digits)
 {
     on.f = f;
     on.c = (struct gemv_case){ .mode = m->mode, .rows = { m->rows[0], m->rows[1], m->rows[2] }, .cols = m->cols, .digits = digits,
@@ -159,7 +160,7 @@ static void check_model(const struct reader *f, const struct model *m, uint32_t 
 
 void test_gemv(void)
 {
-    for (const struct reader *f = readers; f < readers + FORMAT_COUNT; f++) {
+    for (const struct gemv_reader *f = readers; f < readers + FORMAT_COUNT; f++) {
         if (!format_wanted(f->format->file)) continue;
         if (variant_has("models")) {
             for (uint32_t m = 0; m < sizeof models / sizeof *models; m++)

@@ -1,4 +1,4 @@
-/* gemv_instance.h -- kernels of FORMAT for gemv_kernels.c: the tiles of cases.h, or with -DMODELS those of a program. */
+/* gemv_instance.h -- kernels of FORMAT for gemv_kernels.c: in the tiles of cases.h, or with -DMODELS as in a program. */
 #include "gpu_format.h"
 #ifdef MODELS
 #define SLOT_ROWS GEMV_MODEL_ROWS

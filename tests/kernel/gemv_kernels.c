@@ -1,5 +1,6 @@
-/* gemv_kernels.c -- decode products of templates/gpu/gemv_tmpl.c: a kernel for each format and tile that does what the case says; with
- * -DMODELS those of a program, with constants.  Registers, spills, what the loop became, of all formats or with -DONLY=q4_K of one:
+/* gemv_kernels.c -- decode's products (templates/gpu/gemv_tmpl.c): a kernel for each format and tile, with the sizes of the case; with
+ * -DMODELS the kernels of a program, with constants.  To see registers, spills and the compiled loop of all formats, or with -DONLY=q4_K of
+ * one format:
  *   tests/device/compile.sh tests/kernel/gemv_kernels.c -DMODELS [-DGEMV_MODEL_ROWS=2 ...] [-DONLY=q4_K] */
 #include "templates/gpu/dialect.h"
 #ifndef MODELS                                   /* plain functions: inlined into each other, all formats take minutes to compile */
@@ -25,7 +26,7 @@ DEVICE void store(const struct gemv_case *c, uint32_t matrix, uint32_t t, uint32
     c->y[matrix][r] = y;
     c->calls[matrix][r]++;
 }
-/* Given to the product, and taken from what it gives. */
+/* The arguments of the product's callbacks, and its results. */
 DEVICE float addend(const struct forge_kernel_args a, uint32_t t, uint32_t r) { return C->begin ? (float)((t + r) % 7) : 0.0f; }
 DEVICE void store0(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { store(C, 0, t, r, y - addend(a, t, r)); }
 DEVICE void store1(const struct forge_kernel_args a, uint32_t t, uint32_t r, float y) { store(C, 1, t, r, y); }
@@ -36,7 +37,7 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
     store(C, 1, t, r, up);
 }
 
-/* The row into LDS, with the loads ahead or in one call. */
+/* Writes the row to LDS, with early loads or in one call. */
 DEVICE void row_into_lds(const struct gemv_case *c, uint8_t *x, const uint32_t digits, const uint32_t sums16)
 {
     const float *weight = c->norm == 2 ? c->norm_weight : 0;
@@ -58,7 +59,7 @@ DEVICE void row_into_lds(const struct gemv_case *c, uint8_t *x, const uint32_t d
 DEVICE void wrong_acts(const struct gemv_case *c) { c->wrong[GEMV_WRONG_ACTS] = 1; }
 DEVICE double size_of(double x) { return x < 0 ? -x : x; }
 
-/* What LDS says of a row of digits: the values go to `seen`; sums and padding are checked. */
+/* Writes the values of a row of digits in LDS to `seen`, and checks its sums and padding. */
 DEVICE void read_acts(const struct gemv_case *c, const uint8_t *row, const uint32_t digits, const uint32_t sums16)
 {
     const uint32_t units = ACTS_UNITS(c->cols);
@@ -73,7 +74,7 @@ DEVICE void read_acts(const struct gemv_case *c, const uint8_t *row, const uint3
             double total16 = 0, size16 = 0;
             for (uint32_t digit = 0; digit < digits; digit++) __builtin_memcpy(q[digit], &x.q[digit][p], 16);
             for (uint32_t i = 0; i < 16; i++) {
-                /* what the digits hold */
+                /* the value of the digits */
                 const int32_t value = 65536 * q[2][i] + 256 * q[1][i] + q[0][i], most = digits == 1 ? 127 : digits == 2 ? 32639 : 8355711;
                 const uint32_t col = 64 * unit + 16 * p + i;
                 if (unit < units && (value > most || value < -most)) wrong_acts(c);
@@ -112,7 +113,7 @@ DEVICE void read_floats(const struct gemv_case *c, const uint8_t *row)
     }
 }
 
-/* The kernels of a program: what GEMV_MODELS says are constants. */
+/* The kernels of a program: the numbers of GEMV_MODELS are constants. */
 #define MODEL_1(name, ...) MODEL_OF(name, FORMAT, 1, __VA_ARGS__)
 #define MODEL_2(name, ...) MODEL_OF(name, FORMAT, 2, __VA_ARGS__)
 #define MODEL_OF(name, format, digits, ...) MODEL(name, format, digits, __VA_ARGS__)

@@ -1,4 +1,4 @@
-/* gemv_matrix.c -- products of a few tokens on the matrix unit (templates/gpu/gemv_matrix_tmpl.c): for each the bits of gemv_tmpl.c. */
+/* gemv_matrix.c -- products of a few tokens on the matrix unit (templates/gpu/gemv_matrix_tmpl.c) must have the bits of gemv_tmpl.c. */
 #include "blocks.h"
 #include "machine.h"
 #include "templates/gpu/dialect.h"
@@ -25,7 +25,7 @@ static void launch(const struct room *room, const struct gemv_matrix_case *c, co
     machine_launch(&(struct launch){ kernel, c->groups, 1, c->threads, lds_bytes, cluster }, &args);
 }
 
-/* Bits of each token's rows, and how often each was stored. */
+/* Compares the bits of each token's rows, and how often each value was stored. */
 static void check_rows(const struct gemv_matrix_case *c, struct room *const alone[], struct room *const y[], struct room *const calls[])
 {
     for (uint32_t m = 0; m < GEMV_MATRICES; m++)

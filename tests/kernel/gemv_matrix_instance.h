@@ -1,5 +1,5 @@
-/* gemv_matrix_instance.h -- products of FORMAT for gemv_matrix_kernels.c: those of a token, alone_FORMAT_LANES, and of several,
- * together_FORMAT_LANES, in a shape of cases.h. */
+/* gemv_matrix_instance.h -- products of FORMAT for gemv_matrix_kernels.c, in a shape of cases.h: of one token (alone_FORMAT_LANES) and of
+ * several (together_FORMAT_LANES). */
 #include "gpu_format.h"
 #define ROWS 2
 #define LANES SHAPE_LANES

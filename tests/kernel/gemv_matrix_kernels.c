@@ -1,5 +1,5 @@
-/* gemv_matrix_kernels.c -- products of a few tokens on the matrix unit (templates/gpu/gemv_matrix_tmpl.c), and of one of them alone by
- * gemv_tmpl.c, that do what the case says. */
+/* gemv_matrix_kernels.c -- products of a few tokens on the matrix unit (templates/gpu/gemv_matrix_tmpl.c), and of one of the tokens by
+ * gemv_tmpl.c, with the sizes of the case. */
 #include "templates/gpu/dialect.h"
 #undef DEVICE                                    /* plain functions: inlined into each other, all formats take minutes to compile */
 #define DEVICE static __attribute__((unused))

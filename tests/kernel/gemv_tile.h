@@ -1,5 +1,5 @@
-/* gemv_tile.h -- gemv_tmpl.c for FORMAT and SLOT_ROWS x SLOT_LANES, of SLOT_DEPTH where that is given, and a kernel that does what a case
- * says: product_FORMAT_ROWSxLANES. */
+/* gemv_tile.h -- gemv_tmpl.c for FORMAT, SLOT_ROWS x SLOT_LANES and, if it is defined, SLOT_DEPTH, and a kernel with the sizes of the case:
+ * product_FORMAT_ROWSxLANES. */
 #define ROWS SLOT_ROWS
 #define LANES SLOT_LANES
 #ifdef SLOT_DEPTH

@@ -1,11 +1,11 @@
-/* kernel.h -- TEST_KERNEL(threads, NAME) { ... }: a kernel for tests, of up to so many threads, whose parameter is `a`: for a GPU's
- * compiler and, with its name, for machine_lanes.c.  What a case says is in memory, at a.weights: CASE(struct gemv_case). */
+/* kernel.h -- TEST_KERNEL(threads, NAME) { ... }: a test kernel of at most `threads` threads with the parameter `a`, for a GPU's compiler
+ * and, registered by its name, for machine_lanes.c.  The case is in memory at a.weights: CASE(struct gemv_case). */
 #ifndef FORGE_TESTS_KERNEL_H
 #define FORGE_TESTS_KERNEL_H
 #include "templates/gpu/launch.h"
 
 #define TEST_KERNEL(threads, name)            TEST_KERNELS(threads, 1, name)
-#define TEST_KERNELS(threads, resident, name) TEST_KERNEL_(threads, resident, name)      /* groups that a compute unit holds at once */
+#define TEST_KERNELS(threads, resident, name) TEST_KERNEL_(threads, resident, name)      /* resident: workgroups per compute unit */
 #if defined(__HIP__) && !defined(MODELS)
 #define TEST_KERNEL_(threads, resident, name) \
     extern "C" __attribute__((global, amdgpu_flat_work_group_size(WAVE, threads))) void name(const struct forge_kernel_args a)

@@ -1,5 +1,5 @@
-/* kind_of_case.h -- to be included first: on lanes the kind of the cache (KV_KIND) is a variable, which KIND_IS(kind) sets to what the case
- * says, so that one program has all kinds; a device's kernels have the one of -DKV. */
+/* kind_of_case.h -- must be included first.  On lanes the type of the cache (KV_KIND) is a variable, which KIND_IS(kind) sets to the
+ * case's, so that one program has all types.  A device's kernels have the type of -DKV. */
 #ifndef FORGE_TESTS_KIND_OF_CASE_H
 #define FORGE_TESTS_KIND_OF_CASE_H
 #if !defined(__HIP__) && !defined(__CUDA__)

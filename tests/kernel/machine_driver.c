@@ -1,16 +1,16 @@
-/* machine_driver.c -- kernels of tests on a GPU, or on the simulator of AMD's chips, by the runtime's table of driver functions
- * (runtime/device/device.h).  Every room has its copy on the device, between bytes of its own: all go there before a launch and come back
- * after. */
+/* machine_driver.c -- runs test kernels on a GPU or on the simulator of AMD's chips, with the runtime's table of driver functions
+ * (runtime/device/device.h).  Every room has a copy on the device between guard bytes: all rooms are copied there before a launch and back
+ * after it. */
 #include "machine.h"
 #include "runtime/device/device.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BESIDE = 256 };                           /* bytes on both sides of a room */
+enum { BESIDE = 256 };                           /* guard bytes on both sides of a room */
 static struct forge_device device;
 static void *module;
-static bool simulated;                           /* it checks the ends of memory itself */
+static bool simulated;                           /* the simulator checks the ends of memory itself */
 
 static void need(enum forge_status status, const struct forge_error *error, const char *what)
 {
@@ -37,7 +37,7 @@ bool machine_open(const char *arch, const char *code_path)
     if (!arch || !code_path) { fputs("--arch and --code, please: this program runs on a device\n", stderr); exit(2); }
     const bool cuda = !strncmp(arch, "sm_", 3);
     if (device_library(&device, cuda ? FORGE_GPU_CUDA : FORGE_GPU_HIP, &error) != FORGE_OK
-        || device_select(&device, arch, DEVICE_ANY, &error) != FORGE_OK) {
+        || device_select(&device, arch, DEVICE_ANY, NULL, &error) != FORGE_OK) {
         printf("skipped: %s\n", error.text);
         return false;
     }

@@ -1,4 +1,4 @@
-/* machine_lanes.c -- kernels of tests on the emulator of lanes (tests/lanes/simt.h), in an order of lanes and groups drawn for each
+/* machine_lanes.c -- runs test kernels on the emulator of lanes (tests/lanes/simt.h), with a random order of lanes and workgroups for each
  * launch. */
 #include "machine.h"
 #include "templates/gpu/dialect.h"

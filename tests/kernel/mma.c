@@ -1,11 +1,11 @@
-/* mma.c -- the tile products of templates/gpu/mma.h against plain sums: one-hot tiles, which show a misplaced element, and random ones. */
+/* mma.c -- compares the tile products of templates/gpu/mma.h with plain sums: one-hot tiles, which show a misplaced element, and random. */
 #include "machine.h"
 #include "templates/gpu/dialect.h"
 #include <math.h>
 #include <string.h>
 
 enum { RANDOM_TILES = 50, LDS_BYTES = 4096 };
-enum result { PRODUCT, CHAIN, REDUCED, FOUR_TIMES };       /* A B; f16(A B) B; largest and sum of the rows of A B; four times A B */
+enum result { PRODUCT, CHAIN, REDUCED, FOUR_TIMES };       /* A B; f16(A B) B; maximum and sum of the rows of A B; 4 A B */
 static const struct { const char *name; enum result result; bool transposed, bf16; double bound; } kernels[] = {
     { "mma_rows_f16", PRODUCT, false, false, 1e-5 },
     { "mma_trans_f16", PRODUCT, true, false, 1e-5 },       /* B stored as [k][j] */
@@ -47,11 +47,11 @@ static void expected_of(double d[16][16], const struct tiles *t, enum result res
     if (result == CHAIN) product_of(d, (const float(*)[16])rounded, t->b);
 }
 
-/* The tiles' values are exact in 16 bits. */
+/* The tile's value in 16 bits, in which it is exact. */
 static uint16_t stored(float x, bool bf16) { return (uint16_t)(bf16 ? bf16_bits(x) : f16_bits(x)); }
 
-/* The case's tiles: a single one in A (or in B) at place n, the other numbered, so that D's row n / 16 is B's row n % 16; or random ones of
- * 8 bits of significand, exact in f16 and bf16. */
+/* The case's tiles.  ONE_IN_A, ONE_IN_B: one tile is zero except a 1 at place n, the other has the numbers 0 .. 255, so that for A row
+ * n / 16 of D is row n % 16 of B.  RANDOM: values with 8 bits of significand, exact in f16 and bf16. */
 enum tiles_kind { ONE_IN_A, ONE_IN_B, RANDOM };
 static void make_tiles(struct tiles *t, enum tiles_kind kind, uint32_t n)
 {

@@ -1,5 +1,5 @@
-/* mma_kernels.c -- one tile product each: who holds which element.  A[16 i][16 k] at WEIGHT(0), B at WEIGHT(1), both 16-bit and row-major
- * with 32-byte rows; D[16][16] f32 to the arena.  One group of one wave; LDS: 4096 bytes. */
+/* mma_kernels.c -- kernels of one tile product each, to test which lane has which element.  A[16 i][16 k] at WEIGHT(0), B at WEIGHT(1),
+ * both 16-bit and row-major with 32-byte rows; D[16][16] in f32 is written to the arena.  One workgroup of one wave; LDS: 4096 bytes. */
 #include "kernel.h"
 #include "templates/gpu/mma.h"
 
@@ -61,7 +61,7 @@ DEVICE void chain(const struct forge_kernel_args a, struct mma_acc *d)
     mma_zero(d);
     mma_f16(d, &fa, &fb);
 }
-/* d[i][j] = the largest (j even) or the sum (j odd) of row i of A B. */
+/* d[i][j] = the maximum (j even) or the sum (j odd) of row i of A B. */
 DEVICE void reduce(const struct forge_kernel_args a, struct mma_acc *d)
 {
     struct mma_acc c;
@@ -112,7 +112,7 @@ DEVICE void chain_of_columns(const struct forge_kernel_args a, struct mma_acc *d
     mma_zero(d);
     mma_f16(d, &fa, &fb);
 }
-/* d[j][i] = the largest (j even) or the sum (j odd) of row i of A B. */
+/* d[j][i] = the maximum (j even) or the sum (j odd) of row i of A B. */
 DEVICE void reduce_of_columns(const struct forge_kernel_args a, struct mma_acc *d)
 {
     struct mma_acc c;
@@ -127,8 +127,8 @@ DEVICE void reduce_of_columns(const struct forge_kernel_args a, struct mma_acc *
     for (uint32_t e = 0; e < MMA_ACC; e++) d->x[e] = mma_row(e) % 2 ? sum : largest;
 }
 #endif
-/* d = A B with the tiles in swizzled rows of 64 columns, A in each 16 of them.  B too: four times the product; or `once`, and in bf16: in
- * the second 16, zeros in the others. */
+/* d = A B with the tiles in swizzled rows of 64 columns, A in each 16 columns.  B in each 16 columns too gives four times the product; with
+ * `once`, and in bf16, B is in the second 16 columns and the others are zero. */
 DEVICE void swizzled(const struct forge_kernel_args a, struct mma_acc *d, const uint32_t once)
 {
     struct mma_wide_a fa;
@@ -147,7 +147,7 @@ DEVICE void swizzled(const struct forge_kernel_args a, struct mma_acc *d, const 
         else wide_f16(d, &fa, &fb);
     }
 }
-/* d = A B by wide operands: A in each 16 columns, B in the last ones, zeros in the others. */
+/* d = A B by wide operands: A in each 16 columns, B in the last 16, zeros in the other columns of B. */
 DEVICE void wide_rows(const struct forge_kernel_args a, struct mma_acc *d)
 {
     enum { PIECES = 2 * MMA_WIDE, STRIDE = PIECES * 16 + 16 };
@@ -165,7 +165,7 @@ DEVICE void wide_rows(const struct forge_kernel_args a, struct mma_acc *d)
     wide_f16(d, &fa, &fb);
 }
 
-/* The kernel `name`: d by `computed`, to the arena by `stored`. */
+/* The kernel `name`: `computed` makes d, `stored` writes it to the arena. */
 #define MMA_KERNEL(name, computed, stored) \
     TEST_KERNEL(WAVE, name) \
     { \

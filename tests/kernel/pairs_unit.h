@@ -1,5 +1,5 @@
-/* pairs_unit.h -- what tests of products of bfloat16 pairs share: by what they have them, tiles where the variant has them (avx2: in plain
- * C), else dot products; and how a value is rounded. */
+/* pairs_unit.h -- for tests of products of bfloat16 pairs: selects tiles if the variant has them (avx2: in plain C), else dot products; and
+ * rounds a value. */
 #ifndef FORGE_TESTS_PAIRS_UNIT_H
 #define FORGE_TESTS_PAIRS_UNIT_H
 #include "runtime/device/tile_permission.h"
@@ -22,7 +22,7 @@ static inline bool tiles_are_here(void)
 #endif
 }
 
-/* The nearest bfloat16, ties to even; subnormal ones may be zero. */
+/* The nearest bfloat16, ties to even; subnormal values may become zero. */
 static inline float bf16_ref(float x)
 {
     int exponent;

@@ -1,4 +1,4 @@
-/* registry.c -- the program around the tests of registry.def that are linked with it.  Usage: tests/kernel/run.sh. */
+/* registry.c -- the main program of kernel tests: runs the tests of registry.def that are linked with it.  Usage: tests/kernel/run.sh. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                              /* MAP_ANONYMOUS */
 #endif
@@ -27,8 +27,8 @@ static struct {
     const char *format, *variant, *code, *arch, *place;
     uint64_t seed, only_case, n_cases, n_failed;
     uint32_t rounds, part, parts;
-    bool     list, bench, failed;                /* failed: the case at work */
-    char     what[400];                          /* the case at work */
+    bool     list, bench, failed;                /* failed: the current case */
+    char     what[400];                          /* the current case */
     double   worst;                              /* error / bound */
     uint64_t random;
 } run;
@@ -103,12 +103,12 @@ void random_row(float *x, uint64_t n, float size)   { for (uint64_t i = 0; i < n
 float random_normal(void)
 {
     float sum = 0;
-    for (int i = 0; i < 3; i++) sum += random_f32();     /* of variance 1/3 */
+    for (int i = 0; i < 3; i++) sum += random_f32();     /* each of variance 1/3 */
     return sum;
 }
 
 /* ---- memory ---- */
-enum { PAGE = 65536, MOST_ROOMS = 64 };              /* at least any machine's page */
+enum { PAGE = 65536, MOST_ROOMS = 64 };              /* no machine has a larger page */
 static struct room all_rooms[MOST_ROOMS];
 static uint32_t n_rooms;
 
@@ -126,7 +126,7 @@ struct room *room_new(const char *name, uint64_t size)
     return r;
 }
 
-/* A room too large to be filled stays 0: only the bytes in front are poisoned then. */
+/* A room that is too large to fill stays 0: only the bytes before it are poisoned. */
 static bool filled(const struct room *r) { return r->map_size < 1u << 29; }
 void rooms_poison(struct room *r) { memset(r->map, POISON, filled(r) ? r->map_size - PAGE : (uint64_t)(r->bytes - r->map)); }
 
@@ -153,7 +153,7 @@ double now_s(void)
 }
 
 /* ---- the program ---- */
-/* Where a test runs, as run.sh takes it. */
+/* The word of run.sh for the place where tests run. */
 static void list_places(const struct test *t)
 {
     const char *const places[4][2] = { { "cpu", t->cpu }, { "lanes", t->lanes }, { "sim:CHIP, device:gfxN", t->amd },
@@ -181,7 +181,7 @@ static uint64_t number_of(const char *text)
 {
     char *end;
     const uint64_t n = strtoull(text, &end, 0);
-    if (*end || end == text) { fprintf(stderr, "\"%s\" is no number\n", text); usage(); }
+    if (*end || end == text) { fprintf(stderr, "\"%s\" is not a number\n", text); usage(); }
     return n;
 }
 
@@ -192,7 +192,7 @@ static const struct test *test_named(const char *name)
     return NULL;
 }
 
-/* What is not an option: a test's name, or with --list a word. */
+/* An argument that is not an option: a test's name, or with --list a word. */
 static const char *read_options(int argc, char **argv)
 {
     const char *word = NULL;

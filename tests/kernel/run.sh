@@ -1,20 +1,20 @@
 #!/bin/sh
-# run.sh -- the tests of kernels, by name: builds one for a place and runs it.  registry.def says which there are.
+# run.sh -- builds a test of kernels, by its name, for a place and runs it.  registry.def lists the tests.
 #
-#   run.sh --list [WORD]                      all of them, or those whose name, templates or shapes contain WORD
-#   run.sh NAME [PLACE[:VARIANT]] [OPTIONS]   PLACE, without it cpu or lanes:
+#   run.sh --list [WORD]                      lists all tests, or the tests with WORD in their name, templates or shapes
+#   run.sh NAME [PLACE[:VARIANT]] [OPTIONS]   PLACE (default cpu or lanes):
 #     cpu              this machine's best instruction set; portable, avx2, avxvnni, avx512, amx, neon and mmla (also by qemu)
-#     lanes            hopper: lanes are fibers of this processor; rdna3, cdna3, wgmma (sm_90a), undefined (UBSan), all of which pad every row of weights;
+#     lanes            lanes are fibers of this processor: hopper, and rdna3, cdna3, wgmma (sm_90a), undefined (UBSan), which pad every row of weights;
 #                      -more: caps and sinks; wgmma-alone: tiles of 256 threads
 #     sim:CHIP         the simulator of AMD's chips (gfx942, gfx1100, gfx1151), with GFXSIM=libgfxsim.so
 #     device:ARCH      a GPU (sm_90, sm_90a, gfx1100, ...); both in all variants of the row, or one: device:sm_90:models
-#   OPTIONS: --seed N (else drawn from the clock), --case N, --rounds N, --format FILE, --bench; of WGSL --part I/N, of formats or configurations
+#   OPTIONS: --seed N (default: from the clock), --case N, --rounds N, --format FILE, --bench; for WGSL --part I/N of the formats or configurations
 #   run.sh --names cpu|lanes|amd|nvidia [VARIANT]       names of the tests that run there
 #
-# From the environment: FORGEC_CLANG; FLAGS for the compiler, such as -fsanitize=address or -DTILE_TOKENS=64; KEEP=DIR keeps what is built, and
-# what DIR has for sim and device is not built again, so that a machine with a GPU needs no compiler, nor what the tests of a cpu's variant have
-# in common; KERNEL_COMMON: an archive of that, for lanes but undefined and for sim; BUILD=1 builds only.
-# Exit code 77 where this machine cannot run it.
+# From the environment: FORGEC_CLANG; FLAGS for the compiler, such as -fsanitize=address or -DTILE_TOKENS=64; KEEP=DIR keeps the built files; files
+# that DIR has for sim and device are not built again, so that a machine with a GPU needs no compiler, and neither are the shared files of a cpu
+# variant; KERNEL_COMMON: an archive of the shared files, for sim and for lanes except undefined; BUILD=1 only builds.
+# Exit code 77: this machine cannot run the test.
 set -eu
 case $0 in */*) here=${0%/*} ;; *) here=. ;; esac
 . "$here/../harness.sh"
@@ -24,11 +24,11 @@ cd "$here/../.."
 clang=${FORGEC_CLANG:-clang-19}
 dir=${keep:-$tmp}
 
-# rows: of registry.def, a line each; row NAME COLUMN: of one test, 1 templates, 2 cpu, 3 lanes, 4 amd, 5 nvidia
+# rows: the rows of registry.def, one per line; row NAME COLUMN: a column of one test: 1 templates, 2 cpu, 3 lanes, 4 amd, 5 nvidia
 rows() { tr '\n' ' ' <tests/kernel/registry.def | sed 's/KERNEL_TEST(/\n/g' | sed 1,2d; }
 row() { rows | grep "^$1," | cut -d'"' -f$((2 * $2)); }
-# needs FEATURE...: of this processor
-needs() { for f in "$@"; do grep -qw "$f" /proc/cpuinfo || skip "this processor has no $f"; done; }
+# needs FEATURE...: exits unless this processor has the features
+needs() { for f in "$@"; do grep -qw "$f" /proc/cpuinfo || lacks "this processor has no $f"; done; }
 # compile OUT FLAGS FILES...
 compile() {
     to=$1; shift
@@ -38,7 +38,7 @@ compile() {
 of_formats=$(echo compiler/format/*.c)
 common="tests/kernel/registry.c templates/ref/dequant.c templates/ref/ops.c runtime/run/status.c $of_formats"
 
-# once FLAGS...: what all tests have in common, in objects of their own if they are kept, by the sources and the flags
+# once FLAGS...: the shared sources; with KEEP as separate objects, named by the sources and the flags
 once() {
     [ -n "$keep" ] || return 0
     # shellcheck disable=SC2086
@@ -73,7 +73,7 @@ on_cpu() {      # VARIANT
     portable) simd=C flags= ;;
     avx2)   needs avx2 fma f16c; simd=AVX2 flags="-march=x86-64-v3" ;;
     avxvnni) needs avx2 fma f16c avx_vnni; simd=AVX2 flags="-march=x86-64-v3 -mavxvnni" ;;
-    # With AVX-512 as weights are read from memory; golden programs read them from the cache.
+    # With AVX-512: weights are read from memory here; golden programs read them from the cache.
     avx512) needs avx512_vnni avx512_bf16 avx512vbmi
             simd=AVX512 flags="-DFROM_MEMORY=1 -march=x86-64-v4 -mavx512vnni -mavx512bf16 -mavx512vbmi -mprefer-vector-width=512" ;;
     amx)    needs avx512_vnni avx512_bf16 avx512vbmi amx_tile amx_bf16
@@ -100,7 +100,7 @@ on_cpu() {      # VARIANT
     run $runner "$dir/$test.$1" "$test" --place "cpu, $1" --variant "$1" $options
 }
 
-# Fragments and waves that the host's side of a test and the emulator of lanes have in common.
+# Fragments and waves that the host's side of a test shares with the emulator of lanes.
 family_flags() {
     case $1 in
     wgmma|sm_90a)   echo "-DSIMT_MMA_GROUP" ;;
@@ -115,7 +115,7 @@ family_flags() {
 more_flags() { case $1 in *-more) echo "-DATTENTION_MORE" ;; *-alone) echo "-DTILE_THREADS=256" ;; esac; }
 
 on_lanes() {    # VARIANT
-    [ "$(uname -m)" = x86_64 ] || skip "lanes are compiled for x86-64-v3"
+    [ "$(uname -m)" = x86_64 ] || lacks "lanes are compiled for x86-64-v3"
     needs avx2 f16c fma
     flags="$(family_flags "${1%%-*}") $(more_flags "$1")"
     [ "$1" != undefined ] || flags="$flags -fsanitize=undefined -fno-sanitize-recover=all" KERNEL_COMMON=
@@ -132,7 +132,7 @@ module() {
     case $2 in any) flags= ;; models) flags=-DMODELS ;; models-*) flags="-DMODELS -DKV=${2#*-}" ;; *) flags="-DKV=${2%%-*}" ;; esac
     flags="$flags $(more_flags "$2")"
     [ ! -e "$module" ] || return 0
-    # As in compiler/build/cc.c.
+    # The flags of compiler/build/cc.c.
     case $1 in
     sm_*) set -- -x cuda --cuda-gpu-arch="$1" -nocudainc -nocudalib -S -Wno-unknown-cuda-version ;;
     *)    set -- -x hip --offload-arch="$1" --no-gpu-bundle-output -nogpulib -nogpuinc -fno-hip-fp32-correctly-rounded-divide-sqrt \
@@ -148,7 +148,7 @@ on_driver() {   # PLACE ARCH VARIANTS...
     program=$dir/$test.$arch flags=$(family_flags "$arch")
     if [ ! -e "$program" ]; then
         # shellcheck disable=SC2086
-        compile "$program" -O1 $flags "tests/kernel/$test.c" tests/kernel/machine_driver.c runtime/device/device.c ${KERNEL_COMMON:-$common} -ldl
+        compile "$program" -O1 $flags "tests/kernel/$test.c" tests/kernel/machine_driver.c runtime/device/device.c runtime/device/driver_library.c ${KERNEL_COMMON:-$common} -ldl
     fi
     for variant in "$@"; do
         module=$dir/$test.$arch.$variant

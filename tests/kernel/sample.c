@@ -1,7 +1,7 @@
-/* sample.c -- templates/gpu/sample_tmpl.c against runtime/run/sample.c: the same tokens for the same options, history, random numbers and
- * logits.
- * Sums in another order and exponentials off by an ulp may move a border between two tokens: a differing token counts as such only when a
- * cut or the draw lies within 1e-6 of a border; fewer than 1 in 1000 may. */
+/* sample.c -- templates/gpu/sample_tmpl.c must draw the same tokens as runtime/run/sample.c for the same options, history, random numbers
+ * and logits.
+ * Sums in another order and exponentials with an error of an ulp may move a border between two tokens: a different token is accepted only
+ * if a cut or the draw lies within 1e-6 of a border, and for fewer than 1 in 1000 draws. */
 #pragma STDC FP_CONTRACT OFF                     /* the penalties of sample.c as written */
 #include "runtime/run/sample.c"
 #include "machine.h"
@@ -21,7 +21,7 @@ static float pick(const float *x, uint32_t n) { return x[random_below(n)]; }
 
 struct test_case {
     uint32_t n_vocab, n_ctx, groups, threads, n_prompt, kind;
-    uint32_t mask, rows, row;                    /* rows: draws side by side, of which number `row` is the case */
+    uint32_t mask, rows, row;                    /* rows: simultaneous draws; draw `row` is the case */
     struct forge_sample_options o;
     struct forge_bias biases[256];
 };
@@ -76,7 +76,7 @@ static void describe(const struct test_case *t)
 
 static void set_bit(uint32_t *bits, uint32_t i) { bits[i / 32] |= 1u << i % 32; }
 
-/* At least one word of the vocabulary; what stands beyond its end is anything. */
+/* Allows at least one token of the vocabulary; bits beyond its end are random. */
 static void fill_mask(uint32_t *bits, const float *x, uint32_t n, uint32_t kind)
 {
     const uint32_t words = (n + 31) / 32, one = random_below(n), segment = one / SAMPLE_SEGMENT(n);
@@ -89,8 +89,8 @@ static void fill_mask(uint32_t *bits, const float *x, uint32_t n, uint32_t kind)
     if (n % 32) bits[words - 1] ^= random_u32() << n % 32;
 }
 
-/* True when something that decides lies within 1e-6 of a border.  logits: after biases and penalties, without NaN.  unit: the random number
- * of the draw. */
+/* Does a value that decides the draw lie within 1e-6 of a border?  logits: after biases and penalties, without NaN.  unit: the random
+ * number of the draw. */
 static int is_near_border(const struct forge_sample_options *o, const float *logits, uint32_t n, double unit)
 {
     if (o->temp <= 0) return 0;
@@ -121,10 +121,10 @@ static int is_near_border(const struct forge_sample_options *o, const float *log
     return found;
 }
 
-enum { FIRST_EXCHANGE = 7, STEP_EXCHANGES = 5 };          /* of GPUs that share a model */
+enum { FIRST_COLLECTIVE = 7, STEP_COLLECTIVES = 5 };      /* of GPUs that share a model */
 static uint32_t n_differ, n_draws, n_not_finite;
 
-/* The adjusted logits have the same bits; sample.c has made NaN -inf when it draws. */
+/* Compares the bits of the adjusted logits, except NaN: sample.c replaces NaN by -inf. */
 static int same_logits(const float *device, const float *host, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -135,17 +135,17 @@ static int same_logits(const float *device, const float *host, uint32_t n)
 /* A case's rooms. */
 static struct { struct room *step, *history, *ring, *logits, *mask, *rows, *scratch, *counter, *mark, *c; } on;
 
-/* Of draw `row`. */
+/* The memory of draw `row`. */
 static struct forge_gpu_step *step_of(uint32_t row) { return (struct forge_gpu_step *)(void *)on.step->bytes + row; }
 static int32_t *history_of(const struct test_case *t, uint32_t row) { return (int32_t *)(void *)on.history->bytes + row * (t->n_ctx + 1); }
 static float *logits_of(const struct test_case *t, uint32_t row) { return room_floats(on.logits) + (size_t)row * t->n_vocab; }
 
-/* What every draw has: the numbers of the others are out of the case's way. */
+/* Initialises a draw; the other draws' numbers are far from the case's. */
 static void begin_row(const struct test_case *t, uint32_t row)
 {
     *step_of(row) = (struct forge_gpu_step){
         .n_past = 0, .n_tokens = 1, .n_logits = 1, .n_drawn = row == t->row ? 0 : 100 * (row + 1), .n_draws = t->rows,
-        .exchanged = FIRST_EXCHANGE, .exchanges = STEP_EXCHANGES,
+        .collective_base = FIRST_COLLECTIVE, .collectives = STEP_COLLECTIVES,
         .history = (int32_t *)(void *)((uint8_t *)on.history->at + (size_t)row * (t->n_ctx + 1) * sizeof(int32_t)), .ring = on.ring->at,
         .row = t->rows > 1 ? (struct forge_gpu_row *)(void *)((uint8_t *)on.rows->at + row * sizeof(struct forge_gpu_row)) : NULL,
         .top_p = 1, .repeat_penalty = 1 };
@@ -209,7 +209,7 @@ static int all_finite(const float *x, uint32_t n)
     return 1;
 }
 
-/* What a draw has left behind, but for the token; false when something is wrong. */
+/* Checks the state after a draw, except the token; false: something is wrong. */
 static bool check_step(const struct test_case *t, uint32_t draw, int finite, const struct forge_sampler *sampler)
 {
     const struct forge_gpu_step *step = step_of(t->row);
@@ -218,7 +218,8 @@ static bool check_step(const struct test_case *t, uint32_t draw, int finite, con
     const int32_t *history = history_of(t, t->row);
     if (step->n_past != position || step->n_tokens != 1 || step->n_logits != 1 || step->n_drawn != number - 1 + t->rows)
         return bad("draw %u: the step is not advanced", draw);
-    if (step->exchanged != FIRST_EXCHANGE + (draw + 1) * STEP_EXCHANGES) return bad("draw %u: the exchanges do not go on", draw);
+    if (step->collective_base != FIRST_COLLECTIVE + (draw + 1) * STEP_COLLECTIVES) return bad("draw %u: the collectives do not go on",
+                                                                                              draw);
     if (told >> 32 != number || (finite && position <= t->n_ctx && (uint32_t)told != (uint32_t)history[position]))
         return bad("draw %u: wrong entry of the ring", draw);
     for (uint32_t r = 0; r < t->rows; r++)
@@ -231,7 +232,7 @@ static bool check_step(const struct test_case *t, uint32_t draw, int finite, con
     return true;
 }
 
-/* The others beside it take the likeliest, and each tells where its sequence stands. */
+/* The other draws take the most probable token, and each draw reports the position of its sequence. */
 static bool check_rows(const struct test_case *t, uint32_t draw, const float *others)
 {
     const uint64_t *ring = (const uint64_t *)(const void *)on.ring->bytes;
@@ -248,7 +249,7 @@ static bool check_rows(const struct test_case *t, uint32_t draw, const float *ot
     return true;
 }
 
-/* One draw on both; false when the sequence cannot go on. */
+/* One draw on the device and on the host; false: the sequence cannot continue. */
 static bool check_draw(const struct test_case *t, uint32_t draw, struct forge_sampler *sampler, float *host_logits)
 {
     const uint32_t n = t->n_vocab, position = t->n_prompt + draw;
@@ -301,7 +302,7 @@ static void check_case(struct test_case *t, uint32_t draws)
     if (!host_logits) abort();
     for (uint32_t i = 0; i < draws && check_draw(t, i, sampler, host_logits); i++) {
         const uint32_t position = t->n_prompt + i;
-        if (position > t->n_ctx) break;          /* one draw that finds no place in the history, and no more */
+        if (position > t->n_ctx) break;          /* a single draw without room in the history */
         sampler_accept(sampler, history[position]);
     }
     sampler_close(sampler);
@@ -388,7 +389,7 @@ static void check_in_order(uint32_t draws, const uint32_t *vocabs, uint32_t n_vo
         t.o.top_p = pick(top_ps, 7);
         t.o.min_p = pick(min_ps, 5);
         t.o.top_k = random_below(2) ? 0 : (int32_t)(random_below(4) ? n / 4 + random_below(3 * n / 4) : 513 + random_below(1000));
-        if (random_below(6) == 0) t.o.top_k = 40;          /* of many equal logits: more than the list holds */
+        if (random_below(6) == 0) t.o.top_k = 40;          /* with many equal logits: more than fit the list */
         if (random_below(4) == 0) t.o.n_biases = 256;
         for (size_t k = 0; k < t.o.n_biases && t.kind > 1; k++) {
             t.biases[k].id = (int32_t)random_below(n);

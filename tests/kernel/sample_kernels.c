@@ -1,4 +1,4 @@
-/* sample_kernels.c -- templates/gpu/sample_tmpl.c at the vocabulary that the case says, or with -DMODELS at those of real models. */
+/* sample_kernels.c -- templates/gpu/sample_tmpl.c for the vocabulary of the case, or with -DMODELS for the vocabularies of real models. */
 #include "kernel.h"
 #include "templates/gpu/sample_tmpl.c"
 #include "cases.h"

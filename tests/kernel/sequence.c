@@ -1,5 +1,5 @@
-/* sequence.c -- convolutions and recurrences over several steps, norms of heads and layer norms, rotations of any columns, and functions of
- * single values (templates/gpu/sequence.h, functions.h) against the oracles of templates/ref. */
+/* sequence.c -- compares convolutions and recurrences over several steps, norms of heads and layer norms, rotations of any columns, and
+ * functions of single values (templates/gpu/sequence.h, functions.h) with the oracles of templates/ref. */
 #include "machine.h"
 #include "templates/gpu/gemv_sizes.h"
 #include "templates/gpu/launch.h"
@@ -253,7 +253,7 @@ static void check_functions(void)
         const double v = (double)xi, want[SEQUENCE_FUNCTIONS] = {
             sigmoid_ref(v), softplus_ref(v), relu_sqr_ref(v), silu_ref(v), gelu_ref(v), (double)cap * tanh(v / (double)cap), (double)glu,
             1 + 0.1 * log(1 + floor(floor((double)fabsf(xi * 1000)) / 128)), gelu_erf_ref(v) };
-        for (uint32_t k = 0; k < SEQUENCE_FUNCTIONS; k++)                    /* 1 + tanh loses what gelu has */
+        for (uint32_t k = 0; k < SEQUENCE_FUNCTIONS; k++)                    /* 1 + tanh cancels where gelu is small */
             if (!close_to(names[k], i, (double)room_floats(on.y)[i * SEQUENCE_FUNCTIONS + k], want[k],
                           4e-6 * fabs(want[k]) + (k == 4 || k == 8 ? 1e-11 : 1e-30))) { rooms_free(); return; }
     }

@@ -1,4 +1,4 @@
-/* sequence_kernels.c -- templates/gpu/sequence.h and functions.h as the case says. */
+/* sequence_kernels.c -- templates/gpu/sequence.h and functions.h with the sizes of the case. */
 #include "kernel.h"
 #include "templates/gpu/sequence.h"
 #include "templates/gpu/functions.h"
@@ -58,7 +58,7 @@ TEST_KERNEL(256, layernorm_in_lds)
         }
     }
 }
-/* A value a thread. */
+/* One value per thread. */
 TEST_KERNEL(64, rotations)
 {
     const struct sequence_case c = *C;

@@ -1,5 +1,5 @@
-/* slices.c -- routers, the tokens of each expert, and products with slices in all formats, of decode and of prefill, against the oracles of
- * templates/ref and sums in double. */
+/* slices.c -- compares routers, the tokens of each expert, and products with slices in all formats, of decode and of prefill, with the
+ * oracles of templates/ref and with sums in double. */
 #include "blocks.h"
 #include "machine.h"
 #include "templates/gpu/gemm_sizes.h"
@@ -15,14 +15,14 @@
 #define GEMM_UNIT_STEPS 1
 #endif
 
-static const struct reader { const struct format *format; uint32_t unit_cols, sums16; } readers[] = {
+static const struct slices_reader { const struct format *format; uint32_t unit_cols, sums16; } readers[] = {
 #define QUANT(name, file, ...) { &format_table[PLACE_##name], UNIT_COLS_##file, SUMS16_##file },
 #include "compiler/format/format.def"
 };
 static struct {
     struct slices_case c;
     uint32_t n_tokens, t0, first;
-    struct matrix m[2];                          /* experts * rows rows */
+    struct matrix m[2];                          /* experts * rows rows each */
     struct room *room, *step, *choice, *n_picked, *picked, *x, *times, *y[2], *calls;
 } on;
 
@@ -43,7 +43,7 @@ static void launch(const char *kernel, uint32_t grid_x, uint32_t grid_y, uint32_
 }
 
 /* ---- routers ---- */
-/* Of the first token. */
+/* Every workgroup computes the choice of the first token by itself: it must be the choice that one wave makes. */
 static void check_route_everywhere(void)
 {
     const struct slices_case *c = &on.c;
@@ -104,7 +104,7 @@ static void check_route(void)
 }
 
 /* ---- which tokens ---- */
-/* Of every token `used` experts, none twice; rows `stride` floats apart; every: all experts, in order. */
+/* Draws `used` different experts for every token; rows are `stride` floats apart.  every: all experts, in order. */
 static void draw_choice(uint32_t tokens, bool every)
 {
     struct slices_case *c = &on.c;
@@ -181,7 +181,7 @@ static struct dot product(uint32_t matrix, uint32_t expert, uint32_t row, const 
 {
     return dot_ref(on.m[matrix].weights + ((uint64_t)expert * on.c.rows + row) * on.c.cols, NULL, x, on.c.cols);
 }
-/* Value i against one product, or a pair of them: loose * their size and a little. */
+/* Compares value i with its product, or both values of a pair: the bound is loose * size + floor. */
 static bool same(uint64_t i, struct dot want, struct dot up, double loose, double floor)
 {
     const double bound = loose * (want.size + up.size) + floor;
@@ -190,23 +190,23 @@ static bool same(uint64_t i, struct dot want, struct dot up, double loose, doubl
         && (!on.c.pair || close_to("up", i, (double)room_floats(on.y[1])[i], up.sum, bound));
 }
 
-/* Every second stack seems to begin 5 GiB and more before its first matrix that is used: experts are numbered from there on, so where one
- * begins does not fit 32 bits.  Nothing lies in between, and nothing is read there.  Returns the number of the first. */
+/* For half of the cases the stack seems to begin 5 GiB before the first used matrix, and experts are numbered from there, so that an
+ * expert's offset exceeds 32 bits.  There is no memory in between, and nothing is read there.  Returns the number of the first expert. */
 static uint32_t stack_far(const struct format *f)
 {
     struct slices_case *c = &on.c;
     const struct packing packing = packing_here(LAYOUT_GPU, f);
     const uint64_t bytes = c->rows * packing_group_bytes(packing, c->cols) / packing.layout->group_rows;
     const uint64_t first = ((5ull << 30) + bytes - 1) / bytes;
-    if (random_below(2) || first + c->experts > 1u << 24) return 0;             /* numbers are floats */
+    if (random_below(2) || first + c->experts > 1u << 24) return 0;             /* numbers of experts are floats */
     for (uint32_t i = 0; i < 2; i++) c->w[i] = (const uint8_t *)((uintptr_t)c->w[i] - first * bytes);
     if (c->times) c->times = (const float *)((uintptr_t)c->times - 4 * first);
     for (uint32_t k = 0; k < c->used; k++) room_floats(on.choice)[c->used + k] += (float)first;
     return (uint32_t)first;
 }
 
-/* A row of the output for each slice, or their sum. */
-static void check_decode(const struct reader *f, bool sums)
+/* Decode: one row of output for each slice, or (sums) the sum of the slices. */
+static void check_decode(const struct slices_reader *f, bool sums)
 {
     struct slices_case *c = &on.c;
     c->cols = draw_cols(f->format), c->rows = random_in(1, 40), c->experts = random_in(2, 7);
@@ -249,12 +249,12 @@ static void check_decode(const struct reader *f, bool sums)
     free(x);
 }
 
-static void check_prefill(const struct reader *f)
+static void check_prefill(const struct slices_reader *f)
 {
     struct slices_case *c = &on.c;
     c->cols = draw_cols(f->format), c->rows = random_in(1, 70), c->experts = random_in(2, 5);
     c->used = random_in(1, c->experts < 3 ? c->experts : 3);
-    const bool every = random_below(3) == 0;                 /* every matrix, as those of heads */
+    const bool every = random_below(3) == 0;                 /* all matrices, as products per head use them */
     if (every) c->used = c->experts;
     on.n_tokens = c->most = random_in(1, 70);
     c->shared = !every && random_below(2), c->pair = random_below(2), c->apart = !c->shared, c->threads = 64;
@@ -314,7 +314,7 @@ void test_slices(void)
 {
     for (uint32_t i = 0; i < rounds(60); i++) if (begin()) check_route(), end();
     for (uint32_t i = 0; i < rounds(20); i++) if (begin()) check_picked(), end();
-    for (const struct reader *f = readers; f < readers + FORMAT_COUNT; f++) {
+    for (const struct slices_reader *f = readers; f < readers + FORMAT_COUNT; f++) {
         if (!format_wanted(f->format->file)) continue;
         for (uint32_t i = 0; i < rounds(4); i++) if (begin()) check_decode(f, i % 2), end();
         for (uint32_t i = 0; i < rounds(2); i++) if (begin()) check_prefill(f), end();

@@ -1,4 +1,4 @@
-/* slices_kernels.c -- templates/gpu/slices.h, and products of all formats with slices, as the case says. */
+/* slices_kernels.c -- templates/gpu/slices.h, and products of all formats with slices, with the sizes of the case. */
 #include "templates/gpu/dialect.h"
 #undef DEVICE                                    /* plain functions: inlined into each other, all formats take minutes to compile */
 #ifdef __CUDA__
@@ -19,7 +19,8 @@ TEST_KERNEL(WAVE, route_tokens)
     route_token(c.choice + group_y() * 2 * c.used, c.logits + group_y() * c.experts, c.bias, lds(), c.experts, c.used, c.gating, c.n_sets,
                 c.n_sets_used, c.norm, c.by);
 }
-/* Every group makes the choice of one token: id in picked, a row for each wave, numbers in LDS in n_picked, a row for each group. */
+/* Every workgroup computes the choice of one token.  picked: the lanes' expert numbers, a row per wave; n_picked: the numbers in LDS, a row
+ * per workgroup. */
 TEST_KERNEL(128, route_everywhere)
 {
     const struct slices_case c = *C;
@@ -51,7 +52,7 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
 #define EACH_FORMAT "tests/kernel/slices_instance.h"
 #include "compiler/format/format.def"
 
-/* Decode, a row of the output for each slice. */
+/* Decode: one row of output for each slice. */
 #define EACH_KERNEL(format, lanes) \
     TEST_KERNEL(128, each_##format) \
     { \
@@ -70,7 +71,7 @@ DEVICE void store_pair(const struct forge_kernel_args a, uint32_t t, uint32_t r,
             gemv_each_##format##_2x8(a, &first, c.w[0], id, c.used, c.apart, c.rows, c.cols, lds(), digits, slot, stride, addend, \
                                      store_added); \
     }
-/* Decode, the sum of the slices. */
+/* Decode: the sum of the slices. */
 #define SUM_KERNEL(format, lanes) \
     TEST_KERNEL(128, sum_##format) \
     { \

@@ -1,5 +1,5 @@
-/* stage.c -- rows prepared for products, norms, elementwise operations and embedding rows (templates/gpu/stage.h, elementwise.h,
- * embed_tmpl.c) against the oracles of templates/ref.  Outputs are poisoned and must be written exactly where they should be. */
+/* stage.c -- compares rows prepared for products, norms, elementwise operations and embedding rows (templates/gpu/stage.h, elementwise.h,
+ * embed_tmpl.c) with the oracles of templates/ref.  Outputs are poisoned, and exactly the right bytes of them must be written. */
 #include "blocks.h"
 #include "machine.h"
 #include "templates/gpu/launch.h"
@@ -32,7 +32,7 @@ static void launch(const char *kernel, const struct forge_gpu_step *step, uint32
     machine_launch(&(struct launch){ kernel, grid_x, on.n_tokens - on.t0, on.c.threads, lds_bytes, 0 }, &args);
 }
 
-/* Nothing is written in rows before t0, and in no row beyond `bytes`. */
+/* Checks that rows before t0, and bytes of a row from `bytes` on, are not written. */
 static bool untouched(uint32_t bytes)
 {
     for (uint64_t i = 0; i < on.out->size; i++) {
@@ -43,7 +43,7 @@ static bool untouched(uint32_t bytes)
     return true;
 }
 
-/* What row t is, as floats. */
+/* The expected values of a row, as floats. */
 static void expected(float *want, enum what what, const float *x, const float *y, const float *weight)
 {
     const uint32_t n = on.c.cols;

@@ -1,4 +1,4 @@
-/* stage_kernels.c -- rows prepared for products, norms, elementwise operations, and embedding rows of all formats: a group a token. */
+/* stage_kernels.c -- rows prepared for products, norms, elementwise operations, embedding rows of all formats: a workgroup per token. */
 #include "kernel.h"
 #include "templates/gpu/elementwise.h"
 #include "cases.h"

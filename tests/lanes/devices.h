@@ -1,4 +1,4 @@
-/* devices.h -- what devices_kernels.c and test_devices.c share. */
+/* devices.h -- sizes and values shared by devices_kernels.c and test_devices.c. */
 #ifndef FORGE_DEVICES_H
 #define FORGE_DEVICES_H
 #include <stdint.h>
@@ -6,12 +6,12 @@
 #ifndef STEPS
 #define STEPS 200
 #endif
-enum { COLS = 192, THREADS = 64, GROUPS = COLS / THREADS, HALF = 8 * 2 * COLS, EXCHANGES = 2 * STEPS };
+enum { COLS = 192, THREADS = 64, GROUPS = COLS / THREADS, HALF = 8 * 2 * COLS, COLLECTIVES = 2 * STEPS };
 
-/* sum: of exchange tag - 1. */
-struct devices_arena { float x[COLS], sum[EXCHANGES][COLS]; };
+/* sum[n]: sums of the collective with tag n + 1. */
+struct devices_arena { float x[COLS], sum[COLLECTIVES][COLS]; };
 
-/* Whole numbers below 2^16: sums of two are exact. */
+/* Whole numbers below 2^16, so that the sum of two is exact. */
 static inline float devices_next(float sum, uint32_t rank, uint32_t column)
 {
     return (float)(((uint32_t)sum * 5 + 3 * column + 7 * rank + 1) % 65536);

@@ -1,7 +1,7 @@
-/* A GPU program without a model, and the CPU one of tests/cli/fake_program.c beside it: the same logits from the same tokens, so the same
- * text.  Compiled twice.  With -DFAKE_KERNELS -shared: the kernels, as a module of libsimt.  Without: the program, with that module
- * (FAKE_MODULE, a path) and its weights (FAKE_IMAGE, a path) inside; FAKE_IMAGE_BYTES is their size, a multiple of 4, FAKE_OFFSET of them
- * belong to nobody. */
+/* fake_gpu_program.c -- a GPU program without a model, together with the CPU program of tests/cli/fake_program.c: both give the same
+ * logits for the same tokens, so the same text.  It is compiled twice.  With -DFAKE_KERNELS -shared: the kernels, as a module of libsimt.
+ * Without: the program, which contains that module (FAKE_MODULE, a path) and its weights (FAKE_IMAGE, a path).  FAKE_IMAGE_BYTES is the
+ * size of the weights, a multiple of 4; the first FAKE_OFFSET bytes belong to no program. */
 #ifndef FAKE_OFFSET
 #define FAKE_OFFSET 4096
 #endif
@@ -21,7 +21,7 @@
 #include "templates/gpu/sample_tmpl.c"
 #include "tests/cli/fake_spoil.h"
 
-/* Arena: [0, 4096) counters and a word that must be zero at first, then logits, then the sampler's scratch. */
+/* Arena: [0, 4096) counters and a word that must be zero initially, then logits, then the sampler's scratch. */
 #define LOGITS_AT 4096u
 #define SCRATCH_AT (LOGITS_AT + LOGITS_ROWS * FAKE_VOCAB * 4u)
 enum { GROUPS = 3, THREADS = 64 };
@@ -35,7 +35,7 @@ static void die(const char *what)
     _exit(99);
 }
 
-/* FAKE_WEIGHTS names a file that begins with all the bytes that must have come to the device. */
+/* FAKE_WEIGHTS names a file that begins with the bytes that the device must have received. */
 static void check_weights(const struct forge_kernel_args a)
 {
     const char *path = getenv("FAKE_WEIGHTS");
@@ -44,7 +44,7 @@ static void check_weights(const struct forge_kernel_args a)
     const off_t n = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
     const uint8_t *bytes = n > 0 ? mmap(NULL, (size_t)n, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     if (bytes == MAP_FAILED) die("cannot read FAKE_WEIGHTS");
-    if (memcmp(a.weights, bytes + FAKE_OFFSET, (size_t)n - FAKE_OFFSET) != 0) die("other weights on the device than in the file");
+    if (memcmp(a.weights, bytes + FAKE_OFFSET, (size_t)n - FAKE_OFFSET) != 0) die("the device has other weights than the file");
     munmap((void *)(uintptr_t)bytes, (size_t)n);
     close(fd);
 }
@@ -55,7 +55,7 @@ static uint32_t mix(uint32_t h, uint32_t x)
     return h ^ h >> 15;
 }
 
-/* Tokens of the step into the cache. */
+/* Writes the step's tokens to the cache. */
 KERNEL(THREADS, 1) fake_append(const struct forge_kernel_args a)
 {
     pdl_launch();
@@ -63,25 +63,26 @@ KERNEL(THREADS, 1) fake_append(const struct forge_kernel_args a)
     mark(a);
     const uint32_t t = group_y();
     if (group_x() == 0 && thread_x() == 0) {
-        if (a.state_at != 64 || a.weight[0] != 7) die("arguments of the launch");
-        if (a.weight[2] > 0 && (a.step->n_tokens < a.weight[1] || a.step->n_tokens > a.weight[2])) die("a launch for steps of other sizes");
+        if (a.state_at != 64 || a.weight[0] != 7) die("the launch has wrong arguments");
+        if (a.weight[2] > 0 && (a.step->n_tokens < a.weight[1] || a.step->n_tokens > a.weight[2]))
+            die("the launch is for steps of other sizes");
         if (a.step->n_past == 0 && t == 0) check_weights(a);
         const int32_t token = a.step->history[a.step->n_past + t];
         if (token < 0 || token >= (int32_t)FAKE_VOCAB || a.step->n_past + t >= FAKE_CTX) die("token or position out of range");
         ((uint32_t *)(void *)(a.state + a.state_at))[a.step->n_past + t] = (uint32_t)token;
     }
-    if (FLOATS(0)[1] != 0) die("the counters were not zero at first");
+    if (FLOATS(0)[1] != 0) die("the counters were not zero initially");
 }
 
-/* Logits of token t of those wanted. */
+/* Logits of the t-th token with logits. */
 KERNEL(THREADS, 1) fake_head(const struct forge_kernel_args a)
 {
     pdl_launch();
     pdl_wait();
     mark(a);
     const uint32_t wanted = a.step->n_logits, l = group_y();
-    if (wanted > LOGITS_ROWS) die("more logits than there is room for");
-    if (a.first != (a.step->n_tokens > 1 || a.weight[1] == 1)) die("the first token of a tail launch");
+    if (wanted > LOGITS_ROWS) die("the step has more logits than there is room for");
+    if (a.first != (a.step->n_tokens > 1 || a.weight[1] == 1)) die("the first token of a tail launch is wrong");
     const uint32_t at = a.step->n_past + a.step->n_tokens - wanted + l;
     uint32_t h = 1;
     for (uint32_t t = at < 8 ? 0 : at - 8; t <= at; t++) h = mix(h, ((const uint32_t *)(const void *)(a.state + a.state_at))[t]);

@@ -1,26 +1,27 @@
-/* libsimt.c -- the functions of libamdhip64 that runtime/device/hip.def names, and those of peer access, on the host: kernels run through
- * simt.c.  FORGE_HIP_LIBRARY=libsimt.so.  A module is a shared object of kernels compiled as host C; its symbol forge_simt_wave (uint32_t)
- * says the lanes of a wave.
+/* libsimt.c -- the functions of libamdhip64 that runtime/device/hip.def names, and the functions of peer access, on the host: simt.c runs
+ * the kernels.  FORGE_HIP_LIBRARY=libsimt.so.  A module is a shared object of kernels compiled as host C; its symbol forge_simt_wave
+ * (uint32_t) is the number of lanes of a wave.
  *
- * Memory starts as bytes 0xff with guards around it; copies have to stay inside one allocation of the stream's device or of one that it has
- * been given access to, and their host side inside pinned memory.  What a launch has in args.exchange has to lie in such memory, too, and
- * be fine-grained: a kernel does not see another GPU's stores to the rest of it (HIP only).
+ * New memory is filled with bytes 0xff and has guards around it.  A copy must stay inside one allocation of the stream's device, or of a
+ * device to which it has access; its host side must stay inside pinned memory.  The pointers in a launch's args.collective must point to
+ * such memory too, and it must be fine-grained: a kernel does not see another GPU's stores to other memory (HIP only).
  *
- * One device runs what is put on a stream at once, in the thread that puts it there.  Several have a thread each, which runs what is put on
- * the device's streams in that order, beside the host and the other devices; so kernels of two devices can wait for each other.  Those of
- * two streams of one device cannot, nor one group for what a later one of its launch does.  A device that waits for what never comes stays
- * so, and functions that free its memory or code wait with it.  Kernels are launched by a thread whose current device is the stream's, and
- * graphs on the device they were captured on; copies and queries come from any thread.
- *   FORGE_SIMT_DEVICES=N      how many there are (default 1, at most 8)
- *   FORGE_SIMT_MEMORY=BYTES   size of the device (default 256 MiB: a measurement copies a quarter of it).  Of several devices a list,
- *                             50000000,60000000: those that it has no number for are as the last
- *   FORGE_SIMT_DEFER=1        nothing runs before a query: shows who reuses pinned memory too early
- *   FORGE_SIMT_FAULT=N        launch N (from 1) fails, and everything after it
- *   FORGE_SIMT_ABORT=N        launch N ends the process by abort(), as AMD's runtime does
- *   FORGE_SIMT_FAIL_DEVICE=I  whose launches these two count (default 0); the other devices go on
- *   FORGE_SIMT_NO_PEER=1      no device reaches the memory of another
- *   FORGE_SIMT_SEED=N         groups and lanes in an order drawn from N
- *   FORGE_SIMT_VERSION=N      of the library (default 60200000) */
+ * A single device runs an operation at once, in the thread that puts it on a stream.  If there are several devices, each has a thread,
+ * which runs the operations of all its streams in the order in which they were put, in parallel with the host and the other devices.  So
+ * kernels of two devices can wait for each other.  Kernels of two streams of one device cannot, and a workgroup cannot wait for a later
+ * workgroup of its launch.  If a device waits for a value that never comes, it waits forever, and functions that free its memory or code
+ * wait too.  Kernels must be launched by a thread with the stream's device as its current device, and graphs on the device of their
+ * capture; copies and queries may come from any thread.
+ *   FORGE_SIMT_DEVICES=N      number of devices (default 1, at most 8)
+ *   FORGE_SIMT_MEMORY=BYTES   memory of a device (default 256 MiB: a measurement copies a quarter of it).  A list is for several devices:
+ *                             50000000,60000000; further devices have the last number
+ *   FORGE_SIMT_DEFER=1        nothing runs before a query: this finds pinned memory that is reused too early
+ *   FORGE_SIMT_FAULT=N        launch N (from 1) and everything after it fails
+ *   FORGE_SIMT_ABORT=N        launch N ends the process with abort(), as AMD's runtime does
+ *   FORGE_SIMT_FAIL_DEVICE=I  the device of these two launches (default 0); the other devices continue
+ *   FORGE_SIMT_NO_PEER=1      no device can access the memory of another
+ *   FORGE_SIMT_SEED=N         workgroups and lanes run in a random order with seed N
+ *   FORGE_SIMT_VERSION=N      version of the library (default 60200000) */
 #include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>
@@ -42,11 +43,11 @@ enum { GUARD_BYTES = 256, GUARD = 0xa5, MOST_DEVICES = 8, FINE_GRAINED = 1, UNCA
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* ---- devices and what belongs to them; all of it under the lock ---- */
+/* ---- devices and their objects; all of them are protected by the lock ---- */
 
 struct module { struct device *device; void *library; uint32_t wave; int file; };
 struct function { simt_kernel *kernel; const struct module *module; };
-/* recorded, passed: how often it was put on a stream, and the last of these that the stream has come to. */
+/* recorded: how often the event was put on a stream; passed: the number of the last record that the stream has reached. */
 struct event { struct event *next; bool used; struct device *device; struct stream *stream; double time; uint64_t recorded, passed; };
 enum kind { COPY, CLEAR, LAUNCH, RECORD };
 struct op {
@@ -55,18 +56,18 @@ struct op {
     void *to; const void *from; size_t n; uint8_t value;
     const struct function *function; uint32_t grid_x, grid_y, threads, lds, cluster; struct forge_kernel_args args;
     struct event *event; uint64_t number;
-    uint64_t fault, abort; uint32_t seed;        /* of a launch: the environment's when it was put */
+    uint64_t fault, abort; uint32_t seed;        /* launch: from the environment when it was put */
 };
 struct list { struct op *op; size_t at, n, capacity; };
-/* n_begun: given to the device's thread and not done. */
+/* n_begun: operations that the device's thread has received and not finished. */
 struct stream { struct stream *next; bool used; struct device *device; struct list waiting, *capture; size_t n_begun; };
 struct device {
-    uint32_t peers;                              /* bit i: it reaches the memory of device i */
+    uint32_t peers;                              /* bit i: has access to the memory of device i */
     size_t   in_use;
     uint64_t n_launches;
     int      failure;
     bool     has_thread;
-    struct list queue;                           /* of its thread */
+    struct list queue;                           /* the queue of its thread */
     size_t   n_begun;
     pthread_cond_t put, done;
 };
@@ -74,7 +75,7 @@ struct block { struct block *next; struct device *device; uint8_t *bytes; size_t
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device devices[MOST_DEVICES];
-/* Streams and events are used again, and freed never: the device's thread may still hold one. */
+/* Streams and events are reused and never freed: the device's thread may still use them. */
 static struct stream *streams;
 static struct event *events;
 static struct block *blocks;
@@ -86,7 +87,7 @@ static int unlocked(int code)
     return code;
 }
 
-/* A number of the environment; of a list the one at place i, or the last. */
+/* A number of the environment; from a list number i, or the last. */
 uint64_t simt_number(const char *name, int i, uint64_t otherwise);
 uint64_t simt_number(const char *name, int i, uint64_t otherwise)
 {
@@ -163,7 +164,7 @@ static int give(void *address, bool host)
     return unlocked(0);
 }
 
-/* The block that has these bytes; device memory: of that device, or of one it reaches. */
+/* The block that contains these bytes; device memory must be of device d, or of a device to which d has access. */
 static const struct block *inside(const struct device *d, const void *address, size_t n, bool host)
 {
     const struct device *other = NULL;
@@ -182,7 +183,7 @@ static const struct block *inside(const struct device *d, const void *address, s
     return NULL;
 }
 
-/* ---- work: done at once, at the next query, by the device's thread, or kept in a graph ---- */
+/* ---- work: runs at once, at the next query or in the device's thread, or is kept in a graph ---- */
 
 static double now(void)
 {
@@ -201,7 +202,7 @@ static bool may_begin(struct device *d, const struct op *op)
     return d->failure == 0;
 }
 
-/* Without the lock, but where there is one device. */
+/* Called without the lock, except if there is only one device. */
 static void run(const struct op *op)
 {
     switch (op->kind) {
@@ -258,7 +259,7 @@ static void *run_queue(void *device)
     return NULL;
 }
 
-/* Signals are for the host's threads, but those of what a kernel does. */
+/* Signals go to the host's threads, except the signals that a kernel raises itself. */
 static void start_thread(struct device *d)
 {
     static const int own[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP };
@@ -269,7 +270,7 @@ static void start_thread(struct device *d)
     pthread_sigmask(SIG_SETMASK, &most, &before);
     if (pthread_cond_init(&d->put, NULL) != 0 || pthread_cond_init(&d->done, NULL) != 0 ||
         pthread_create(&thread, NULL, run_queue, d) != 0) {
-        fprintf(stderr, "libsimt: no thread for device %d\n", number_of(d));
+        fprintf(stderr, "libsimt: cannot start the thread of device %d\n", number_of(d));
         abort();
     }
     pthread_detach(thread);
@@ -317,7 +318,7 @@ static void begin_waiting(struct stream *s)
     s->waiting.n = 0;
 }
 
-/* Where there is no thread, nothing is under way, and what waits for a query goes on waiting. */
+/* Waits until the device is idle.  Without a thread nothing runs in the background, and work that waits for a query keeps waiting. */
 static void wait_idle(struct device *d)
 {
     if (!d->has_thread) return;
@@ -345,7 +346,7 @@ static struct event *event_of(const void *event)
 EXPORT int hipInit(unsigned flags) { return flags == 0 ? 0 : INVALID; }
 EXPORT int hipRuntimeGetVersion(int *version) { *version = (int)simt_number("FORGE_SIMT_VERSION", 0, 60200000); return 0; }
 
-/* Of the calling thread. */
+/* The current device of the calling thread. */
 EXPORT int hipSetDevice(int device)
 {
     if (!is_device(device)) return INVALID_DEVICE;
@@ -365,7 +366,7 @@ EXPORT int hipDeviceGetName(char *name, int bytes, int device)
     return is_device(device) ? 0 : INVALID_DEVICE;
 }
 
-/* It is on no bus. */
+/* The devices are on no bus. */
 EXPORT int hipDeviceGetAttribute(int *value, int attribute, int device) { (void)value, (void)attribute, (void)device; return INVALID; }
 
 EXPORT int hipDeviceCanAccessPeer(int *can, int device, int peer)
@@ -375,7 +376,7 @@ EXPORT int hipDeviceCanAccessPeer(int *can, int device, int peer)
     return 0;
 }
 
-/* The calling thread's device reaches the memory of that one. */
+/* Gives the calling thread's device access to the memory of device `peer`. */
 EXPORT int hipDeviceEnablePeerAccess(int peer, unsigned flags)
 {
     if (!is_device(peer) || peer == current) return INVALID_DEVICE;
@@ -465,7 +466,7 @@ EXPORT int hipStreamQuery(void *stream)
     return unlocked(d->failure != 0 ? d->failure : waited || s->n_begun > 0 ? NOT_READY : 0);
 }
 
-/* What the device's thread has of it is still done. */
+/* Operations of the stream that the device's thread has received still run. */
 EXPORT int hipStreamDestroy(void *stream)
 {
     pthread_mutex_lock(&lock);
@@ -532,15 +533,15 @@ EXPORT int hipEventElapsedTime(float *milliseconds, void *from, void *to)
     return unlocked(a->passed != a->recorded || b->passed != b->recorded ? NOT_READY : 0);
 }
 
-/* Modules find simt_barrier and its like in this library, which the runtime has opened for itself only. */
+/* The runtime opened this library with local symbols; modules must find simt_barrier and the like in it. */
 static void show_to_modules(void)
 {
     Dl_info self;
     if (dladdr((void *)(uintptr_t)show_to_modules, &self) != 0) dlopen(self.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
 }
 
-/* The size is not passed: an ELF file ends with its table of sections.  The module's file stays open, or that of the next would have its
- * name, and dlopen() give the module that it knows by that name. */
+/* The size is not passed: an ELF file ends with its table of sections.  The module's file stays open: otherwise the next module's file
+ * would have the same name, and dlopen() would return the module that it knows by that name. */
 static int load(struct module *m, const void *image, size_t bytes)
 {
     char path[64];
@@ -551,7 +552,7 @@ static int load(struct module *m, const void *image, size_t bytes)
     m->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const uint32_t *wave = m->library != NULL ? dlsym(m->library, "forge_simt_wave") : NULL;
     if (wave == NULL) {
-        fprintf(stderr, "libsimt: %s\n", m->library != NULL ? "the module has no forge_simt_wave" : dlerror());
+        fprintf(stderr, "libsimt: %s\n", m->library != NULL ? "the module has no symbol forge_simt_wave" : dlerror());
         if (m->library != NULL) dlclose(m->library);
         return NO_BINARY;
     }
@@ -604,7 +605,8 @@ EXPORT int hipModuleGetFunction(void **out, void *module, const char *name)
     return unlocked(0);
 }
 
-/* Pinned memory of the host is reached by the device that was current, if it is portable by all; it is fine-grained.  NULL: it is none. */
+/* The block of pinned host memory with this address, if device d can access it; else NULL.  Pinned memory is fine-grained.  It is
+ * accessible to the device that was current when it was allocated, and, if it is portable, to all. */
 static const struct block *host_block(const struct device *d, const uint8_t *address)
 {
     for (const struct block *b = blocks; b != NULL; b = b->next)
@@ -612,20 +614,20 @@ static const struct block *host_block(const struct device *d, const uint8_t *add
     return NULL;
 }
 
-/* What a launch says of the memory that GPUs store into: each reaches all of it. */
-static bool exchanges(const struct device *d, const struct forge_kernel_args *args, bool fine)
+/* Checks that the device can access the memory of collectives of all ranks. */
+static bool collectives(const struct device *d, const struct forge_kernel_args *args, bool fine)
 {
     for (int i = 0; i < FORGE_GPU_MAX_RANKS; i++) {
-        if (args->exchange[i] == NULL || host_block(d, args->exchange[i])) continue;
-        const struct block *b = inside(d, args->exchange[i], 1, false);
+        if (args->collective[i] == NULL || host_block(d, args->collective[i])) continue;
+        const struct block *b = inside(d, args->collective[i], 1, false);
         if (b == NULL) return false;
-        if (fine && !b->fine) { fprintf(stderr, "libsimt: exchange[%d] is not fine-grained memory\n", i); return false; }
+        if (fine && !b->fine) { fprintf(stderr, "libsimt: collective[%d] is not fine-grained memory\n", i); return false; }
     }
     return true;
 }
 
-/* size: of the grid in groups, then of a group in threads, x y z.  cluster: groups of one, 1: none.  fine: exchanges ask for memory that is
- * fine-grained. */
+/* size: x y z of the grid in workgroups, then x y z of a workgroup in threads.  cluster: workgroups of a cluster, 1: no cluster.  fine:
+ * collectives need fine-grained memory. */
 int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args,
                     size_t bytes, bool fine);
 int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes, unsigned cluster, void *stream, const void *args,
@@ -640,7 +642,7 @@ int simt_put_launch(void *function, const unsigned *size, unsigned shared_bytes,
     pthread_mutex_lock(&lock);
     struct stream *s = stream_of(stream);
     if (s == NULL || s->device != &devices[current] || s->device != op.function->module->device) return unlocked(INVALID_HANDLE);
-    return unlocked(exchanges(s->device, &op.args, fine) ? put(s, &op) : INVALID);
+    return unlocked(collectives(s->device, &op.args, fine) ? put(s, &op) : INVALID);
 }
 
 EXPORT int hipModuleLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,

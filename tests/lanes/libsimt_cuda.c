@@ -1,6 +1,6 @@
-/* libsimt_cuda.c -- the names of runtime/device/cuda.def over the functions of libsimt.c, linked into the same library:
- * FORGE_CUDA_LIBRARY=libsimt.so.  Modules are shared objects here, too, not PTX.  The device is an sm_90, or FORGE_SIMT_SM=NN; of several
- * devices a list.  Contexts and what is current are those of a thread. */
+/* libsimt_cuda.c -- the functions of runtime/device/cuda.def, which call the functions of libsimt.c and are linked into the same library:
+ * FORGE_CUDA_LIBRARY=libsimt.so.  Modules are shared objects here too, not PTX.  The device is an sm_90, or FORGE_SIMT_SM=NN, a list for
+ * several devices.  Each thread has its own current context. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,15 +56,15 @@ SAME(cuGraphLaunch, hipGraphLaunch, (void *e, void *s), (e, s))
 SAME(cuGraphDestroy, hipGraphDestroy, (void *g), (g))
 SAME(cuGraphExecDestroy, hipGraphExecDestroy, (void *e), (e))
 
-/* ---- what HIP has not: a context, without which nothing can be made ---- */
+/* ---- contexts, which HIP does not have: nothing can be created without one ---- */
 
-/* users: who has retained it. */
+/* users: how often it is retained. */
 struct context { int device, users; };
 static struct context contexts[MOST_DEVICES];
 static _Thread_local struct context *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The context of a device, with so many users more. */
+/* The context of a device, after adding `more` to its users. */
 static struct context *context_of(int device, int more)
 {
     int n = 0;
@@ -114,7 +114,7 @@ EXPORT int cuCtxSetCurrent(void *context)
     return current != NULL ? hipSetDevice(current->device) : 0;
 }
 
-/* The current context's device reaches the memory of that one's. */
+/* Gives the current context's device access to the memory of the other context's device. */
 EXPORT int cuCtxEnablePeerAccess(void *context, unsigned flags);
 EXPORT int cuCtxEnablePeerAccess(void *context, unsigned flags)
 {

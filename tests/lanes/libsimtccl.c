@@ -1,11 +1,12 @@
-/* libsimtccl.c -- the functions of librccl that runtime/device/nccl.def names, between processes of this machine whose devices are
- * libsimt's: FORGE_RCCL_LIBRARY=libsimtccl.so beside FORGE_HIP_LIBRARY=libsimt.so.
+/* libsimtccl.c -- the functions of librccl that runtime/device/nccl.def names, between processes of this machine that use devices of
+ * libsimt: FORGE_RCCL_LIBRARY=libsimtccl.so beside FORGE_HIP_LIBRARY=libsimt.so.
  *
- * Process 0 listens at NCCL_COMM_ID, the others come there; then each two of them have a connection.  Sends and receives of a group are
- * done when it ends, all side by side, and one outside of a group at once; first all that was put on their streams before has to end, which
- * the library of the driver is asked for.  Each goes with its length, and who receives another number of bytes fails: so do processes that
- * do not make the same calls.  Where a process has gone, calls and the question for errors say so.
- *   FORGE_SIMTCCL_VERSION=N   of the library (default 22005); from 21600 to 22199 ids differ from process to process, as the real one's */
+ * Process 0 listens at NCCL_COMM_ID and the others connect to it; then each pair of processes has a connection.  Sends and receives of a
+ * group run concurrently when the group ends; a call outside a group runs at once.  Before that, the earlier work of their streams must
+ * end; the driver's library is queried for this.  A message has its length, and a receiver that expects another number of bytes fails: so
+ * do processes that do not make the same calls.  If a process has ended, calls and the query for errors report it.
+ *   FORGE_SIMTCCL_VERSION=N   version of the library (default 22005); from 21600 to 22199 each process makes another id, as the real one
+ *   FORGE_SIMTCCL_BEND=C:W:X  in messages of process 0 (2048 bytes) with C as second word of 8 bytes, word W becomes X */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -68,7 +69,7 @@ static struct sockaddr_in address_of(uint16_t port)
     return (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 
-/* port 0: any, written back. */
+/* Listens at *port; 0: at any free port, which is written to *port.  Returns the socket or -1. */
 static int listen_at(uint16_t *port)
 {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
@@ -83,7 +84,7 @@ static int listen_at(uint16_t *port)
     return fd;
 }
 
-/* As long as nobody listens there, again and again. */
+/* Tries again until a process listens at the port. */
 static int connect_to(uint16_t port)
 {
     for (;; nap()) {
@@ -96,7 +97,7 @@ static int connect_to(uint16_t port)
 
 struct hello { uint64_t magic; int32_t rank, n; uint16_t port; };
 
-/* Process 0 takes all others, and tells each where the ones between listen. */
+/* Process 0 accepts all others and sends each of them the ports of all. */
 static int gather(struct comm *c, uint16_t port)
 {
     uint16_t ports[MOST] = { 0 };
@@ -116,7 +117,7 @@ static int gather(struct comm *c, uint16_t port)
     return OK;
 }
 
-/* The others: those of a lower number are called, those of a higher one call. */
+/* Another process: connects to processes with lower numbers and accepts those with higher numbers. */
 static int join(struct comm *c, uint16_t port)
 {
     struct hello h = { c->magic, c->rank, c->n, 0 }, other;
@@ -154,7 +155,7 @@ int ncclGetUniqueId(struct id *id)
 {
     const char *place = getenv("NCCL_COMM_ID");
     memset(id, 0, sizeof *id);
-    if (!place || !strchr(place, ':')) return INVALID_ARGUMENT;          /* the real one makes an id that only this process knows */
+    if (!place || !strchr(place, ':')) return INVALID_ARGUMENT;          /* the real library then makes an id of this process */
     snprintf(id->place, sizeof id->place, "%s", place);
     id->magic = number_of() >= 21600 && number_of() < 22200 ? (uint64_t)getpid() : 0x0280028002800280;
     return OK;
@@ -186,7 +187,7 @@ int ncclCommDestroy(void *comm)
 
 int ncclCommAbort(void *comm) { return ncclCommDestroy(comm); }
 
-/* A connection that has ended says so to who looks. */
+/* A read from a closed connection shows that its process has ended. */
 int ncclCommGetAsyncError(void *comm, int *code)
 {
     struct comm *c = comm;
@@ -207,7 +208,7 @@ const char *ncclGetErrorString(int code)
 
 /* ---- sends and receives ---- */
 
-/* The stream's work before this; a driver that says that it failed is not asked again. */
+/* Waits for the earlier work of the stream; ends if the driver reports a failure. */
 static void wait_for(void *stream)
 {
     static int (*query)(void *stream);
@@ -222,7 +223,7 @@ static void wait_for(void *stream)
 
 static bool done(const struct op *o) { return o->length_done == sizeof o->length && o->done == o->n; }
 
-/* As much as goes now; false: the process has gone, or sends another length. */
+/* Transfers as many bytes as possible without waiting; false: the process has ended, or it sends another length. */
 static bool go_on(struct op *o, int fd, int *code)
 {
     while (!done(o)) {
@@ -235,7 +236,8 @@ static bool go_on(struct op *o, int fd, int *code)
         if (head) o->length_done += (uint32_t)part;
         else o->done += (uint64_t)part;
         if (!o->sends && o->length_done == sizeof o->length && o->length != o->n) {
-            fprintf(stderr, "libsimtccl: process %d expects %llu bytes of %d, which sends %llu\n", o->comm->rank, (unsigned long long)o->n,
+            fprintf(stderr, "libsimtccl: process %d expects %llu bytes from process %d, which sends %llu\n", o->comm->rank,
+                (unsigned long long)o->n,
                     o->peer, (unsigned long long)o->length);
             *code = INVALID_USAGE;
             return false;
@@ -244,11 +246,25 @@ static bool go_on(struct op *o, int fd, int *code)
     return true;
 }
 
-/* Of each connection the first of either way; the others wait for it. */
+static void bend(const struct op *o)
+{
+    enum { MESSAGE_BYTES = 2048, COMMAND_AT = 8 };
+    const char *text = getenv("FORGE_SIMTCCL_BEND");
+    char *end;
+    uint64_t command;
+    if (!text || !o->sends || o->comm->rank != 0 || o->n != MESSAGE_BYTES) return;
+    memcpy(&command, o->at + COMMAND_AT, sizeof command);
+    if (strtoull(text, &end, 0) != command || *end != ':') return;
+    const uint64_t word = strtoull(end + 1, &end, 0), value = strtoull(end + 1, NULL, 0);
+    memcpy(o->at + 8 * word, &value, sizeof value);
+}
+
+/* Runs all operations: per connection and direction one at a time, in order. */
 static int run(void)
 {
     int code = OK;
     for (int i = 0; i < n_ops; i++) wait_for(ops[i].stream);
+    for (int i = 0; i < n_ops; i++) bend(&ops[i]);
     for (bool all = false; !all && code == OK;) {
         struct pollfd polls[MOST_OPS];
         int n = 0;

@@ -1,15 +1,15 @@
 #!/bin/sh
-# The GPU side of the runtime, tried on tests/lanes/fake_gpu_program.c with libsimt.so in the place of libamdhip64.
+# Tests the GPU side of the runtime with tests/lanes/fake_gpu_program.c and libsimt.so instead of libamdhip64.
 #   run_gpu.sh PROGRAM EXTERNAL LIBSIMT IMAGE EXTERNAL-BYTES CUDA
-# PROGRAM: the GPU program and the CPU one, IMAGE inside.  EXTERNAL: -DFAKE_GPU_ONLY -DFAKE_IMAGE_BYTES=EXTERNAL-BYTES, no image inside.
-# $SIMT_SEEDS: of what is drawn at random (1 2).  $FORGEC_TEST_FEW: with sanitizers, not every text by plain launches as well.
+# PROGRAM: the GPU program and the CPU program, with IMAGE inside.  EXTERNAL: -DFAKE_GPU_ONLY -DFAKE_IMAGE_BYTES=EXTERNAL-BYTES, without an image.
+# $SIMT_SEEDS: seeds of the random order (1 2).  $FORGEC_TEST_FEW: for sanitizers, does not repeat every text with plain launches.
 # CUDA: PROGRAM with -DFAKE_GPU_API=FORGE_GPU_CUDA -DFAKE_GPU_ARCH='"sm_90"'.  All print the same text for equal flags.
 program=$1 external=$2 image=$4 cuda=$6
 export FORGE_HIP_LIBRARY="$3" FORGE_CUDA_LIBRARY="$3"
 unset FORGE_PROGRAM FORGE_NO_GRAPH FORGE_SIMT_DEFER HSA_OVERRIDE_GFX_VERSION
 . "$(dirname "$0")/../harness.sh"
 
-# as_cpu NAME ARGUMENTS...: the GPU's text is the CPU's, drawn by graphs, by plain launches, and when nothing runs before it is asked for
+# as_cpu NAME ARGUMENTS...: the GPU's text is the CPU's: with graphs, with plain launches, and when nothing runs before a query
 as_cpu() {
     label=$1
     shift
@@ -37,7 +37,7 @@ for s in ${SIMT_SEEDS:-1 2}; do
     as_cpu "seed $s presence" -p Once -n 60 -s $s --presence-penalty 0.7 --frequency-penalty 0.3 --repeat-last-n -1
     as_cpu "seed $s bias" -p Once -n 30 -s $s -l 101+5 -l 97-inf -l 32-2.5
 done
-# guided text, drawn behind each step by a mask
+# guided text, drawn after each step with a mask
 as_cpu grammar -p Once -n 40 -s 1 -G 'root ::= ("the " [a-z]{2,8} ", ")+ "end."'
 as_cpu schema -p Once -s 2 --top-k 0 --top-p 0.8 --repeat-penalty 1.3 -j '{"type":"object","properties":{"a":{"type":"integer"}}}'
 as_cpu choice -p Once -s 3 --temp 2 -l 97-5 --choice abc --choice axyz --choice b
@@ -53,7 +53,7 @@ as_cpu chat -i -n 8 --temp 0 -sys "Be good"
 as_cpu chat-drawn -i -n 20 -s 9
 as_cpu chat-guided -i -n 20 -s 9 -G 'root ::= [a-z]{3,12} "!"'
 as_cpu chat-context -i --temp 0 --ignore-eos -c 60 -n 30
-# ... kept in a file and gone on with: the states and the tokens are back on the GPU; another target's are not taken
+# ... saved in a file and continued: states and tokens are restored to the GPU; a file of another target is refused
 printf 'Hello\n' > "$tmp/one"; printf 'Again\nand on\n' > "$tmp/rest"
 stdin=$tmp/turns; check chat-whole 0 "$program" --target simt -q -i -n 8 --temp 0 --repeat-penalty 1.2; tail -n +2 "$tmp/out" > "$tmp/whole"
 for how in "" --no-graph; do
@@ -74,7 +74,7 @@ as_cpu logits-text -p "$long" --logits "$tmp/l2" -n 20 -s 5
 head -c 5000 /dev/zero | tr '\0' ab > "$tmp/text"
 as_cpu perplexity --perplexity -f "$tmp/text" -c 512
 
-# logits that are not finite: those the host reads, and those it never sees, wherever they stand
+# logits that are not finite, at any place: logits that the host reads, and logits that it never reads
 spoiled() { # NAME TOKENS ARGUMENTS...
     label="$1 $number $way" tokens=$2
     shift 2
@@ -103,7 +103,7 @@ check bench-random 0 "$external" --bench --random-weights -p 8 -n 4 -r 1
 # profile
 check profile 0 "$program" --profile -p 16 -n 4 -d 10; out_has "| append | 1 |"; out_has "| sample | 1 |"; out_has "the step as in use"; err_empty
 check profile-no-graph 0 "$program" --profile -p 0 -n 4 --no-graph; out_has "| head | 1 |"
-check profile-full 0 "$program" --profile -p 0 -n 400 -d 1010; out_has "decode, a token behind 1010"
+check profile-full 0 "$program" --profile -p 0 -n 400 -d 1010; out_has "decode, a token after 1010"
 check profile-beyond 6 "$program" --profile -p 0 -d 1022; err_has 1022
 check profile-json 0 "$external" --profile --random-weights -p 3 -n 4 -o json; out_has '"graph": true'
 check profile-after 0 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"
@@ -121,7 +121,7 @@ check weights-file 0 env FAKE_WEIGHTS="$tmp/image" "$external" -q -p Once -n 8 -
 head -c $((bytes + 4095)) "$tmp/w" > "$tmp/short"
 check weights-short 4 "$external" -q -p Once -m "$tmp/short"; err_has "cut short"
 
-# what can be wrong: each has its sentence and its code
+# errors: each has its message and its exit code
 check no-library 8 env FORGE_HIP_LIBRARY="$tmp/none" "$external" -p x; err_has "cannot be loaded"
 check not-hip 8 env FORGE_HIP_LIBRARY=libm.so.6 "$external" -p x; err_has "libm.so.6 has no hipInit"
 check old-library 8 env FORGE_SIMT_VERSION=40500000 "$external" -p x; err_has "too old"
@@ -140,18 +140,18 @@ check abort 10 env FORGE_SIMT_ABORT=5 "$program" -q -p Once --temp 0 -n 20; err_
 
 # which GPU
 check device 0 "$program" --target simt -q -p Once -n 8 --temp 0 --devices 0; out_is "$greedy"; err_empty
-check no-such-device 8 "$program" --target simt -q -p Once --devices 1; err_has "there is no GPU 1: there are 1"
+check no-such-device 8 "$program" --target simt -q -p Once --devices 1; err_has "there is no GPU 1; this machine has 1"
 check one-device 2 "$program" -q -p Once --devices 0,1; err_has "--devices names 2 GPUs, simt needs 1"
 
-# another target in the place of the GPU is said
+# a message reports that another target is used instead of the GPU
 check instead 0 env FORGE_SIMT_DEVICES=0 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_has "fake runs instead of simt: no AMD GPU found"
 check instead-memory 0 env FORGE_SIMT_MEMORY=1000000 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_has "fake runs instead of simt"
 check no-instead 8 env FORGE_SIMT_DEVICES=0 "$program" -q -p Once --target simt; err_has "no AMD GPU found"
 
-# the same through the names of libcuda
+# the same through libcuda's functions
 check cuda 0 env FAKE_WEIGHTS="$image" "$cuda" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_empty
 check cuda-plain 0 env FORGE_SIMT_DEFER=1 "$cuda" -q -p Once -n 8 --temp 0 --no-graph; out_is "$greedy"; err_empty
-check cuda-check 0 "$cuda" --check; out_has "CUDA 12.8"; out_has "sm_90 is the one that runs"
+check cuda-check 0 "$cuda" --check; out_has "CUDA 12.8"; out_has "sm_90 is the target that runs"
 check cuda-bench 0 "$cuda" --bench -p 64 -n 8 -r 1; out_has "tg8"
 check cuda-older 9 env FORGE_SIMT_SM=89 "$cuda" -p x --target sm_90; err_has "sm_89"
 check cuda-newer 0 env FORGE_SIMT_SM=100 "$cuda" -q -p Once -n 8 --temp 0; out_is "$greedy"; err_empty
@@ -162,11 +162,11 @@ check cuda-no-spills 0 "$cuda" --profile -p 0 -n 2 -o json; out_has '"spill_byte
 check cuda-fault 10 env FORGE_SIMT_FAULT=5 "$cuda" -q -p Once --temp 0 -n 20; err_has "the launch that ran last: append of layer 3"
 
 # about it
-check check 0 "$program" --check; out_has "OK    memory"; out_has "simt is the one that runs"; err_empty
+check check 0 "$program" --check; out_has "OK    memory"; out_has "simt is the target that runs"; err_empty
 check check-none 8 env FORGE_SIMT_DEVICES=0 "$external" --check; out_has "FAIL  library"
 check check-memory 5 env FORGE_SIMT_MEMORY=$bytes "$external" --check; out_has "FAIL  memory"; out_has "OK    code"
 check check-override 0 env HSA_OVERRIDE_GFX_VERSION=11.0.0 "$external" --check; out_has "WARN  override"
-check check-instead 0 env FORGE_SIMT_DEVICES=0 "$program" --check; out_has "fake is the one that runs"
+check check-instead 0 env FORGE_SIMT_DEVICES=0 "$program" --check; out_has "fake is the target that runs"
 check check-new 0 env FORGE_SIMT_VERSION=80000000 "$program" --check; out_has "WARN  library"
 check info 0 env FORGE_HIP_LIBRARY="$tmp/none" "$external" --info; out_has "a GPU that is simt, through HIP"; err_empty
 check version 0 env FORGE_HIP_LIBRARY="$tmp/none" "$external" --version; err_empty

@@ -12,7 +12,7 @@
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
-/* ThreadSanitizer has to be told which fiber goes on, and not to count the calls in which a lane ends: they do not return. */
+/* ThreadSanitizer must know which fiber continues, and must not count the calls in which a lane ends: they do not return. */
 #define UNCOUNTED
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -39,8 +39,8 @@ struct lane {
     uint32_t   shares;                    /* wave operations so far */
 };
 
-/* lanes: of the groups of a cluster, one after another; x: the first group's; current: the lane that runs, of group `rank` of the cluster
- * thread `thread`; paused: a lane looks for what another GPU stores. */
+/* lanes: of all workgroups of a cluster, one workgroup after the other; x: of the first workgroup; current: the running lane, which is
+ * thread `thread` of workgroup `rank` of the cluster; paused: a lane polls for a value of another GPU. */
 struct machine {
     simt_kernel *kernel;
     const struct forge_kernel_args *args;
@@ -61,7 +61,8 @@ struct machine {
 };
 
 static struct machine one;
-/* Read in every word of a kernel.  A library that dlopen() loads would ask a function for it: half of the time again. */
+/* Every access of a kernel reads this variable.  In a library loaded by dlopen() each read would call a function, which costs 50 % more
+ * time. */
 #if defined(__GLIBC__)
 __attribute__((tls_model("initial-exec")))
 #endif
@@ -111,7 +112,7 @@ UNCOUNTED static void wait_in(enum state state)
 void simt_barrier(void), simt_cluster_barrier(void), simt_pause(void);
 void simt_barrier(void) { wait_in(AT_BARRIER); }
 void simt_cluster_barrier(void) { wait_in(AT_CLUSTER); }
-/* The other lanes go on, too: what this one waits for, another GPU may store behind what they give. */
+/* The other lanes run meanwhile: the other GPU may store the awaited value only after it has received theirs. */
 void simt_pause(void)
 {
     struct machine *const m = mine;
@@ -119,11 +120,11 @@ void simt_pause(void)
     yield(m, &m->lanes[m->current]);
 }
 
-/* Two areas take turns: a lane can be one operation ahead of a lane that still reads. */
+/* Two areas alternate: a lane can be one operation ahead of a lane that still reads. */
 const void *simt_share(const void *word, uint32_t bytes);
 const void *simt_share(const void *word, uint32_t bytes)
 {
-    if (bytes > SHARE_BYTES) { fprintf(stderr, "simt: a lane shares %u bytes, at most %d\n", bytes, SHARE_BYTES); abort(); }
+    if (bytes > SHARE_BYTES) { fprintf(stderr, "simt: a lane shares %u bytes; the maximum is %d\n", bytes, SHARE_BYTES); abort(); }
     struct machine *const m = mine;
     struct lane *l = &m->lanes[m->current];
     uint8_t *area = m->shared[m->current / m->wave][l->shares++ % 2];
@@ -184,7 +185,7 @@ static bool release_wave(struct machine *m, uint32_t first)
     return true;
 }
 
-/* Lanes first .. first + n - 1, when all of them wait in this state; of a cluster, those that have not ended. */
+/* Releases lanes first .. first + n - 1 if all of them wait in this state; at a barrier of a cluster, lanes may have ended. */
 static bool release_barrier(struct machine *m, enum state state, uint32_t first, uint32_t n)
 {
     uint32_t waiting = 0, done = 0;
@@ -243,14 +244,14 @@ static void run_cluster(struct machine *m, uint32_t *seed)
     }
 }
 
-/* LDS of group k of the cluster is poison from byte `bytes` on. */
+/* Checks that LDS of workgroup k of the cluster is poison from byte `bytes` on. */
 static void check_beyond(const struct machine *m, uint32_t k, uint32_t bytes)
 {
     const uint8_t *lds = m->lds[k];
     const uint32_t n = SIMT_LDS_BYTES - bytes;
     if (n == 0 || (lds[bytes] == SIMT_POISON && memcmp(lds + bytes, lds + bytes + 1, n - 1) == 0)) return;
     while (lds[bytes] == SIMT_POISON) bytes++;
-    fprintf(stderr, "simt: group %u,%u wrote LDS byte %u, beyond what it asked for\n", m->x + k, m->y, bytes);
+    fprintf(stderr, "simt: group %u,%u wrote LDS byte %u, beyond the LDS of the launch\n", m->x + k, m->y, bytes);
     abort();
 }
 
@@ -258,7 +259,8 @@ void simt_launch_clusters(simt_kernel *kernel, const struct forge_kernel_args *a
                           uint32_t wave, uint32_t lds_bytes, uint32_t seed, uint32_t cluster)
 {
     if (threads > SIMT_MAX_THREADS || threads % wave || lds_bytes > SIMT_LDS_BYTES || cluster > SIMT_MAX_CLUSTER || grid_x % cluster) {
-        fprintf(stderr, "simt: %u threads, wave %u, %u bytes of LDS, clusters of %u\n", threads, wave, lds_bytes, cluster);
+        fprintf(stderr, "simt: a launch cannot have %u threads, waves of %u, %u bytes of LDS and clusters of %u\n", threads, wave,
+            lds_bytes, cluster);
         abort();
     }
     struct machine *const m = mine;

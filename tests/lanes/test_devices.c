@@ -1,10 +1,10 @@
-/* test_devices.c -- several devices of libsimt.so beside each other, through the driver's functions as the runtime has them.
+/* test_devices.c -- several devices of libsimt.so at the same time, through the runtime's table of driver functions.
  *   test_devices LIBSIMT MODULE                  MODULE: devices_kernels.c
- * The case that counts: one thread of the host puts 200 steps on the stream of device 0 and only then those of device 1.  Each step has
- * kernels that wait on the device for values of the other one, in both directions.  A driver that ran device 0's first wait before it
- * returned, or both devices' work in one thread, would never come to device 1's first value.
+ * The most important case: one thread of the host puts 200 steps on the stream of device 0, and only then the steps of device 1.  Each step
+ * has kernels that wait for values of the other device, in both directions.  A driver that ran device 0's first wait before it returned, or
+ * both devices' work in one thread, would never reach device 1's first value.
  *
- * Every case is a process of its own, with settings of its own and a limit of time: what hangs is said. */
+ * Every case runs in its own process with its own settings and a time limit, so that a hang is reported. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
@@ -37,14 +37,14 @@ static void bad(const char *file, int line, const char *what, const char *text)
          snprintf(is_, sizeof is_, "%d, not %d", is_code_, (int)(code)); \
          if (is_code_ != (int)(code)) bad(__FILE__, __LINE__, #expression, is_); } while (0)
 
-/* ---- two GPUs that share something ---- */
+/* ---- two GPUs with collectives ---- */
 
 struct rank {
     struct forge_device d;
     void *module, *give, *take, *advance, *give_and_take, *graph;
     struct devices_arena *arena, *host;
     struct forge_gpu_step *step;
-    uint8_t *exchange;
+    uint8_t *collective;
     struct forge_kernel_args args;
 };
 static struct rank ranks[N];
@@ -74,8 +74,8 @@ static int can_access(const struct forge_device *d, int *can, int device, int pe
     return call(can, device, peer);
 }
 
-/* Memory that the others store into. */
-static int exchange_alloc(struct rank *r, unsigned flags)
+/* Allocates the memory into which the other ranks store. */
+static int collective_alloc(struct rank *r, unsigned flags)
 {
     int (*hip)(void **, size_t, unsigned);
     void *address = NULL, *symbol = dlsym(r->d.library, "hipExtMallocWithFlags");
@@ -83,7 +83,7 @@ static int exchange_alloc(struct rank *r, unsigned flags)
     memcpy(&hip, &symbol, sizeof hip);
     WORKS(device_current(&r->d, &error));
     const int code = r->d.api == FORGE_GPU_HIP ? hip(&address, 2 * HALF, flags) : r->d.call.alloc(&address, 2 * HALF);
-    r->exchange = address;
+    r->collective = address;
     return code;
 }
 
@@ -93,7 +93,7 @@ static void open_rank(uint32_t api, int number)
     uint8_t *seen;
     WORKS(device_library(&r->d, api, &error));
     CHECK(r->d.n_devices == N);
-    WORKS(device_select(&r->d, api == FORGE_GPU_HIP ? "simt" : "sm_90", number, &error));
+    WORKS(device_select(&r->d, api == FORGE_GPU_HIP ? "simt" : "sm_90", number, NULL, &error));
     WORKS(device_module(&r->d, &r->module, module_image, &error));
     WORKS(device_function(&r->d, &r->give, r->module, "give", 0, &error));
     WORKS(device_function(&r->d, &r->take, r->module, "take", 0, &error));
@@ -102,27 +102,27 @@ static void open_rank(uint32_t api, int number)
     WORKS(device_alloc(&r->d, &r->arena, sizeof *r->arena, "arena", &error));
     WORKS(device_alloc(&r->d, &r->step, sizeof *r->step, "step", &error));
     WORKS(device_host_alloc(&r->d, &r->host, &seen, sizeof *r->host + sizeof *r->step, "host", &error));
-    IS(0, exchange_alloc(r, FINE_GRAINED));
+    IS(0, collective_alloc(r, FINE_GRAINED));
 }
 
 static float first(uint32_t rank, uint32_t column) { return (float)(rank * 1000 + column); }
 
-/* Values, step and exchange memory as they are before the first step; by the stream, behind what it has. */
-static void start(struct rank *r, uint32_t exchanges)
+/* Initialises values, step and collective memory for the first step, in the order of the stream. */
+static void start(struct rank *r, uint32_t collectives)
 {
     const uint32_t rank = (uint32_t)r->d.index;
-    struct forge_gpu_step step = { .exchanged = 1, .exchanges = exchanges };
+    struct forge_gpu_step step = { .collective_base = 1, .collectives = collectives };
     wait_for(r);
     memcpy(r->host + 1, &step, sizeof step);
     for (uint32_t c = 0; c < COLS; c++) r->host->x[c] = first(rank, c);
     WORKS(device_current(&r->d, &error));
-    WORKS(device_clear(&r->d, r->exchange, 2 * HALF, &error));
+    WORKS(device_clear(&r->d, r->collective, 2 * HALF, &error));
     WORKS(device_clear(&r->d, r->arena, sizeof *r->arena, &error));
     WORKS(device_upload(&r->d, r->arena, r->host, sizeof r->host->x, &error));
     WORKS(device_upload(&r->d, r->step, r->host + 1, sizeof step, &error));
-    wait_for(r);                                 /* no other rank stores before */
+    wait_for(r);                                 /* no other rank may store earlier */
     r->args = (struct forge_kernel_args){ .arena = (uint8_t *)r->arena, .step = r->step, .rank = rank,
-                                          .exchange = { ranks[0].exchange, ranks[1].exchange }, .given = r->exchange };
+                                          .collective = { ranks[0].collective, ranks[1].collective }, .given = r->collective };
 }
 
 static void open_both(uint32_t api)
@@ -132,9 +132,9 @@ static void open_both(uint32_t api)
     enable(&ranks[1], &ranks[0], 0);
 }
 
-static void launch(struct rank *r, void *function, uint32_t groups, uint32_t exchanges)
+static void launch(struct rank *r, void *function, uint32_t groups, uint32_t collectives)
 {
-    r->args.exchanges = exchanges;
+    r->args.collectives = collectives;
     WORKS(device_launch(&r->d, function, groups, 1, THREADS, 0, &r->args, false, 0, &error));
 }
 
@@ -153,12 +153,12 @@ static void download(struct rank *r)
     WORKS(device_download(&r->d, r->host, r->arena, sizeof *r->host, &error));
 }
 
-/* Every sum of every exchange, on both. */
-static void check_sums(uint32_t n_exchanges, uint32_t columns)
+/* Checks every sum of every collective on both devices. */
+static void check_sums(uint32_t n_collectives, uint32_t columns)
 {
     static float x[N][COLS];
     for (uint32_t c = 0; c < columns; c++) x[0][c] = first(0, c), x[1][c] = first(1, c);
-    for (uint32_t n = 0; n < n_exchanges; n++)
+    for (uint32_t n = 0; n < n_collectives; n++)
         for (uint32_t c = 0; c < columns; c++) {
             const float sum = x[0][c] + x[1][c];
             for (uint32_t i = 0; i < N; i++) {
@@ -173,7 +173,7 @@ static void close_both(void)
     for (int i = 0; i < N; i++) {
         struct rank *r = &ranks[i];
         WORKS(device_current(&r->d, &error));
-        device_free(&r->d, r->exchange);
+        device_free(&r->d, r->collective);
         device_free(&r->d, r->arena);
         device_free(&r->d, r->step);
         device_host_free(&r->d, r->host);
@@ -189,13 +189,13 @@ static void one_thread(uint32_t api)
 {
     open_both(api);
     for (int i = 0; i < N; i++) start(&ranks[i], 2);
-    for (int i = 0; i < N; i++) {                /* not step by step: device 0 has all of its steps before device 1 has one */
+    for (int i = 0; i < N; i++) {                /* device 0 gets all its steps before device 1 gets one */
         WORKS(device_current(&ranks[i].d, &error));
         for (uint32_t step = 0; step < STEPS; step++) put_step(&ranks[i]);
         download(&ranks[i]);
     }
     for (int i = 0; i < N; i++) wait_for(&ranks[i]);
-    check_sums(EXCHANGES, COLS);
+    check_sums(COLLECTIVES, COLS);
     close_both();
 }
 
@@ -212,7 +212,7 @@ static void *rank_thread(void *argument)
     return NULL;
 }
 
-/* A thread of the host for each device, as the runtime has them. */
+/* A host thread for each device, as in the runtime. */
 static void two_threads(uint32_t api)
 {
     pthread_t threads[N];
@@ -220,7 +220,7 @@ static void two_threads(uint32_t api)
     for (int i = 0; i < N; i++) start(&ranks[i], 2);
     for (int i = 0; i < N; i++) CHECK(pthread_create(&threads[i], NULL, rank_thread, &ranks[i]) == 0);
     for (int i = 0; i < N; i++) CHECK(pthread_join(threads[i], NULL) == 0);
-    check_sums(EXCHANGES, COLS);
+    check_sums(COLLECTIVES, COLS);
     close_both();
 }
 
@@ -238,7 +238,7 @@ static void graphs(uint32_t api)
         for (uint32_t step = 0; step < STEPS; step++) WORKS(device_graph_launch(&ranks[i].d, ranks[i].graph, &error));
         download(&ranks[i]);
     }
-    for (uint32_t idle = 0; idle != 3;) {        /* both are asked: with FORGE_SIMT_DEFER neither has begun */
+    for (uint32_t idle = 0; idle != 3;) {        /* queries both: with FORGE_SIMT_DEFER none of the two has begun */
         idle = 0;
         for (int i = 0; i < N; i++) {
             bool is = false;
@@ -247,7 +247,7 @@ static void graphs(uint32_t api)
         }
         sched_yield();
     }
-    check_sums(EXCHANGES, COLS);
+    check_sums(COLLECTIVES, COLS);
     close_both();
 }
 
@@ -268,7 +268,7 @@ static void within_a_kernel(uint32_t api)
     close_both();
 }
 
-/* FORGE_SIMT_DEVICES=9: as many as there can be, each at work while the others are. */
+/* FORGE_SIMT_DEVICES=9 gives the maximum of 8 devices; all work at the same time. */
 static void eight(uint32_t api)
 {
     enum { MOST = 8, BYTES = 100000 };
@@ -277,7 +277,7 @@ static void eight(uint32_t api)
     for (int i = 0; i < MOST; i++) {
         WORKS(device_library(&d[i], api, &error));
         CHECK(d[i].n_devices == MOST);
-        WORKS(device_select(&d[i], api == FORGE_GPU_HIP ? "simt" : "sm_90", i, &error));
+        WORKS(device_select(&d[i], api == FORGE_GPU_HIP ? "simt" : "sm_90", i, NULL, &error));
         WORKS(device_alloc(&d[i], &bytes[i], BYTES, "bytes", &error));
         WORKS(device_host_alloc(&d[i], &host[i], &seen, BYTES, "bytes", &error));
     }
@@ -292,7 +292,7 @@ static void eight(uint32_t api)
     }
 }
 
-/* Each device has the module's variables for itself. */
+/* Each device has its own copy of the module's variables. */
 static void modules(uint32_t api)
 {
     void *count;
@@ -312,7 +312,7 @@ static void modules(uint32_t api)
 
 static void nap(void) { nanosleep(&(struct timespec){ 0, 2000000 }, NULL); }
 
-/* What waits is not done, whatever the other device does, until that gives what it waits for. */
+/* A waiting kernel does not end until the other device pushes the awaited value, even if the other device does other work. */
 static void waits(uint32_t api)
 {
     void *before, *after;
@@ -353,7 +353,7 @@ static void waits(uint32_t api)
     close_both();
 }
 
-/* Memory of a device is its own; FORGE_SIMT_MEMORY is MEMORY and twice that. */
+/* Each device has its own memory; FORGE_SIMT_MEMORY is MEMORY and twice MEMORY. */
 static void memory(uint32_t api)
 {
     struct forge_error error = { "" };
@@ -375,14 +375,14 @@ static void memory(uint32_t api)
     WORKS(device_current(&ranks[0].d, &error));
     WORKS(device_memory(&ranks[0].d, &free_after, &total, &error));
     CHECK(free_before[0] == free_after);
-    device_free(&ranks[1].d, large);             /* whatever device is current */
+    device_free(&ranks[1].d, large);             /* works with any current device */
     WORKS(device_current(&ranks[1].d, &error));
     WORKS(device_memory(&ranks[1].d, &free_after, &total, &error));
     CHECK(free_before[1] == free_after);
     close_both();
 }
 
-/* What belongs to one device is not taken by another; memory is, once access is enabled. */
+/* A device refuses the objects of another; it accepts its memory once access is enabled. */
 static void peers(uint32_t api)
 {
     int can = -1;
@@ -403,22 +403,22 @@ static void peers(uint32_t api)
     enable(r, other, 0);
     enable(r, other, PEER_ALREADY);
     WORKS(device_copy(&r->d, r->arena, other->arena, 8, &error));
-    CHECK(device_copy(&other->d, r->arena, other->arena, 8, &error) == FORGE_DEVICE_FAULT);      /* one direction is enabled */
+    CHECK(device_copy(&other->d, r->arena, other->arena, 8, &error) == FORGE_DEVICE_FAULT);      /* only the other direction is enabled */
     WORKS(device_launch(&r->d, r->give, GROUPS, 1, THREADS, 0, &r->args, false, 0, &error));
     wait_for(r);
 
-    /* HIP: memory of the usual kind is no place for an exchange */
-    device_free(&other->d, other->exchange);
-    IS(0, exchange_alloc(other, 0));
+    /* HIP: a collective needs fine-grained memory */
+    device_free(&other->d, other->collective);
+    IS(0, collective_alloc(other, 0));
     WORKS(device_current(&r->d, &error));
     start(r, 1);
     CHECK(device_launch(&r->d, r->give, GROUPS, 1, THREADS, 0, &r->args, false, 0, &error) ==
           (api == FORGE_GPU_HIP ? FORGE_DEVICE_FAULT : FORGE_OK));
-    if (api == FORGE_GPU_HIP) IS(INVALID, exchange_alloc(other, 0x100));
+    if (api == FORGE_GPU_HIP) IS(INVALID, collective_alloc(other, 0x100));
     wait_for(r);
 
-    /* the stream is of device 0: kernels of device 1, or a thread at device 1, do not put on it; copies do */
-    r->args.exchange[1] = NULL;
+    /* the stream is device 0's: kernels of device 1 and launches of a thread at device 1 are refused, copies are not */
+    r->args.collective[1] = NULL;
     WORKS(device_current(&r->d, &error));
     CHECK(device_launch(&r->d, other->advance, 1, 1, THREADS, 0, &r->args, false, 0, &error) == FORGE_DEVICE_FAULT);
     WORKS(device_current(&other->d, &error));
@@ -442,7 +442,7 @@ static void no_peers(uint32_t api)
     CHECK(device_copy(&ranks[0].d, ranks[0].arena, ranks[1].arena, 8, &error) == FORGE_DEVICE_FAULT);
 }
 
-/* FORGE_SIMT_FAIL_DEVICE=1, FORGE_SIMT_FAULT=3: the other device goes on, and what it waits for does not come. */
+/* FORGE_SIMT_FAIL_DEVICE=1, FORGE_SIMT_FAULT=3: the other device continues, and the value that it waits for never comes. */
 static void fault(uint32_t api)
 {
     struct forge_error error = { "" };
@@ -452,11 +452,11 @@ static void fault(uint32_t api)
     for (int i = 0; i < N; i++) start(&ranks[i], 2);
     for (int i = 0; i < N; i++) {
         WORKS(device_current(&ranks[i].d, &error));
-        ranks[i].args.exchanges = 0;
-        /* give, take and, at the third launch, the fault; where it has come already, the put says so */
+        ranks[i].args.collectives = 0;
+        /* give, take, and the fault at the third launch; if the fault has already happened, the fourth launch returns it */
         for (int k = 0; k < 4; k++) {
             void *const function = k % 2 == 0 ? ranks[i].give : ranks[i].take;
-            ranks[i].args.exchanges = (uint32_t)k / 2;
+            ranks[i].args.collectives = (uint32_t)k / 2;
             const enum forge_status status =
                 device_launch(&ranks[i].d, function, GROUPS, 1, THREADS, 0, &ranks[i].args, false, 0, &error);
             CHECK(status == FORGE_OK || (i == 1 && k == 3 && status == FORGE_DEVICE_FAULT));

@@ -1,6 +1,6 @@
-/* embed.c -- a library of a model of embeddings (prefix model): prints the vector of the tokens that are its arguments, and sees to it that
- * begun steps give the same bits, that texts do not know of each other, and that what such a model cannot do is refused.
- * embed TOKEN...; FORGE_HIP_LIBRARY: of a GPU. */
+/* embed.c -- a library of an embedding model (prefix model): prints the vector of the tokens in its arguments.  Checks that steps in parts
+ * give the same bits, that texts are independent, and that calls which such a model does not support are refused.
+ * embed TOKEN...; FORGE_HIP_LIBRARY: for a GPU. */
 #define LIBRARY_NO_MODELS
 #include "library_help.h"
 #include "model.h"
@@ -49,15 +49,18 @@ int main(int argc, char **argv)
     CHECK(status == MODEL_OK, "budget: %s", model_strerror(status));
     same(vector, other, "a step in pieces gives other bits");
 
-    static struct model_lap laps[MODEL_LAPS];
+    static struct model_timing timings[MODEL_TIMINGS];
     uint64_t clock = 0;
-    struct model_profiling profile = { .size = sizeof profile, .n_steps = 2, .clock = one_more, .clock_context = &clock, .laps = laps };
+    struct model_profiling profile = { .size = sizeof profile, .n_steps = 2, .clock = one_more, .clock_context = &clock,
+                                       .timings = timings };
     CHECK((status = model_profile(m, tokens, n, other, &profile)) == MODEL_OK, "profile: %s", model_strerror(status));
-    CHECK(model_n_past(m) == 0 && profile.n_laps > 3 && profile.n_laps <= MODEL_LAPS && profile.step > 0, "%u rows", profile.n_laps);
-    for (uint32_t i = 0; i < profile.n_laps; i++) CHECK(laps[i].launches > 0 && (device || laps[i].work > 0), "%s", laps[i].name);
+    CHECK(model_n_past(m) == 0 && profile.n_timings > 3 && profile.n_timings <= MODEL_TIMINGS && profile.step > 0, "%u rows",
+          profile.n_timings);
+    for (uint32_t i = 0; i < profile.n_timings; i++) CHECK(timings[i].launches > 0 && (device || timings[i].work > 0), "%s",
+                                                           timings[i].name);
     same(vector, other, "a step that is measured gives other bits");
     CHECK(model_embed(m, tokens, n, 0, other) == MODEL_OK, "embed");
-    same(vector, other, "a text behind one that was measured has other bits");
+    same(vector, other, "a text after a measured text has other bits");
 
     double length = 0, cosine = 0;
     CHECK(model_embed(m, tokens, n, MODEL_AS_IT_IS, other) == MODEL_OK, "embed as it is");

@@ -1,4 +1,4 @@
-/* library_help.h -- what the tests of model libraries share: checks, files, a parallel_for of real threads. */
+/* library_help.h -- for the tests of model libraries: checks, files, a parallel_for with real threads. */
 #ifndef LIBRARY_HELP_H
 #define LIBRARY_HELP_H
 #include <pthread.h>
@@ -27,7 +27,7 @@ static inline void *aligned_memory(size_t bytes)
     return p;
 }
 
-/* The whole file behind its first `skip` bytes, aligned; exits when it cannot be read. */
+/* The file without its first `skip` bytes, in aligned memory that the caller frees, with a 0 after it; exits if it cannot be read. */
 static inline uint8_t *file_bytes(const char *path, size_t skip, size_t *n)
 {
     FILE *f = fopen(path, "rb");
@@ -42,7 +42,7 @@ static inline uint8_t *file_bytes(const char *path, size_t skip, size_t *n)
     return p;
 }
 
-/* Numbers in a text file; how many there are. */
+/* Reads at most `most` numbers of a text file into ids; returns their count. */
 static inline uint32_t file_ids(const char *folder, const char *name, const char *ending, int32_t *ids, uint32_t most)
 {
     char path[1024];
@@ -56,7 +56,7 @@ static inline uint32_t file_ids(const char *folder, const char *name, const char
     return n;
 }
 
-/* ---- parallel_for with real threads; counts the jobs it was given ---- */
+/* ---- parallel_for with real threads; it counts its jobs ---- */
 
 struct crew { uint32_t n_threads; atomic_uint jobs, calls; };
 struct work { void (*run)(void *, uint32_t); void *job; uint32_t n; atomic_uint next; };

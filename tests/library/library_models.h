@@ -1,5 +1,5 @@
-/* library_models.h -- LIBRARY(prefix, PREFIX, MODEL of the golden data): a library under test, whose header is included, as a table,
- * prefix_library, so that a test is written once for all of them. */
+/* library_models.h -- LIBRARY(prefix, PREFIX, MODEL of the golden data): defines the table prefix_library of a library under test, so that
+ * tests are written once for all libraries.  The library's header must be included before. */
 #ifndef LIBRARY_MODELS_H
 #define LIBRARY_MODELS_H
 #include <stddef.h>
@@ -9,7 +9,7 @@ struct library {
     const char *name, *golden;
     size_t workspace_bytes, sequence_bytes, workspace_of_three, state_bytes, stack_bytes, kv_bytes;
     uint64_t weights_bytes, device_bytes, sequence_device_bytes;
-    uint32_t n_vocab, n_ctx, chunk, workers, tiles, n_tensors, laps;
+    uint32_t n_vocab, n_ctx, chunk, workers, tiles, n_tensors, timings;
     int embedded, has_tokenizer;
     int (*open)(void **, void *, size_t, const void *);
     void (*close)(void *);
@@ -35,7 +35,7 @@ struct library {
     const char *(*strerror)(int);
 };
 
-/* Instances, options, samplings and profiles are passed as void *: their structs are the same in all headers but for the name. */
+/* Instances, options, samplings and profiles are passed as void *: their structs are the same in all headers except for the names. */
 #define LIBRARY(p, P, golden_name) \
 static int p##_t_open(void **m, void *w, size_t n, const void *o) { return p##_open((struct p **)(void *)m, w, n, o); } \
 static void p##_t_close(void *m) { p##_close(m); } \
@@ -55,7 +55,7 @@ static int p##_t_verify(void *m, uint32_t *at, uint32_t n, const char **name) { 
 static int p##_t_profile(void *m, const int32_t *t, uint32_t n, float *l, void *o) { return p##_profile(m, t, n, l, o); } \
 static const struct library p##_library = { #p, golden_name, P##_WORKSPACE_BYTES, P##_SEQUENCE_BYTES, P##_WORKSPACE_OF(3), \
     P##_STATE_BYTES, P##_STACK_BYTES, P##_KV_BYTES, P##_WEIGHTS_BYTES, P##_DEVICE_BYTES, P##_SEQUENCE_DEVICE_BYTES, \
-    P##_N_VOCAB, P##_N_CTX, P##_CHUNK, P##_WORKERS, P##_TILES, P##_N_TENSORS, P##_LAPS, P##_WEIGHTS_EMBEDDED, P##_HAS_TOKENIZER, \
+    P##_N_VOCAB, P##_N_CTX, P##_CHUNK, P##_WORKERS, P##_TILES, P##_N_TENSORS, P##_TIMINGS, P##_WEIGHTS_EMBEDDED, P##_HAS_TOKENIZER, \
     p##_t_open, p##_t_close, p##_t_prefill, p##_t_step, p##_t_begin, p##_t_step_budget, p##_t_cancel, p##_t_n_past, p##_t_reset, \
     p##_t_sequence_use, p##_t_sequence_copy, p##_t_save, p##_t_restore, \
     p##_t_sample, p##_encode, p##_decode, p##_bos, p##_eos, p##_is_end, p##_t_verify, p##_t_profile, \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# run_appliance.sh FORGEC DATA [TARGET...] -- examples/appliance with a golden model: images for bare machines are built, booted in QEMU, and give the
-# stored greedy tokens.  DATA: tests/data/golden.  Skipped (77) where QEMU's machines are missing.
+# run_appliance.sh FORGEC DATA [TARGET...] -- examples/appliance with a golden model: builds images for bare machines and boots them in QEMU; they must give
+# the stored greedy tokens.  DATA: tests/data/golden.  Skipped (77) if QEMU's machines are missing.
 set -eu
 forgec=$1 data=$2; shift 2
 [ $# -gt 0 ] || set -- aarch64-none riscv64 riscv64-v cortex-m7 cortex-m55
@@ -8,14 +8,14 @@ here=$(cd "$(dirname "$0")/../../examples/appliance" && pwd)
 model=$data/q-llama-Q8_0
 . "$(dirname "$0")/../harness.sh"
 
-# boot CODE: the image of $target
+# boot CODE: boots the image of $target, which must end with CODE
 boot() { check "$target" "$1" timeout "${APPLIANCE_TIMEOUT:-300}" sh "$here/run.sh" "$target" "$tmp/$target"; }
 
 for target; do
     case $target in aarch64*) emulator=qemu-system-aarch64 ;; cortex-m*) emulator=qemu-system-arm ;; *) emulator=qemu-system-riscv64 ;; esac
-    if ! command -v $emulator >/dev/null; then echo "$target: no $emulator"; continue; fi
+    if ! command -v $emulator >/dev/null; then left_out "$target: no $emulator"; continue; fi
     last=$target name=$target
-    # the stored tokens are those of whole activations
+    # the stored tokens were computed with float activations
     if ! FORGEC=$forgec FORGEC_OPTIONS='--exact --ctx 128' sh "$here/build.sh" "$target" "$model.gguf" "$tmp/$target" "-DTOKENS=$(tr ' ' , <"$model.tokens")" \
         "-DLENGTH=$(wc -w <"$model.greedy" | tr -d ' ')" -Werror; then bad "no image"; continue; fi
     boot 0
@@ -28,16 +28,16 @@ done
 [ $tests -gt 0 ] || skip "no emulator of these machines"
 if [ $failed -eq 0 ]; then
     target=$last
-    # Errors of the model reach the emulator's exit code: a token outside the vocabulary.
+    # An error of the model becomes the emulator's exit code: a token outside the vocabulary.
     FORGEC=$forgec FORGEC_OPTIONS='--exact --ctx 128' sh "$here/build.sh" "$target" "$model.gguf" "$tmp/$target" -DTOKENS=100000
     boot 1
     grep -q '^begin: ' "$tmp/out" || bad "a bad token has another message"
-    # Where the time of a token goes.
+    # The profile of a token.
     FORGEC=$forgec FORGEC_OPTIONS='--exact --ctx 128' sh "$here/build.sh" "$target" "$model.gguf" "$tmp/$target" -DTOKENS=1,2,3 -DLENGTH=2 -DPROFILE -Werror
     boot 0
     tr -d '\r' <"$tmp/out" | awk '/^profile: / { if ($2 == "(step)") step = $4; else { rows++; sum += $4 } }
         END { print "profile: " rows " kernels, " sum " of " step " us"; exit !(rows > 5 && step > 0 && sum > 0) }' || bad "profile: $(cat "$tmp/out")"
-    # The tale itself, from text to text.
+    # The story itself, from text to text.
     FORGEC=$forgec sh "$here/build.sh" "$target" '' "$tmp/$target" -DLENGTH=4
     boot 0
     grep -q '^Once upon a time there was a king who [a-z][a-z]' "$tmp/out" || bad "no tale"

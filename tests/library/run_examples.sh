@@ -1,35 +1,35 @@
 #!/bin/sh
-# run_examples.sh FORGEC [PART...] -- the examples of embedding, and what a user of a library meets.  PART: all of these, or some
-#   quotes    what docs/embedding.md quotes of the examples
-#   text      examples/embed/build.sh; what host, host_cpp, pool, fork and two tell is what the executable tells at temperature 0
+# run_examples.sh FORGEC [PART...] -- the examples of embedding, and the use of a library.  PART: some of these parts; default: all
+#   quotes    docs/embedding.md quotes the examples correctly
+#   text      examples/embed/build.sh; host, host_cpp, pool, fork and two print the text that the executable prints at temperature 0
 #   cross     the same for aarch64, in qemu
-#   kinds     obj and shared instead of lib; pkg-config; C99, C++11 and gcc, clang take the header
+#   kinds     obj and shared instead of lib; pkg-config; the header compiles as C99 and C++11 with gcc and clang
 #   symbols   the libraries of all targets need memcpy, memmove and memset, export the API and have no variables;
-#             SYMBOLS_OF: of these targets
-#   package   examples/embed and a project of all kinds by find_package(forgec), from an install tree of FORGEC's build folder
-# What lacks its tools is left out with a line.  CFLAGS, CMAKE_GENERATOR as usual.
+#             SYMBOLS_OF: only these targets
+#   package   examples/embed and a project with all kinds of libraries by find_package(forgec), from an install tree of FORGEC's build folder
+# A part whose tools are missing is left out with a line.  CFLAGS, CMAKE_GENERATOR as usual.
 # shellcheck disable=SC2317,SC2015,SC2086  # parts are called by name; "a && b || fail" is meant; commands and numbers without quotes are words
 set -eu
 forgec=$(cd "$(dirname "$1")" && pwd)/$(basename "$1"); shift
 [ $# -gt 0 ] || set -- quotes text cross kinds symbols package
 root=$(cd "$(dirname "$0")/../.." && pwd)
 examples=$root/examples/embed
-story=$root/examples/storyteller/storyteller-7m-q8_0.gguf golden=$root/tests/data/golden/q-llama-Q8_0.gguf
+story=$(dirname "$forgec")/tests/data/storyteller-7m-q8_0.gguf golden=$(dirname "$forgec")/tests/data/golden/q-llama-Q8_0.gguf
 prompt="Once upon a time" length=60
 . "$(dirname "$0")/../harness.sh"
 dir=$tmp
 
-lacks() { echo "$name: left out, no $1"; }
+without() { left_out "$name: no $1"; }
 has() { command -v "$1" >/dev/null 2>&1; }
 nm_of() { for n in llvm-nm-19 llvm-nm nm; do has "$n" && { echo "$n"; return; }; done; }
 
-# told MODEL TARGET NAME: the executable's text in $dir/NAME.  As many threads as a library has workers: the sums are cut alike.
+# told MODEL TARGET NAME: writes the executable's text to $dir/NAME.  It has as many threads as a library has workers, so that sums are divided in the same way.
 told() {
     "$forgec" build "$1" -q -t "$2" -o "$dir/exe"
     ${emulator-} "$dir/exe" -q -t 8 -p "$prompt" -n $length --temp 0 >"$dir/$3"
 }
 
-# texts DIR: what the examples there tell
+# texts DIR: compares the texts of the examples there
 texts() {
     run() { program=$1; shift; case $program in profile | chat) ;; *) set -- "$prompt" $length "$@" ;; esac; ${emulator-} "$programs/$program" "$@" >"$dir/$program.text" 2>"$dir/$program.err" || bad "$program: exit code $?: $(cat "$dir/$program.err")"; }
     programs=$1
@@ -57,7 +57,7 @@ texts() {
     same "$dir/wanted" "$dir/two.text" "two and the executables differ"
 }
 
-# quoted SECTION FILE: the example of that section of docs/embedding.md is out of FILE, line by line.
+# quoted SECTION FILE: every line of the example in that section of docs/embedding.md is in FILE.
 quoted() {
     awk -v section="$1" '/^## / { inside = index($0, section) } /^```/ { code = inside && $0 == "```c"; next } code' "$root/docs/embedding.md" | sed 's/^ *//' >"$dir/quoted"
     [ -s "$dir/quoted" ] || bad "docs/embedding.md has no example under $1"
@@ -76,22 +76,22 @@ part_text() {
     told "$golden" native other.text
     FORGEC=$forgec CFLAGS="-Wpedantic -Wshadow -Wconversion -Werror ${CFLAGS-}" sh "$examples/build.sh" "$story" "$golden" "$dir/examples"
     texts "$dir/examples"
-    # who does not measure pays nothing
+    # a program that does not measure does not contain the profile
     if nm=$(nm_of) && [ -n "$nm" ]; then
         cc -I "$dir/examples" "$examples/host.c" -L "$dir/examples" -lstory -Wl,--gc-sections -o "$dir/small"
         $nm "$dir/small" >"$dir/a"; $nm "$dir/examples/profile" >"$dir/b"; $nm "$dir/examples/chat" >"$dir/c"
-        ! grep -q 'library_laps\|story_profile' "$dir/a" && grep -q library_laps "$dir/b" || bad "what measures is in a program that does not"
+        ! grep -q 'library_timings\|story_profile' "$dir/a" && grep -q library_timings "$dir/b" || bad "what measures is in a program that does not"
         ! grep -q 'story_chat\|chat_render\|mask_fill\|forge_chat' "$dir/a" && grep -q forge_chat "$dir/c" || bad "what chats is in a program that does not"
     fi
     "$dir/examples/host" "$prompt" 40 0.7 >"$dir/a"; "$dir/examples/host_cpp" "$prompt" 40 0.7 >"$dir/b"
     same "$dir/a" "$dir/b" "sampled texts of host and host_cpp differ"
     long=$(printf '%05000d' 0)
-    ! "$dir/examples/host" "$long" 1 >"$dir/a" 2>"$dir/err" && grep -q '^host: ' "$dir/err" && [ ! -s "$dir/a" ] || bad "a prompt longer than the context is no error"
+    ! "$dir/examples/host" "$long" 1 >"$dir/a" 2>"$dir/err" && grep -q '^host: ' "$dir/err" && [ ! -s "$dir/a" ] || bad "a prompt longer than the context is not an error"
 }
 
 part_cross() {
-    for tool in aarch64-linux-gnu-gcc qemu-aarch64; do has $tool || { lacks $tool; return; }; done
-    if has aarch64-linux-gnu-g++; then cxx=aarch64-linux-gnu-g++; else cxx=true; lacks aarch64-linux-gnu-g++; fi
+    for tool in aarch64-linux-gnu-gcc qemu-aarch64; do has $tool || { without $tool; return; }; done
+    if has aarch64-linux-gnu-g++; then cxx=aarch64-linux-gnu-g++; else cxx=true; without aarch64-linux-gnu-g++; fi
     emulator="qemu-aarch64 -L /usr/aarch64-linux-gnu"
     length=12
     told "$story" aarch64 story.text
@@ -99,7 +99,7 @@ part_cross() {
     FORGEC=$forgec TARGET=aarch64 CC=aarch64-linux-gnu-gcc CXX=$cxx sh "$examples/build.sh" "$story" "$golden" "$dir/cross"
     texts "$dir/cross"
     emulator='' length=60
-    rm -f "$dir/story.text" "$dir/other.text"          # of another target
+    rm -f "$dir/story.text" "$dir/other.text"          # a library of another target
 }
 
 part_kinds() {
@@ -116,15 +116,15 @@ part_kinds() {
         flags=$(PKG_CONFIG_PATH="$dir/a folder" pkg-config --cflags --libs story)
         eval "cc \"\$examples/host.c\" $flags -o \"\$dir/obj/host\""
     else
-        lacks pkg-config
+        without pkg-config
         cc -I "$dir/a folder" "$examples/host.c" "$dir/a folder/libstory.so" -o "$dir/obj/host"
     fi
     LD_LIBRARY_PATH="$dir/a folder" "$dir/obj/host" "$prompt" $length 0 >"$dir/text"
     same "$dir/story.text" "$dir/text" "a shared library tells something else"
 
-    printf '#include "story.h"\nint main(void) { return STORY_ENCODE_SCRATCH(1) == 0; }\n' >"$dir/h.c"
+    printf '#include "story.h"\nint main(void) { struct story *m; return story_open(&m, 0, STORY_ENCODE_SCRATCH(1), 0) == 0; }\n' >"$dir/h.c"
     for line in "gcc -std=c99" "g++ -x c++ -std=c++98 -Wno-long-long -Wno-variadic-macros" "clang-19 -std=c99" "clang++-19 -x c++ -std=c++11"; do
-        has "${line%% *}" || { lacks "${line%% *}"; continue; }
+        has "${line%% *}" || { without "${line%% *}"; continue; }
             $line -Wall -Wextra -Wpedantic -Wconversion -Werror -I "$dir/obj" -c "$dir/h.c" -o "$dir/h.o" || bad "$line does not take story.h"
     done
 }
@@ -135,10 +135,10 @@ part_symbols() {
     for target in ${SYMBOLS_OF:-$("$forgec" targets | awk '{ print $1 }')}; do
         library=$dir/libgolden.a code=0
         "$forgec" build "$golden" -q -t "$target" --emit lib --prefix golden -o "$library" 2>"$dir/err" || code=$?
-        # a GPU's is for programs that have a C library
+        # a library for a GPU is for programs with a C library
         hosted=''
-        case $target in gfx*|sm_*) hosted='|memcmp|str[a-z]+|v?snprintf|getenv|open|read|close|access|clock_gettime|nanosleep|dl(open|sym|error)|__errno_location' ;;
-            # what every object of WebAssembly has from its linker
+        case $target in gfx*|sm_*) hosted='|memcmp|str[a-z]+|v?snprintf|(secure_)?getenv|(open|read|close)dir|open|read|close|access|clock_gettime|nanosleep|dl(open|sym|error)|__errno_location' ;;
+            # symbols that the linker defines in every object of WebAssembly
             wasm*) hosted='|__indirect_function_table|__stack_pointer' ;; esac
         [ $code -eq 0 ] || { bad "$target: $(cat "$dir/err")"; continue; }
         more=$($nm -u "$library" | awk -v allowed="^(memcpy|memmove|memset$hosted)\$" 'NF == 2 && $2 !~ allowed { print $2 }' | tr '\n' ' ')
@@ -151,7 +151,7 @@ part_symbols() {
     done
 }
 
-# A project of all kinds, two folders deep: what examples/embed does not use.
+# A project with all kinds of libraries, two folders deep, for what examples/embed does not use.
 write_project() {
     mkdir -p "$1/sub"
     cat >"$1/CMakeLists.txt" <<'END'
@@ -170,13 +170,15 @@ foreach(kind as_object as_shared)
   add_executable(${kind}_host "${HOST}")
   target_link_libraries(${kind}_host PRIVATE ${kind})
 endforeach()
+add_executable(smallest "${SMALLEST}")
+target_link_libraries(smallest PRIVATE as_object)
 add_library(user STATIC "${HOST}")
 target_link_libraries(user PUBLIC story)
 END
 }
 
 part_package() {
-    has cmake || { lacks cmake; return; }
+    has cmake || { without cmake; return; }
     build=$(dirname "$forgec")
     [ -f "$build/CMakeCache.txt" ] || { skip "build folder of $forgec"; return; }
     [ -s "$dir/other.text" ] || { told "$story" native story.text; told "$golden" native other.text; }
@@ -196,13 +198,44 @@ part_package() {
 
     built=$dir/kinds
     write_project "$dir/project"
-    make_with -S "$dir/project" -B "$built" -DMODEL="$story" -DHOST="$examples/host.c" || return 0
+    awk '/^## / { inside = /smallest program/ } /^```/ { code = inside && $0 == "```c"; next } code' "$root/docs/embedding.md" >"$dir/smallest.c"
+    make_with -S "$dir/project" -B "$built" -DMODEL="$story" -DHOST="$examples/host.c" -DSMALLEST="$dir/smallest.c" \
+        -DCMAKE_C_FLAGS="-Wall -Wextra -Werror -pedantic" || return 0
+    "$built/sub/smallest" >"$dir/text" && [ "$(head -c 30 "$dir/text")" = "$(head -c 30 "$dir/story.text")" ] ||
+        bad "the program of docs/embedding.md tells $(head -c 200 "$dir/text")"
     "$built/sub/as_object_host" "$prompt" $length 0 >"$dir/text"
     same "$dir/story.text" "$dir/text" "EMIT obj tells something else"
     "$built/sub/as_shared_host" "$prompt" 10 0 | grep -q . || bad "EMIT shared tells nothing"
-    [ -s "$(cat "$built/weights")" ] || bad "FORGEC_WEIGHTS is no file"
-    ! cmake -S "$dir/project" -B "$dir/bad" -DMODEL="" -DHOST=x -DCMAKE_PREFIX_PATH="$dir/installed" >"$dir/log" 2>&1 || bad "no MODEL is no error"
+    "$forgec" build "$golden" -q -t portable --emit shared --prefix story -o "$dir/libstory.so"          # in the place of another
+    ! LD_LIBRARY_PATH=$dir "$built/sub/as_shared_host" "$prompt" 10 0 >"$dir/text" 2>&1 && grep -q "header of another build" "$dir/text" ||
+        bad "another model's library: $(cat "$dir/text")"
+    [ -s "$(cat "$built/weights")" ] || bad "FORGEC_WEIGHTS is not a file"
+    ! cmake -S "$dir/project" -B "$dir/bad" -DMODEL="" -DHOST=x -DCMAKE_PREFIX_PATH="$dir/installed" >"$dir/log" 2>&1 || bad "no MODEL is not an error"
     grep -q 'MODEL is missing' "$dir/log" || bad "a missing MODEL has another message"
+
+    # a build of the target forgec alone, as ./setup.sh story makes it
+    cmake -S "$root" -B "$dir/alone" -DFORGEC_TESTS=OFF >"$dir/log" 2>&1 && cp "$forgec" "$dir/alone/" &&
+        cmake --install "$dir/alone" --prefix "$dir/second" >"$dir/log" 2>&1 || { bad "cmake --install of forgec alone"; tail -5 "$dir/log"; return; }
+    "$dir/second/bin/forgec" --version >"$dir/text" || bad "forgec alone does not work where it is installed"
+    if [ "$(uname -m)" = x86_64 ]; then
+        grep -q 'Left out: the simulator' "$dir/log" || bad "nothing is said of the simulator: $(tail -5 "$dir/log")"
+        ! "$dir/second/bin/forgec" verify "$golden" -t gfx1151 --simulate >"$dir/text" 2>&1 && grep -q 'target product' "$dir/text" ||
+            bad "verify --simulate does not say what to build: $(cat "$dir/text")"
+    fi
+
+    # forgec as a part of a project: it is not built here, as that takes a minute
+    mkdir "$dir/part"
+    cat >"$dir/part/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.22)
+project(part LANGUAGES C)
+add_subdirectory("$root" forgec)
+forgec_add_model(story MODEL "$story" TARGET portable)
+add_executable(host "$examples/host.c")
+target_link_libraries(host PRIVATE story)
+END
+    cmake -S "$dir/part" -B "$dir/part/build" >"$dir/log" 2>&1 || { bad "add_subdirectory"; tail -20 "$dir/log"; return; }
+    cmake --build "$dir/part/build" --target help >"$dir/text"
+    grep -qw story_forgec "$dir/text" && grep -qw forgec "$dir/text" && ! grep -qwE 'product|test_[a-z]+' "$dir/text" || bad "add_subdirectory makes other targets"
 }
 
 for name; do

@@ -1,15 +1,17 @@
 #!/bin/sh
-# Libraries of models with each kind of state, and tests/library/states.c: saved, taken back, cancelled, copied.
-# run_states.sh FORGEC GOLDEN_DIR ARCHITECTURES_DIR SOURCE_DIR CC [LIBSIMT [full]] -- LIBSIMT: for lanes, else for this machine.  $STATES_SEED: of the texts.
-# By default one model of each kind of state; full: more of them, and in other forms.
+# Libraries of models with each kind of state, tested by tests/library/states.c: saved, rewound, cancelled, copied.
+# run_states.sh FORGEC GOLDEN_DIR ARCHITECTURES_DIR SOURCE_DIR CC [LIBSIMT] -- LIBSIMT: libraries for lanes; without it for this machine.  $STATES_SEED: the seed of the texts.
+# By default one model for each kind of state; full: more models, and other forms.
 set -eu
-forgec=$1 golden=$2 architectures=$3 source=$4 cc=$5 simt=${6-} full=${7-}                 # ctest gives an empty word where there is no LIBSIMT
+forgec=$1 golden=$2 architectures=$3 source=$4 cc=$5 simt=${6-}           # empty: this machine
 seed=${STATES_SEED-$(date +%s)}
+full=
+[ "${FORGEC_TIER-}" != full ] || full=yes
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# try MODEL KIND TOKENS TARGET OPTIONS...: the state of the library before is refused by this one
+# try MODEL KIND TOKENS TARGET OPTIONS...: tests a library, which must also refuse the state of the previous library
 try()
 {
     model=$1 kind=$2 tokens=$3 target=$4

@@ -7,9 +7,9 @@ forgec=$1 golden=$2 source=$3 clang=$4 level=$5
 cd "$tmp"
 command -v "$clang" >/dev/null && command -v objcopy >/dev/null || skip "needs clang and objcopy"
 printf 'int main(void) { return 0; }\n' > probe.c
-"$clang" -fsanitize=thread probe.c -o probe 2>/dev/null && ./probe || skip "ThreadSanitizer does not work here"
+"$clang" -fsanitize=thread probe.c -o probe 2>/dev/null && ./probe || lacks "ThreadSanitizer does not work here"
 
-# library PREFIX MODEL: PREFIX.o, in which all but the API is local, as forgec makes it.  The weights come from a file, the tokenizer is not used.
+# library PREFIX MODEL: PREFIX.o, with everything except the API local, as forgec makes it.  The weights come from a file, the tokenizer is not used.
 library()
 {
     "$forgec" build "$golden/$2.gguf" -t portable --exact --weights external --prefix "$1" --emit obj -q -o "$1.o" --save-temps "$1"
@@ -18,10 +18,10 @@ library()
         keep="$keep --keep-global-symbol=${1}_$f"
         defines="$defines -Dmodel_$f=${1}_$f"
     done
-    printf 'const unsigned char forge_vocab[64] = { 0 };\n' > "$1/no_vocab.c"
+    printf 'const unsigned char forge_vocab[256] = { 0 };\n' > "$1/no_vocab.c"
     for c in "$1"/*.c; do
         object=$c.o
-        # what has no name of the API in it is the same in both: compiled once
+        # files without names of the API are the same in both libraries, so they are compiled once
         if [ "$1" != alpha ] && cmp -s "$c" "alpha/${c##*/}" && ! grep -qw 'model_[a-z_0-9]*' "$c"; then object=alpha/${c##*/}.o
         else
             # shellcheck disable=SC2086

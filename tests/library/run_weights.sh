@@ -1,19 +1,19 @@
 #!/bin/sh
-# run_weights.sh FORGEC MODEL.gguf [LIBSIMT] -- flips bits all over the weights of programs and libraries: verification names the tensor.
-# LIBSIMT: the emulator of lanes as libamdhip64; when there is none, no GPU program is tried.
+# run_weights.sh FORGEC MODEL.gguf [LIBSIMT] -- flips bits in all parts of the weights of programs and libraries; verification must name the tensor.
+# LIBSIMT: the emulator of lanes as libamdhip64; without it no GPU program is tested.
 forgec=$1 model=$2 simt=${3-}
 . "$(dirname "$0")/../harness.sh"
 unset FORGE_HIP_LIBRARY FORGE_CUDA_LIBRARY FORGE_PROGRAM
 size() { wc -c < "$1" | tr -d ' '; }
-# put FILE AS: a new file, since the system may refuse to write into one that ran a moment ago
+# put FILE AS: makes a new file, because the system may refuse to write into a file that ran a moment ago
 put() { cp "$1" "$tmp/put" && mv "$tmp/put" "$2"; }
-# flip FILE OFFSET: its lowest bit
+# flip FILE OFFSET: flips the lowest bit of this byte
 flip() {
     put "$1" "$1"
     printf "\\$(printf %03o $(($(od -An -tu1 -j "$2" -N 1 "$1") ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> "$tmp/dd" || bad "dd"
 }
 
-# tables SOURCE: the places that a source names -> $hashes, $n, $offset and $image, its bytes, and $tmp/tensors with lines "NAME|OFFSET|BYTES"
+# tables SOURCE: reads the places that an emitted source names into $hashes, $n, $offset and $image (bytes of the image), and $tmp/tensors with lines "NAME|OFFSET|BYTES"
 tables() {
     sed -n 's/^    { "\([^"]*\)", \([0-9]*\)u, \([0-9]*\)u },$/\1|\2|\3/p' "$1" > "$tmp/tensors"
     hashes=$(sed -n 's/.*\.hashes_offset = \([0-9]*\)u.*/\1/p' "$1")
@@ -22,7 +22,7 @@ tables() {
     [ "$n" -gt 10 ] || { echo "no table of tensors in $1"; exit 1; }
 }
 
-# damage FILE BASE PROGRAM...: FILE holds the image from BASE on; every kind of damage is found by PROGRAM and its place told
+# damage FILE BASE PROGRAM...: FILE has the image from BASE on; PROGRAM must find every kind of damage and report its place
 damage() {
     file=$1 base=$2
     shift 2
@@ -45,7 +45,7 @@ damage() {
         err_has "the hashes of the weights are damaged ($((24 + 8 * n)) bytes at offset $((base + hashes)))"
         put "$tmp/good" "$file"
     done
-    # of two the first, whoever looks at it
+    # if two tensors are damaged, the first is reported, whichever thread finds it
     first=$(sed -n 2p "$tmp/tensors") last=$(sed -n "${n}p" "$tmp/tensors")
     for place in "$first" "$last"; do place=${place#*|}; flip "$file" $((base + ${place%|*})); done
     for threads in 1 3; do
@@ -60,7 +60,7 @@ damage() {
     cmp -s "$tmp/out" "$tmp/plain" && [ ! -s "$tmp/err" ] || bad "another text, or words on stderr"
     check "$kind: good, --check" 0 "$@" --check; out_has "OK    weights    $n tensors"
 }
-# Where the images in a program begin, when tables is of the last: they are the end of the file.
+# The place where the images in a program begin, if tables has read the last one: the images are the end of the file.
 image_base() { echo $(($(size "$1") - image - offset)); }
 
 build() { check "build $*" 0 "$forgec" build "$model" "$@"; }
@@ -75,7 +75,7 @@ kind="no weights"
 check "no weights, --check" 0 "$tmp/outside" --check; out_has "WARN  weights"
 check "no weights, verified" 4 "$tmp/outside" --verify-weights load --tokens 1 -n 1 --print-tokens; err_has "-m FILE"
 check random 0 "$tmp/outside" --bench --random-weights -p 4 -n 4 -r 1
-check "random, verified" 2 "$tmp/outside" --bench --random-weights --verify-weights load -p 4 -n 4 -r 1; err_has "nothing to verify"
+check "random, verified" 2 "$tmp/outside" --bench --random-weights --verify-weights load -p 4 -n 4 -r 1; err_has "cannot be combined with --random-weights"
 check mode 2 "$tmp/program" --verify-weights lazy -p x; err_has "'lazy' is not none or load"
 check "mode none" 0 "$tmp/program" --verify-weights none -q --tokens 1 -n 1 --print-tokens
 
@@ -130,7 +130,7 @@ build --emit obj -t portable --prefix lib -o "$tmp/lib.o"
 check "compile" 0 "$cc" -I "$tmp" "$tmp/verify.c" "$tmp/lib.o" -o "$tmp/verify"
 check "library, embedded: good" 0 "$tmp/verify"
 
-# a GPU: another image, and with a CPU beside it two of them in one file
+# a GPU has another image; with a CPU in the same program, a file has two images
 if [ -n "$simt" ] && [ -e "$simt" ]; then
     export FORGE_HIP_LIBRARY="$simt"
     here=$(cd "$(dirname "$0")" && pwd)

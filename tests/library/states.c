@@ -1,8 +1,8 @@
-/* states.c -- what a model remembers of a text, linked with a library of any model (prefix model): saved in mid-text and restored
- * elsewhere, taken back, cancelled, copied, damaged, a text goes on with the logits of one that nobody interrupted, bit for bit, or is
- * refused.  states [-n TOKENS] [-s SEED] [-d LIBSIMT] [-r FILE] KIND FILE
- * KIND of the model's states: any (all can be taken back to every position), window (some only as far as a ring holds them) or none (some
- * are replaced by every token).  A state is written to FILE; -r: one of another build, to be refused.  -d: a GPU's library. */
+/* states.c -- the states of a model, linked with a library of any model (prefix model).  After a state is saved and restored elsewhere,
+ * rewound, cancelled or copied, the text continues with the logits of an uninterrupted text, bit for bit, or the call is refused; a damaged
+ * state is refused.  states [-n TOKENS] [-s SEED] [-d LIBSIMT] [-r FILE] KIND FILE
+ * KIND of the model's states: any (all can be rewound to every position), window (some only as far as their ring reaches) or none (some are
+ * replaced by every token).  A state is written to FILE; -r: a state of another build, which must be refused.  -d: a GPU's library. */
 #include "library_help.h"
 #include "model.h"
 #include <dlfcn.h>
@@ -14,10 +14,10 @@ enum kind { ANY, WINDOW, NONE } kind;
 
 static uint64_t seed = 1;
 static void *device;
-static uint32_t n_tokens = MODEL_N_CTX, n_pieces, ends[MOST_PIECES];    /* pieces in which a text is appended: the position behind each */
+static uint32_t n_tokens = MODEL_N_CTX, n_pieces, ends[MOST_PIECES];    /* ends: the position after each piece of a text */
 static int32_t tokens[TEXTS][MODEL_N_CTX];
-static float *truth[TEXTS][MOST_PIECES];         /* logits behind each piece */
-static uint8_t *saved[MOST_PIECES];              /* text 0 behind it */
+static float *truth[TEXTS][MOST_PIECES];         /* logits after each piece */
+static uint8_t *saved[MOST_PIECES];              /* state of text 0 after each piece */
 static size_t saved_bytes[MOST_PIECES];
 static float logits[VOCAB];
 static uint32_t checks, rewound, refused;
@@ -39,7 +39,7 @@ static void hold(bool condition, const char *what, uint32_t at) { must(condition
 
 static void *driver_symbol(void *context, const char *name) { return dlsym(context, name); }
 
-/* Its memory is full of NaN. */
+/* An instance; its memory is initially filled with NaN. */
 static struct model *opened(void)
 {
     const struct model_options o = { .size = sizeof o, .n_sequences = SEQUENCES, .device_symbol = device ? driver_symbol : NULL,
@@ -63,7 +63,7 @@ static int append(struct model *m, uint32_t text, uint32_t piece)
     return model_prefill(m, tokens[text] + begin_of(piece), ends[piece] - begin_of(piece), logits);
 }
 
-/* Appends some pieces; each gives the logits of the text alone. */
+/* Appends n pieces; each must give the logits of the text alone. */
 static void go_on(struct model *m, uint32_t text, uint32_t piece, uint32_t n, const char *what)
 {
     for (; n > 0 && piece < n_pieces; n--, piece++) {
@@ -84,7 +84,8 @@ static void restored(struct model *m, uint32_t piece)
     must(model_restore(m, saved[piece], saved_bytes[piece]), MODEL_OK, "restoring", ends[piece]);
 }
 
-/* One token, a few, more than a chunk: pieces end at even and odd positions, in the middle of chunks and rows. */
+/* Cuts a text into pieces of one token, a few, or more than a micro-batch: they end at even and odd positions, also inside
+ * micro-batches. */
 static void cut(void)
 {
     const uint32_t chunk = MODEL_CHUNK < n_tokens / 4 ? MODEL_CHUNK : n_tokens / 4;
@@ -99,7 +100,7 @@ static void cut(void)
         for (uint32_t i = 0; i < n_tokens; i++) tokens[k][i] = (int32_t)random_below(VOCAB);
 }
 
-/* Each text alone, the first in an instance that saves on the way, too: then nothing is any other. */
+/* Each text alone.  The first text also runs in an instance that saves after each piece: saving must not change anything. */
 static void alone(void)
 {
     for (uint32_t k = 0; k < TEXTS; k++) {
@@ -145,7 +146,7 @@ static void restoring(void)
     free(again);
 }
 
-/* The bytes of what m has. */
+/* The saved state of m; the caller frees it. */
 static uint8_t *state_of(struct model *m, size_t *n)
 {
     uint8_t *bytes = malloc(MODEL_STATE_BYTES);
@@ -153,7 +154,7 @@ static uint8_t *state_of(struct model *m, size_t *n)
     return bytes;
 }
 
-/* Takes back what is behind piece `to`, or is refused and has changed nothing. */
+/* Rewinds to position `to`, or is refused without a change. */
 static bool back(struct model *m, uint32_t to)
 {
     const uint32_t before = model_n_past(m);
@@ -180,7 +181,7 @@ static void rewinding(void)
             else go_on(m, 0, from + 1, 1, "after a refusal");
         }
     }
-    /* one token after the other, which says nothing of how far it goes */
+    /* rewinds token by token, as far as possible */
     restored(m, n_pieces - 1);
     while (model_n_past(m) > 1) {
         const uint32_t n_past = model_n_past(m);
@@ -205,7 +206,7 @@ static void rewinding(void)
     closed(m);
 }
 
-/* A step that is given up after any of its tiles. */
+/* Cancels steps after any number of tiles. */
 static void cancelling(void)
 {
     struct model *m = opened();
@@ -218,7 +219,7 @@ static void cancelling(void)
             else must(model_reset(m, 0), MODEL_OK, "a reset", 0);
             must(model_begin(m, tokens[1] + begin, ends[i] - begin, logits), MODEL_OK, "beginning", begin);
             if (tiles > 0) status = model_step_budget(m, tiles);
-            if (status == MODEL_OK) continue;            /* all of it was done */
+            if (status == MODEL_OK) continue;            /* the step was complete */
             must(status, MODEL_MORE, "a part of a step", begin);
             given_up++;
             status = model_cancel(m);
@@ -239,7 +240,7 @@ static void cancelling(void)
     closed(m);
 }
 
-/* Not this state: the context is empty, and good for another text. */
+/* The state must be refused; then the context is empty and usable for another text. */
 static void refuse(struct model *m, const void *state, size_t n, const char *what, uint32_t at)
 {
     restored(m, n_pieces / 2);
@@ -267,8 +268,8 @@ static void damage(const char *other)
         refuse(m, bytes, k < 8 ? (size_t)k * 9 : n - 1 - some, "cut short", k);
     }
     must(model_restore(m, NULL, n), MODEL_BAD_ARGUMENT, "no state", 0);
-    must(model_restore(m, bytes, n + 8), MODEL_OK, "bytes behind a state", 0);
-    go_on(m, 0, i + 1, 1, "bytes behind a state");
+    must(model_restore(m, bytes, n + 8), MODEL_OK, "bytes after a state", 0);
+    go_on(m, 0, i + 1, 1, "bytes after a state");
     if (other) {
         size_t n_other;
         uint8_t *state = file_bytes(other, 0, &n_other);
@@ -279,7 +280,7 @@ static void damage(const char *other)
     closed(m);
 }
 
-/* Two texts piece by piece in turns, copies of the first on the way, over whatever lies there. */
+/* Two texts alternate piece by piece; after each piece one of them is copied over the third sequence. */
 static void sequences(void)
 {
     struct model *m = opened();
@@ -293,7 +294,7 @@ static void sequences(void)
         hold(model_n_past(m) == ends[i], "its tokens", ends[i]);
         go_on(m, i % 2, i + 1, 2, "a copy that goes on");
     }
-    /* over a text: an empty one, and one that was taken back */
+    /* copies over a text: an empty sequence, and a rewound one */
     must(model_sequence_use(m, 1), MODEL_OK, "another sequence", 1);
     must(model_reset(m, 0), MODEL_OK, "a reset", 1);
     must(model_sequence_copy(m, 2, 1), MODEL_OK, "a copy of nothing", 1);
@@ -316,26 +317,26 @@ static void sequences(void)
 
 static uint64_t one_more(void *context) { return ++*(uint64_t *)context; }
 
-/* Steps are measured behind a piece; then the text goes on as before, or, where a token replaces what was there, as one that was computed
- * at once. */
+/* Measures steps after a piece.  Then the text continues as before; if tokens replace the state, as a text that was computed without the
+ * measurement. */
 static void measuring(void)
 {
-    static struct model_lap laps[MODEL_LAPS];
+    static struct model_timing timings[MODEL_TIMINGS];
     const uint32_t piece = n_pieces / 3, depth = ends[piece], n_next = ends[piece + 1] - depth;
     uint64_t clock = 0;
     struct model *m = opened(), *other = opened();
     float *want = malloc(sizeof logits);
-    for (uint32_t n = device && kind == NONE ? 3 : 1; n <= 3; n += 2) {      /* lanes take seconds for a decode step cut at each launch */
+    for (uint32_t n = device && kind == NONE ? 3 : 1; n <= 3; n += 2) {      /* lanes need seconds for a decode step cut at each launch */
         struct model_profiling p = { .size = sizeof p, .n_steps = 3, .clock = device ? NULL : one_more, .clock_context = &clock,
-                                   .laps = laps };
+                                   .timings = timings };
         restored(m, piece);
         must(model_profile(m, tokens[1] + depth, n, logits, &p), MODEL_OK, "measuring", depth);
-        hold(model_n_past(m) == depth && p.n_laps > 3 && p.n_laps <= MODEL_LAPS, "what was measured", p.n_laps);
+        hold(model_n_past(m) == depth && p.n_timings > 3 && p.n_timings <= MODEL_TIMINGS, "what was measured", p.n_timings);
         int64_t sum = 0;
         uint32_t launches = 0;
-        for (uint32_t i = 0; i < p.n_laps; i++) {
-            sum += laps[i].work + laps[i].wait;
-            launches += laps[i].launches;
+        for (uint32_t i = 0; i < p.n_timings; i++) {
+            sum += timings[i].work + timings[i].wait;
+            launches += timings[i].launches;
         }
         hold(device ? sum > 0 && p.step > 0 : sum == launches && p.step == 1, "the times", n);
         if (kind != NONE) {

@@ -1,4 +1,4 @@
-/* test_arm.c -- the arithmetic that runtime/library/arm.c has for 32-bit ARM, against this machine's. */
+/* test_arm.c -- compares the arithmetic of runtime/library/arm.c for 32-bit ARM with this machine's. */
 #define LIBRARY_TEST_ARM
 #include "runtime/library/arm.c"
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void same(const char *what, uint64_t a, uint64_t b, uint64_t got, uint64_
     exit(1);
 }
 
-/* Edges, then numbers near each other and near the ends of the range. */
+/* Extreme values, then numbers near each other and near the ends of the range. */
 static uint64_t draw_double(uint32_t round)
 {
     static const uint64_t edges[] = { 0, 1, 2, HIDDEN - 1, HIDDEN, HIDDEN + 1, 0x3ff0000000000000u, 0x3fefffffffffffffu,

@@ -1,6 +1,5 @@
-/* test_chat.c -- conversations, answers and masks of model libraries (runtime/library/chat.c, guide.c) without a model: the renders of
- * transformers, answers in any cuttings, texts by masks, memory that is too small, input that is hostile, and how much stack all of it
- * takes.
+/* test_chat.c -- conversations, answers and masks of model libraries (runtime/library/chat.c, guide.c) without a model: the prompts that
+ * transformers renders, answers in pieces of any size, texts drawn by masks, too little memory, hostile input, and the use of stack.
  * test_chat DATA: the unpacked data of tests/data. */
 #include "library_help.h"
 #include "compiler/chat/model.h"
@@ -16,8 +15,9 @@
 
 static struct forge_program program = { .n_ctx = 256 };
 const struct forge_program *const forge_programs[] = { &program };
-static _Alignas(8) uint8_t image[1 << 20];                   /* of the template at hand */
+static _Alignas(8) uint8_t image[1 << 20];                   /* of the current template */
 const uint8_t *const library_chat = image, *const library_grammar = NULL, *const forge_weights = NULL;
+const uint64_t library_facts[1];
 
 static const char *data;
 enum { MEMORY = 8 << 20 };
@@ -44,13 +44,13 @@ static cJSON *json_file(const char *folder, const char *name)
     return v;
 }
 
-/* ---- a vocabulary: all bytes, which are their own tokens, some longer texts, control tokens ---- */
+/* ---- a vocabulary: all bytes as tokens, some longer texts, control tokens ---- */
 
 enum { MOST_TOKENS = 300, FIRST_LONG = 256 };
 static const char *const longer[] = { "th", "{\"", "\":", "\",", "\"}", "true", "12", "ab", "]}" };
 enum { N_LONGER = sizeof longer / sizeof *longer };
 
-/* A byte in the alphabet of byte-level BPE, with its zero. */
+/* A byte in the alphabet of byte-level BPE, 0-terminated. */
 static void byte_token(uint32_t byte, uint32_t *next, char out[8])
 {
     const bool printed = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte != 0xad);
@@ -63,7 +63,7 @@ static struct arena *vocab_arena;
 static void make_vocab(const char *bos, const char *eos)
 {
     const char *control[] = { bos, eos, "<|im_start|>", "<|im_end|>" };
-    const size_t n_control = eos ? sizeof control / sizeof *control : 2;        /* <|im_end|> ends a text by its name */
+    const size_t n_control = eos ? sizeof control / sizeof *control : 2;        /* <|im_end|> ends a text because of its name */
     if (vocab_arena) arena_destroy(vocab_arena);
     struct arena *a = vocab_arena = arena_create();
     struct text *t = arena_new(a, struct text), *tokens = arena_new(a, struct text), *types = arena_new(a, struct text);
@@ -114,7 +114,7 @@ static void make_vocab(const char *bos, const char *eos)
     program.n_vocab = n;
 }
 
-/* What a header would say. */
+/* The values that a library's header would have. */
 static const struct library_text_sizes *sizes(void)
 {
     static struct library_text_sizes s;
@@ -122,7 +122,7 @@ static const struct library_text_sizes *sizes(void)
     return &s;
 }
 
-/* The template of a source, from a file of the data or as it is. */
+/* Compiles a template: a file of the data, or the text itself. */
 static void use_template(const char *source, size_t n)
 {
     struct arena *a = arena_create();
@@ -156,7 +156,7 @@ static int chat_open(struct model_chat **c, const char *request)
 
 /* ---- renders ---- */
 
-static struct room trees;                                    /* of JSON whose numbers keep their text */
+static struct room trees;                                    /* for JSON trees with numbers as text */
 
 static const struct json *tree_file(const char *name)
 {
@@ -181,14 +181,19 @@ static const char *text_of(const struct json *v)
     return copy;
 }
 
-/* Whether a request means what the template was rendered with: it becomes the same messages, and none is a beginning of the answer. */
+/* Can a request express the template's input?  It gives the same messages, and its last message is not the beginning of the answer. */
 static bool is_plain(const struct json *c, bool generation)
 {
     const struct json *messages = json_member(c, "messages"), *tools = json_member(c, "tools"), *last = NULL;
+    for (const struct json *t = tools && tools->kind == JSON_ARRAY ? tools->first : NULL; t; t = t->next) {
+        const struct json *f = json_member(t, "function");
+        if (!json_member(f, "description") || !json_member(json_member(f, "parameters"), "properties")) return false;
+    }
     for (const struct json *m = messages->first; m; last = m, m = m->next) {
         const struct json *calls = json_member(m, "tool_calls");
         if (!is_text(json_member(m, "content")) || !is_text(json_member(m, "role")) || json_is(json_member(m, "role"), "developer"))
             return false;
+        if (m != messages->first && json_is(json_member(m, "role"), "system")) return false;
         for (const struct json *call = calls ? calls->first : NULL; call; call = call->next) {
             const struct json *f = json_member(call, "function");
             if (!f || is_text(json_member(f, "arguments"))) return false;
@@ -220,7 +225,11 @@ static bool render(const char *what, const struct json *r, const struct json *c,
     if (prefix) CHECK(!out.full && json_integer(prefix, 0, 1000, &at), "%s", what);
     const struct json *before = prefix ? json_at(prefixes, (size_t)at) : &empty;
     struct model_chat *chat;
-    const int status = model_chat_open(&chat, memory, MEMORY, request, out.n, &options);
+    struct model_chat_options o = options;
+    const char *begins = text_of(before), *ends = text_of(expect);
+    if ((begins && strstr(begins, "26 Jul 2024")) || (ends && strstr(ends, "26 Jul 2024"))) o.now = 0;      /* then no date_string, as in
+                                                                                                             * transformers */
+    const int status = model_chat_open(&chat, memory, MEMORY, request, out.n, &o);
     size_t n = 0;
     const char *got = status == MODEL_OK ? model_chat_text(chat, &n) : refusal.text;
     if (expect)
@@ -228,12 +237,83 @@ static bool render(const char *what, const struct json *r, const struct json *c,
               begins_with(got + before->n, n - before->n, expect), "%s: %s '%.*s', not '%.*s%.*s'", what, model_strerror(status), (int)n,
               got, (int)before->n, before->text, (int)expect->n, expect->text);
     else if (json_is(json_member(error, "kind"), "raise_exception"))
-        CHECK(status == MODEL_REFUSED && json_is(json_member(error, "message"), refusal.text), "%s: %s '%s'", what, model_strerror(status),
+        CHECK(status == MODEL_REFUSED && json_is(json_member(error, "message"), refusal.text), "%s: %s '%s'", what,
+              model_strerror(status),
               refusal.text);
     return true;
 }
 
-/* name: a file of renders.  Each `every`th of them. */
+/* ---- conversations that mean the same, and tool loops, with the template of a real model ---- */
+
+#define CALL_ID "call_fd4de24ef3fc7116d61ca3dd"
+#define SAID(more) "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"y\"" more "}," \
+    "{\"role\":\"user\",\"content\":\"z\"}]}"
+#define OFFERED(more) "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"tools\":[{\"type\":\"function\",\"function\":{" \
+    "\"name\":\"look\"" more "}}]}"
+#define LOOK ",\"description\":\"\",\"parameters\":{\"type\":\"object\",\"properties\":{}}"
+#define LOOP(calls, result) "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"},{\"role\":\"assistant\",\"content\":\"\"," calls "}," \
+    "{" result ",\"content\":\"five\"}],\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"look\",\"description\":\"d\"," \
+    "\"parameters\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"description\":\"d\"}}}}}]}"
+#define CALLS(id, arguments) "\"tool_calls\":[{" id "\"type\":\"function\",\"function\":{\"name\":\"look\",\"arguments\":" arguments "}}]"
+#define RESULT(id) "\"role\":\"tool\",\"tool_call_id\":\"" id "\""
+
+/* The first of each group is the plain form. */
+static const char *const same[][6] = {
+    { SAID(""), SAID(",\"tool_calls\":[]"), SAID(",\"tool_calls\":null,\"function_call\":null,\"refusal\":null,\"audio\":null,"
+           "\"name\":null"),
+      SAID(",\"annotations\":[],\"reasoning_content\":\"\"") },
+    { OFFERED(LOOK), OFFERED(""), OFFERED(",\"description\":null,\"parameters\":null"), OFFERED(",\"parameters\":{}") },
+    { LOOP(CALLS("\"id\":\"" CALL_ID "\",", "{\"a\": 87654}"), RESULT(CALL_ID)),
+      LOOP(CALLS("\"id\":\"" CALL_ID "\",", "\"{\\\"a\\\": 87654}\""), RESULT(CALL_ID)),
+      LOOP(CALLS("\"id\":\"" CALL_ID "\",", "\"{ \\\"a\\\":87654 }\""), RESULT(CALL_ID)) },
+    { LOOP(CALLS("\"id\":\"look\",", "\"{\\\"a\\\": 87654}\""), RESULT("look") ",\"name\":\"look\""),
+      LOOP("\"function_call\":{\"name\":\"look\",\"arguments\":\"{\\\"a\\\": 87654}\"}", "\"role\":\"function\",\"name\":\"look\"") },
+};
+
+static void opens(const char *name, const char *request, const char *has)
+{
+    struct model_chat *chat;
+    size_t n = 0;
+    const int status = chat_open(&chat, request);
+    const char *text = status == MODEL_OK ? model_chat_text(chat, &n) : "";
+    CHECK(status == MODEL_OK, "%s: %s: %s", name, request, refusal.text);
+    CHECK(status != MODEL_OK || memmem(text, n, has, strlen(has)), "%s: %s: no %s in %.*s", name, request, has, (int)n, text);
+    CHECK(!memmem(text, n, "{'a'", 4), "%s: %s: %.*s", name, request, (int)n, text);
+}
+
+static void equals_of(const char *name)
+{
+    static char plain[1 << 16];
+    struct model_chat *chat;
+    size_t n, n_plain = 0;
+    for (size_t group = 0; group < sizeof same / sizeof *same; group++)
+        for (size_t i = 0; same[group][i]; i++) {
+            const int status = chat_open(&chat, same[group][i]);
+            const char *text = status == MODEL_OK ? model_chat_text(chat, &n) : refusal.text;
+            if (status != MODEL_OK) n = strlen(text);
+            if (i == 0) memcpy(plain, text, n_plain = n);
+            CHECK(n == n_plain && !memcmp(plain, text, n), "%s: %s: %.*s, not %.*s", name, same[group][i], (int)n, text, (int)n_plain,
+                  plain);
+        }
+    static const struct { const char *name; bool offers, calls, systems; } cannot[] = {
+        /* templates that fail in transformers, too, or print no calls, or need tools */
+        { "MiroThinker.json", 1, 1, 0 }, { "llama-cpp-deepseek-r1.json", 1, 1, 0 }, { "google-gemma-2-2b-it.json", 0, 1, 1 },
+        { "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use.json", 0, 0, 1 }, { "phi-3-vocab.json", 0, 1, 1 },
+        { "microsoft-Phi-3.5-mini-instruct.json", 0, 1, 0 }, { "ibm-granite-granite-3.3-2B-Instruct.json", 0, 1, 0 },
+        { "deepseek-ai-DeepSeek-R1-Distill-Llama-8B.json", 0, 1, 0 }, { "LFM2.5-Instruct.json", 0, 1, 0 },
+        { "LFM2-8B-A1B.json", 0, 1, 0 }, { "HuggingFaceTB-SmolLM3-3B.json", 0, 1, 0 }, { NULL, 0, 0, 0 },
+    };
+    size_t k = 0;
+    while (cannot[k].name && strcmp(cannot[k].name, name)) k++;
+    if (!cannot[k].offers) opens(name, same[1][0], "x");
+    if (!cannot[k].calls) opens(name, same[2][1], "87654");
+    if (!cannot[k].calls) opens(name, LOOP(CALLS("\"id\":\"" CALL_ID "\",", "\"{oh\""), RESULT(CALL_ID)), "oh");
+    if (!cannot[k].systems) opens(name, "{\"messages\":[{\"role\":\"system\",\"content\":\"one\"},{\"role\":\"developer\","
+                                        "\"content\":\"two\"},"
+                "{\"role\":\"user\",\"content\":\"x\"}]}", "two");
+}
+
+/* name: a file of rendered prompts.  Tests each `every`th of them. */
 static uint32_t renders_of(const char *name, const struct json *cases, uint32_t every)
 {
     const size_t used = trees.used;
@@ -248,6 +328,7 @@ static uint32_t renders_of(const char *name, const struct json *cases, uint32_t 
         snprintf(what, sizeof what, "%.200s %.200s", name, c);
         n += render(what, r, json_member(cases, c), json_member(all, "prefixes"));
     }
+    equals_of(name);
     trees.used = used;
     return n;
 }
@@ -303,7 +384,7 @@ static const struct { const char *request, *wanted; } requests[] = {
 
 static const struct { const char *request, *sentence; uint32_t line, column; } refused[] = {
     { "", "the text ends", 1, 1 }, { "[]", "'messages'", 0, 0 }, { "{\"messages\":[]}", "'messages'", 0, 0 },
-    { "{\n \"messages\": [" USER "}", "no comma", 2, 44 }, { "{\"messages\":[" USER "]} x", "something behind", 1, 46 },
+    { "{\n \"messages\": [" USER "}", "expected , or ]", 2, 44 }, { "{\"messages\":[" USER "]} x", "expected the end of the text", 1, 46 },
     { "{\"messages\":[{\"content\":\"x\"}]}", "'role'", 0, 0 }, { "{\"messages\":[1]}", "'role'", 0, 0 },
     { "{\"messages\":[{\"role\":\"user\"}]}", "'content': 'user'", 0, 0 },
     { "{\"messages\":[{\"role\":\"user\",\"content\":1}]}", "must be a text", 0, 0 },
@@ -313,8 +394,8 @@ static const struct { const char *request, *sentence; uint32_t line, column; } r
     { "{\"messages\":[" USER "],\"add_generation_prompt\":1}", "'add_generation_prompt'", 0, 0 },
     { "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":1}]}", "'tool_calls'", 0, 0 },
     { "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{}]}]}", "'tool_calls'", 0, 0 },
-    { "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"g\",\"arguments\":\"{\"}}]}]}",
-      "no JSON: 'g'", 0, 0 },
+    { "{\"messages\":[" USER "],\"tools\":[{\"function\":{\"name\":\"g\",\"parameters\":{\"type\":\"string\"}}}]}",
+      "must be an object: 'g'", 0, 0 },
 };
 
 static void test_requests(void)
@@ -346,11 +427,21 @@ static void test_requests(void)
     CHECK(model_chat_text(NULL, &n) == NULL && model_chat_tokens(NULL, NULL, 0) == MODEL_BAD_ARGUMENT, "no conversation");
     use_text("{{ raise_exception('not ' ~ messages[0].role) }}");
     CHECK(chat_open(&chat, good) == MODEL_REFUSED && !strcmp(refusal.text, "not user"), "%s", refusal.text);
+    /* what a template refuses, it gets again in other forms; the refusal is about the first */
+    static const char systems[] = "{\"messages\":[{\"role\":\"system\",\"content\":\"a\"}," USER ",{\"role\":\"developer\",\"content\":"
+        "\"b\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{"
+        "\\\"a\\\":[1,2]}\"}}]}]}";
+    use_text("{% for m in messages %}{% if m.role == 'system' and loop.index > 1 %}{{ raise_exception('late') }}{% endif %}{{ m.content }};"
+             "{% for c in m.tool_calls or [] %}{{ 'A' + c.function.arguments }}{% endfor %}{% endfor %}");
+    CHECK(chat_open(&chat, systems) == MODEL_OK && model_chat_text(chat, &n) && n == 22 &&
+          !memcmp(model_chat_text(chat, &n), "a\n\nb;x;;A{\"a\": [1, 2]}", n), "%s, %zu bytes", refusal.text, n);
+    use_text("{{ raise_exception('not ' ~ messages|length) }}");
+    CHECK(chat_open(&chat, systems) == MODEL_REFUSED && !strcmp(refusal.text, "not 4"), "%s", refusal.text);
 }
 
 /* ---- tokens ---- */
 
-/* What a user writes is no control token, and what the template writes is; together they are the text. */
+/* Text of a user never becomes control tokens, text of the template does; the tokens together spell the whole text. */
 static void test_tokens(void)
 {
     enum { MOST = 512 };
@@ -375,7 +466,7 @@ static void test_tokens(void)
     for (int64_t most = 0; most < count; most++)
         CHECK(model_chat_tokens(chat, tokens, (size_t)most) == MODEL_NO_ROOM, "room for %lld", (long long)most);
     CHECK(model_chat_tokens(chat, NULL, 1) == MODEL_BAD_ARGUMENT, "no room");
-    /* memory: too little of it, of which every byte is watched, up to enough */
+    /* memory: from too little to enough; bytes after it must not change */
     bool text_fits = false, all_fits = false;
     for (at = 0; !all_fits && at < 1 << 20; at += at < 4096 ? 8 : at / 64 * 8) {
         uint8_t *exact = malloc(at ? at : 1);
@@ -393,7 +484,7 @@ static void test_tokens(void)
 
 /* ---- answers ---- */
 
-/* What was told as one text: each kind of it, and each call, behind a mark of its own. */
+/* The events of an answer as one text, with a mark for each kind and each call. */
 struct told { char text[1 << 16]; size_t n; uint32_t last, calls; };
 
 static void hear(void *context, const struct model_event *e)
@@ -436,7 +527,7 @@ static const char *answer(const struct model_chat *chat, const char *raw, int cu
     return t->text;
 }
 
-/* The examples of a family, behind the prompt that its template makes. */
+/* The examples of a family, after the prompt of its template. */
 static uint32_t answers_of(const cJSON *family, const cJSON *tools)
 {
     char name[300];
@@ -454,7 +545,7 @@ static uint32_t answers_of(const cJSON *family, const cJSON *tools)
     sprintf(request, "{\"messages\":[" USER "],\"tools\":%s}", list);
     struct model_chat *chat;
     const int status = chat_open(&chat, request);
-    CHECK(status == MODEL_OK || status == MODEL_REFUSED, "%s: %s", name, model_strerror(status));      /* tools that it cannot print */
+    CHECK(status == MODEL_OK || status == MODEL_REFUSED, "%s: %s", name, model_strerror(status));      /* it cannot print the tools */
     size_t size = 0;
     const char *prompt = status == MODEL_OK ? model_chat_text(chat, &size) : "";
     cJSON_ArrayForEach(e, cJSON_GetObjectItem(family, "examples")) {
@@ -489,7 +580,7 @@ static void test_answers(void)
     CHECK(n > 40, "%u answers with calls", n);
     printf("%u answers with calls\n", n);
     cJSON_Delete(all);
-    /* too little memory, what is no answer, reasoning that the prompt has opened */
+    /* too little memory, no answer, reasoning that the prompt has begun */
     struct model_chat *chat;
     struct model_answer *a;
     struct told *t = calloc(1, sizeof *t);
@@ -525,7 +616,7 @@ static const struct model_grammar *grammar_of(uint32_t kind, const char *text, s
     return g;
 }
 
-/* A text that the grammar has, drawn token by token out of random logits, at most so many.  False: it did not end. */
+/* Draws a text of the grammar token by token from random logits, with a maximum number of tokens.  False: it did not end. */
 static bool write_text(struct model_mask *k, char *text, size_t size, uint32_t most)
 {
     float logits[MOST_TOKENS];
@@ -617,7 +708,7 @@ static void test_masks(void)
         }
     }
     CHECK(model_grammar_built_in() == NULL, "a grammar");
-    /* text in the place of tokens; a text that is whole without a token that says so */
+    /* text instead of tokens; a text that is complete without an end token */
     struct model_mask *k;
     float logits[MOST_TOKENS] = { 0 };
     const struct model_grammar *g = grammar_of(MODEL_GRAMMAR_CHOICES, choices, sizeof choices);
@@ -630,7 +721,7 @@ static void test_masks(void)
     CHECK(model_mask_bits(NULL, NULL) == MODEL_BAD_ARGUMENT && model_mask_logits(NULL, logits) == MODEL_BAD_ARGUMENT &&
           model_mask_token(NULL, 1) == MODEL_BAD_ARGUMENT && model_mask_text(NULL, "", 0, NULL) == MODEL_BAD_ARGUMENT &&
           model_mask_restart(NULL) == MODEL_BAD_ARGUMENT && !model_mask_may_end(NULL), "no mask");
-    program.n_vocab = 'b';                                   /* no token beyond 'a' */
+    program.n_vocab = 'b';                                   /* no tokens after 'a' */
     CHECK(model_lexicon_open(&lexicon, block, bytes, NULL) == MODEL_OK, "lexicon");
     CHECK(model_mask_open(&k, more, MEMORY, grammar_of(MODEL_GRAMMAR_CHOICES, "az", 2), lexicon) == MODEL_OK, "mask");
     CHECK(model_mask_token(k, 'a') == MODEL_OK && model_mask_logits(k, logits) == MODEL_STUCK && !model_mask_may_end(k), "no such token");
@@ -638,7 +729,7 @@ static void test_masks(void)
     free(block);
 }
 
-/* ---- what is wrong, or meant to be ---- */
+/* ---- errors and hostile input ---- */
 
 static void test_hostile(void)
 {
@@ -659,7 +750,7 @@ static void test_hostile(void)
     }
     CHECK(model_grammar_open(&g, memory, MEMORY, MODEL_GRAMMAR_CHOICES, "a\0\0b", 4, NULL, NULL) == MODEL_REFUSED, "an empty choice");
     CHECK(model_grammar_open(&g, memory + 2, MEMORY - 2, MODEL_GRAMMAR_GBNF, "root ::= \"a\"", 12, NULL, NULL) == MODEL_BAD_ARGUMENT, "-");
-    /* too little memory for what is fine */
+    /* too little memory for valid input */
     static const char *const fine[] = { "root ::= (\"a\" | [b-z]{2,5} x)*\nx ::= \"1\" | \"(\" root \")\"", SCHEMA, "yes\0no" };
     for (uint32_t kind = 0; kind < 3; kind++) {
         bool fits = false;
@@ -687,7 +778,7 @@ static void test_hostile(void)
     }
     free(deep);
     use_text(CHATML);
-    for (uint32_t round = 0; round < 2000; round++) {        /* a good one with bytes that are not */
+    for (uint32_t round = 0; round < 2000; round++) {        /* valid input with wrong bytes */
         char bytes[1024];
         const char *from = round % 3 == 0 ? requests[4].request : round % 3 == 1 ? SCHEMA : fine[0];
         const size_t n = strlen(from), cut = draw(4) == 0 ? draw((uint32_t)n) : n;
@@ -702,7 +793,7 @@ static void test_hostile(void)
     }
 }
 
-/* ---- what a model has not ---- */
+/* ---- models without a template or vocabulary ---- */
 
 static void test_absent(void)
 {
@@ -793,12 +884,12 @@ static void test_stack(void)
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++) {
         sprintf(text, "{%% macro m(x) %%}%s{%% endmacro %%}{{ m(1) }}", macros[i]);
         const size_t used = stack_of_template(text, user) - none;
-        CHECK(in_stack.status == MODEL_REFUSED && strstr(refusal.text, "deeper"), "%s: %s", macros[i], refusal.text);
+        CHECK(in_stack.status == MODEL_REFUSED && strstr(refusal.text, "too deeply"), "%s: %s", macros[i], refusal.text);
         CHECK(used <= whole, "%s: %zu bytes of stack, %zu are stated", macros[i], used, whole);
         if (used > most) most = used;
     }
     nested(text, "{\"messages\":[" USER "],\"chat_template_kwargs\":{\"x\":", "{\"a\":", "1", "}", "}}", 120);
-    static const char *const values[] = { "{{ x|tojson }}{{ x|tojson(indent=2) }}", "{{ x }}", "{{ x == x }}{{ [x, x]|unique|list }}" };
+    static const char *const values[] = { "{{ x|tojson }}{{ x|tojson(indent=2) }}", "{{ x }}", "{{ x == x }}{{ x in [x, x] }}" };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         const size_t used = stack_of_template(values[i], text) - none;
         CHECK(in_stack.status == MODEL_OK, "%s", refusal.text);

@@ -1,6 +1,6 @@
 /* test_library.c -- model libraries on this machine: every function, every status, golden tokens, budgets, threads, saved states.
- * alpha: q-llama-Q8_0 --exact; beta: qwen3-a; delta: x-none-novocab, its weights in a file; kappa: q-llama-Q8_0 as forgec builds it by
- * default, whose tokens are those of the program of the same model.
+ * alpha: q-llama-Q8_0 --exact; beta: qwen3-a; delta: x-none-novocab, with its weights in a file; kappa: q-llama-Q8_0 with default options,
+ * which must give the tokens of the program of the same model.
  * test_library GOLDEN_DIR DELTA_WEIGHTS [KAPPA_EXECUTABLE] */
 #include "library_help.h"
 #include "library_models.h"
@@ -32,7 +32,7 @@ static size_t delta_bytes;
 
 static int32_t kappa_greedy[GREEDY];
 
-/* The output of a program that succeeds. */
+/* Runs a program that must succeed; returns its output. */
 static void output_of(const char *command, char *out, size_t capacity)
 {
     FILE *p = popen(command, "r");
@@ -41,7 +41,7 @@ static void output_of(const char *command, char *out, size_t capacity)
     out[n] = 0;
 }
 
-/* n sequences in exactly the memory for them; 0: as programs open that know of none. */
+/* Opens an instance with exactly the memory for n sequences; 0: like programs that do not set n_sequences. */
 static struct instance instance_of(const struct library *l, struct crew *crew, uint32_t n)
 {
     const size_t bytes = l->workspace_bytes + (n > 1 ? (n - 1) * l->sequence_bytes : 0);
@@ -69,7 +69,8 @@ static void instance_close(struct instance *i)
 
 /* ---- golden ---- */
 
-/* With as many threads as the library has workers the program computes the same sums; without the program, the library's own tokens. */
+/* With as many threads as the library has workers, the program computes the same sums.  Without the program, the library's own tokens are
+ * expected. */
 static void read_kappa_greedy(void)
 {
     char command[1200], out[4096];
@@ -103,7 +104,7 @@ static void test_greedy(const struct library *l, struct crew *crew)
     instance_close(&i);
 }
 
-/* Positions 2, 5, 8 ... as the golden data has them. */
+/* The golden data has positions 2, 5, 8, ...; row r has the ids r % EVERY, r % EVERY + EVERY, ... */
 static void test_logits(const struct library *l, double tolerance)
 {
     struct instance i = instance_open(l, NULL);
@@ -112,10 +113,14 @@ static void test_logits(const struct library *l, double tolerance)
     size_t size;
     const float *golden = (const void *)file_bytes(path, 0, &size);
     double worst = 0;
+    enum { EVERY = 4 };
+    const uint32_t width = (l->n_vocab + EVERY - 1) / EVERY;
+    CHECK(size == PROMPT / 3 * width * sizeof(float), "%s: %zu bytes of logits", l->golden, size);
     for (uint32_t p = 0, row = 0; p < PROMPT; p++) {
         CHECK(l->step(i.m, i.prompt[p], p % 3 == 2 ? i.logits : NULL) == 0, "%s", l->name);
-        if (p % 3 != 2 || (row + 1) * l->n_vocab * sizeof(float) > size) continue;
-        for (uint32_t k = 0; k < l->n_vocab; k++) worst = fmax(worst, fabs((double)i.logits[k] - (double)golden[row * l->n_vocab + k]));
+        if (p % 3 != 2 || (row + 1) * width * sizeof(float) > size) continue;
+        for (uint32_t k = 0; k < width; k++)
+            worst = fmax(worst, fabs((double)i.logits[(row % EVERY + EVERY * k) % l->n_vocab] - (double)golden[row * width + k]));
         row++;
     }
     CHECK(worst < tolerance, "%s: logits differ by %g", l->name, worst);
@@ -125,7 +130,7 @@ static void test_logits(const struct library *l, double tolerance)
 
 /* ---- tiles and threads ---- */
 
-/* The prompt and three tokens more with one budget, or 0: whole steps.  The calls of each of the three steps. */
+/* Computes the prompt and three more tokens with the budget; 0: whole steps.  out: [4][n_vocab]; calls: the calls of each step. */
 static void run_with(struct instance *i, uint32_t budget, float *out, uint32_t calls[4])
 {
     const struct library *l = i->l;
@@ -179,7 +184,7 @@ static void test_tiles(const struct library *l)
     free(got);
 }
 
-/* Any cut of a prompt, chunks included, ends in nearly the same logits, and the same token. */
+/* A prompt in any pieces gives nearly the same logits and the same token. */
 static void test_pieces(const struct library *l)
 {
     struct instance i = instance_open(l, NULL);
@@ -190,7 +195,7 @@ static void test_pieces(const struct library *l)
                   "-");
         CHECK(l->sample(i.m, i.logits, NULL) == i.greedy[0], "%s: pieces of %u", l->name, piece);
     }
-    /* longer than a chunk, up to the last position; then nothing fits */
+    /* longer than a micro-batch, up to the last position; then no token fits */
     int32_t *many = malloc(l->n_ctx * sizeof *many);
     for (uint32_t k = 0; k < l->n_ctx; k++) many[k] = i.prompt[k % PROMPT];
     CHECK(l->reset(i.m, 0) == 0 && l->prefill(i.m, many, l->n_ctx, i.logits) == 0 && l->n_past(i.m) == l->n_ctx, "%s", l->name);
@@ -216,7 +221,7 @@ static void test_state(const struct library *l, const struct library *other)
     CHECK(written > empty && written < l->state_bytes && written < empty + l->kv_bytes / 2, "%s: %zu bytes of %zu for %u tokens", l->name,
           written, l->state_bytes, PROMPT);
     CHECK(l->step(a.m, a.greedy[0], want) == 0, "-");
-    CHECK(l->prefill(b.m, b.prompt + 5, 20, NULL) == 0, "-");                                /* something else lies there */
+    CHECK(l->prefill(b.m, b.prompt + 5, 20, NULL) == 0, "-");                                /* the context has another text */
     CHECK(l->restore(b.m, state + 1, written) == 0 && l->n_past(b.m) == PROMPT, "-");
     CHECK(l->step(b.m, b.greedy[0], b.logits) == 0 && memcmp(want, b.logits, l->n_vocab * sizeof(float)) == 0,
           "%s: other logits after restoring", l->name);
@@ -254,7 +259,7 @@ static void test_full_state(const struct library *l)
 
 enum { TEXTS = 3, STEPS = 6 };
 
-/* Step `at` of text k in the sequence in use: a prompt, then tokens drawn from the row before.  rows: [STEPS][n_vocab]. */
+/* Step `at` of text k in the current sequence: a prompt, then tokens drawn from the previous row.  rows: [STEPS][n_vocab]. */
 static void text_step(struct instance *i, uint32_t k, uint32_t at, float *rows)
 {
     const struct library *l = i->l;
@@ -270,7 +275,7 @@ static void text_step(struct instance *i, uint32_t k, uint32_t at, float *rows)
     CHECK(token >= 0 && l->step(i->m, token, row) == 0, "%s: text %u, step %u", l->name, k, at);
 }
 
-/* [TEXTS][STEPS][n_vocab], each text in an instance of its own. */
+/* The logits [TEXTS][STEPS][n_vocab], each text in its own instance. */
 static float *texts_alone(const struct library *l)
 {
     const size_t values = STEPS * (size_t)l->n_vocab;
@@ -283,7 +288,7 @@ static float *texts_alone(const struct library *l)
     return rows;
 }
 
-/* In turns they give the bits that each gives alone. */
+/* Sequences that alternate give the same bits as each alone. */
 static void test_turns(const struct library *l, struct crew *crew, const float *want)
 {
     const size_t values = STEPS * (size_t)l->n_vocab;
@@ -302,7 +307,7 @@ static void test_turns(const struct library *l, struct crew *crew, const float *
     free(got);
 }
 
-/* The rest of text 0 in sequence k, from step `at` on. */
+/* Continues text 0 in sequence k from step `at`. */
 static void goes_on(struct instance *i, uint32_t k, uint32_t at, const float *want, const char *what)
 {
     const size_t n = i->l->n_vocab;
@@ -380,6 +385,38 @@ static void test_sequences(const struct library *l, struct crew *crew)
 
 /* ---- statuses ---- */
 
+/* A library tells what its header says, and refuses the header of another build. */
+#define TEST_FACTS(p, P) do { \
+    const struct p##_facts *f = p##_facts(), wanted = { \
+        sizeof *f, P##_ABI_VERSION, P##_INTERFACE, P##_N_VOCAB, P##_EMBEDDINGS, P##_N_EMBD, P##_N_CTX, P##_CHUNK, P##_ALIGN, \
+        P##_WORKSPACE_BYTES, P##_SEQUENCE_BYTES, P##_KV_BYTES, P##_STATE_BYTES, P##_WEIGHTS_BYTES, P##_WEIGHTS_EMBEDDED, P##_N_TENSORS, \
+        P##_STACK_BYTES, P##_WORKERS, P##_TILES, P##_DEVICE_BYTES, P##_SEQUENCE_DEVICE_BYTES, P##_TIMINGS, P##_HAS_TOKENIZER, \
+        P##_ENCODE_SCRATCH(0), P##_ENCODE_SCRATCH(1) - P##_ENCODE_SCRATCH(0), P##_HAS_CHAT, P##_CHAT_BYTES(0), \
+        P##_CHAT_BYTES(1) - P##_CHAT_BYTES(0), P##_CHAT_STACK(0), P##_CHAT_STACK(1) - P##_CHAT_STACK(0), P##_ANSWER_BYTES, \
+        P##_ANSWER_LEAST, P##_HAS_GRAMMAR, P##_LEXICON_BYTES, P##_GRAMMAR_BYTES(0), P##_GRAMMAR_BYTES(1) - P##_GRAMMAR_BYTES(0), \
+        P##_SCHEMA_BYTES(0), P##_SCHEMA_BYTES(1) - P##_SCHEMA_BYTES(0), P##_MASK_BYTES, P##_MASK_LEAST, P##_MASK_WORDS }; \
+    CHECK(memcmp(f, &wanted, sizeof wanted) == 0, "facts of " #p); \
+    struct p *m = NULL; \
+    void *w = aligned_memory(P##_WORKSPACE_BYTES); \
+    struct p##_options o = { .size = sizeof o }; \
+    if (!P##_WEIGHTS_EMBEDDED) { o.weights = delta_weights; o.weights_bytes = delta_bytes; } \
+    CHECK(p##_open_checked(&m, w, P##_WORKSPACE_BYTES, &o, P##_INTERFACE + 1) == P##_BAD_ARGUMENT && m == NULL, #p); \
+    CHECK(p##_open_checked(&m, w, P##_WORKSPACE_BYTES, &o, P##_INTERFACE) == P##_OK, #p); \
+    p##_close(m); \
+    CHECK(p##_open(&m, w, P##_WORKSPACE_BYTES, &(struct p##_options){ .size = sizeof o, .weights = o.weights, \
+                                                                     .weights_bytes = o.weights_bytes }) == P##_OK, #p); \
+    p##_close(m); \
+    free(w); \
+} while (0)
+
+static void test_facts(void)
+{
+    TEST_FACTS(alpha, ALPHA);
+    TEST_FACTS(beta, BETA);
+    TEST_FACTS(delta, DELTA);
+    CHECK(ALPHA_INTERFACE != BETA_INTERFACE && ALPHA_INTERFACE != DELTA_INTERFACE, "other sizes, the same interface");
+}
+
 static void test_open_errors(const struct library *l)
 {
     void *m = NULL;
@@ -444,7 +481,7 @@ static void test_errors(const struct library *l)
     instance_close(&i);
 }
 
-/* A number of tokens that cannot fit is refused before one is read: behind the only one there is no memory. */
+/* A number of tokens that cannot fit is refused before any token is read: there is no memory after the only token. */
 static void test_room(const struct library *l)
 {
     struct instance i = instance_open(l, NULL);
@@ -460,7 +497,7 @@ static void test_room(const struct library *l)
     instance_close(&i);
 }
 
-/* What was begun and cancelled leaves no trace. */
+/* A cancelled step leaves no trace. */
 static void test_cancel(const struct library *l)
 {
     struct instance a = instance_open(l, NULL), b = instance_open(l, NULL);
@@ -470,7 +507,7 @@ static void test_cancel(const struct library *l)
     l->cancel(b.m);
     CHECK(l->prefill(a.m, a.prompt + 20, 10, a.logits) == 0 && l->prefill(b.m, b.prompt + 20, 10, b.logits) == 0, "-");
     CHECK(memcmp(a.logits, b.logits, l->n_vocab * sizeof(float)) == 0, "%s", l->name);
-    /* back to an earlier position and on with others */
+    /* back to an earlier position, then other tokens */
     CHECK(l->reset(a.m, 25) == 0 && l->prefill(a.m, a.prompt, 4, a.logits) == 0, "-");
     CHECK(l->reset(b.m, 0) == 0 && l->prefill(b.m, b.prompt, 20, NULL) == 0 && l->prefill(b.m, b.prompt + 20, 5, NULL) == 0 &&
           l->prefill(b.m, b.prompt, 4, b.logits) == 0, "-");
@@ -507,30 +544,30 @@ static void test_strerror(const struct library *l)
     CHECK(strcmp(l->strerror(-20), "unknown status") == 0 && strcmp(l->strerror(99), "unknown status") == 0, "-");
 }
 
-/* ---- where the time goes ---- */
+/* ---- profiles ---- */
 
-/* A tick each time it is read. */
+/* A clock that advances by one at each read. */
 static uint64_t reads(void *context)
 {
     return atomic_fetch_add((atomic_ullong *)context, 1u);
 }
 
-struct measured { struct alpha_profiling profile; struct alpha_lap *laps; atomic_ullong clock; };
+struct measured { struct alpha_profiling profile; struct alpha_timing *timings; atomic_ullong clock; };
 
 static int measure(struct instance *i, uint32_t n, uint32_t n_steps, uint32_t n_threads, struct measured *r)
 {
     r->profile = (struct alpha_profiling){ .size = sizeof r->profile, .n_steps = n_steps, .n_threads = n_threads, .clock = reads,
-                                         .clock_context = &r->clock, .laps = r->laps };
+                                         .clock_context = &r->clock, .timings = r->timings };
     return i->l->profile(i->m, i->prompt + 8, n, i->logits, &r->profile);
 }
 
-/* Where the jobs run one after the other a launch takes a tick, and so does a whole step; on threads it waits for its jobs. */
-static void test_profile(const struct library *l, struct crew *crew)
+/* If jobs run one after the other, a launch takes one tick, and so does a whole step; with threads, launches also wait for their jobs. */
+static void test_target(const struct library *l, struct crew *crew)
 {
     enum { DEPTH = 8, PREFILL = 12 };
     struct instance i = instance_open(l, crew);
     float *want = malloc(l->n_vocab * sizeof *want);
-    struct measured r = { .laps = calloc(l->laps, sizeof *r.laps) };
+    struct measured r = { .timings = calloc(l->timings, sizeof *r.timings) };
     CHECK(l->prefill(i.m, i.prompt, DEPTH, want) == 0 && l->step(i.m, i.prompt[DEPTH], want) == 0 && l->reset(i.m, DEPTH) == 0, "-");
     for (uint32_t n = 1; n <= PREFILL; n += PREFILL - 1) {
         const uint32_t before = crew ? atomic_load(&crew->calls) : 0;
@@ -538,27 +575,28 @@ static void test_profile(const struct library *l, struct crew *crew)
         const uint32_t calls = crew ? (atomic_load(&crew->calls) - before) / (2 * STEPS + 1) : 0;
         uint32_t launches = 0;
         uint64_t bytes = 0, operations = 0;
-        for (uint32_t k = 0; k < r.profile.n_laps; k++) {
-            const struct alpha_lap *lap = &r.laps[k];
-            launches += lap->launches;
-            bytes += lap->bytes;
-            operations += lap->operations;
-            CHECK(lap->launches > 0 && strlen(lap->name) > 0, "%s: row %u", l->name, k);
-            for (uint32_t other = 0; other < k; other++) CHECK(strcmp(lap->name, r.laps[other].name) != 0, "%s twice", lap->name);
-            if (crew == NULL) CHECK(lap->work == lap->launches && lap->wait == 0, "%s: %d, %d", lap->name, (int)lap->work, (int)lap->wait);
-            /* a job reads its clock when it begins and when it ends, others may do so in between; both means are rounded down */
-            else CHECK(lap->work >= lap->launches && lap->work + lap->wait + 2 >= lap->launches * (2 * (int64_t)l->workers + 1),
-                       "%s: %d, %d", lap->name, (int)lap->work, (int)lap->wait);
+        for (uint32_t k = 0; k < r.profile.n_timings; k++) {
+            const struct alpha_timing *timing = &r.timings[k];
+            launches += timing->launches;
+            bytes += timing->bytes;
+            operations += timing->operations;
+            CHECK(timing->launches > 0 && strlen(timing->name) > 0, "%s: row %u", l->name, k);
+            for (uint32_t other = 0; other < k; other++) CHECK(strcmp(timing->name, r.timings[other].name) != 0, "%s twice", timing->name);
+            if (crew == NULL) CHECK(timing->work == timing->launches && timing->wait == 0, "%s: %d, %d", timing->name, (int)timing->work,
+                                    (int)timing->wait);
+            /* a job reads the clock at its begin and end, and other jobs may read it in between; both means are rounded down */
+            else CHECK(timing->work >= timing->launches && timing->work + timing->wait + 2 >= timing->launches *
+                       (2 * (int64_t)l->workers + 1), "%s: %d, %d", timing->name, (int)timing->work, (int)timing->wait);
         }
         CHECK(n > 1 || launches * l->workers == l->tiles, "%s: %u launches", l->name, launches);
         CHECK(crew == NULL || calls == launches, "%s: %u launches, %u calls of parallel_for", l->name, launches, calls);
         CHECK(r.profile.step == 1 && bytes > l->weights_bytes / 2 && operations > 1000 * n, "%s: the step", l->name);
-        CHECK(r.profile.n_laps <= l->laps && launches <= l->laps, "%s: %u launches", l->name, launches);
+        CHECK(r.profile.n_timings <= l->timings && launches <= l->timings, "%s: %u launches", l->name, launches);
     }
     CHECK(l->step(i.m, i.prompt[DEPTH], i.logits) == 0 && memcmp(i.logits, want, l->n_vocab * sizeof *want) == 0,
           "%s: a step behind what was measured", l->name);
     CHECK(l->reset(i.m, 0) == 0 && measure(&i, 2, 0, 3, &r) == 0 && r.profile.n_steps == 8 && l->n_past(i.m) == 0, "%s", l->name);
-    free(r.laps);
+    free(r.timings);
     free(want);
     instance_close(&i);
 }
@@ -566,7 +604,7 @@ static void test_profile(const struct library *l, struct crew *crew)
 static void test_profile_errors(const struct library *l)
 {
     struct instance i = instance_open(l, NULL);
-    struct measured r = { .laps = calloc(l->laps, sizeof *r.laps) };
+    struct measured r = { .timings = calloc(l->timings, sizeof *r.timings) };
     const int32_t bad[] = { 1, (int32_t)l->n_vocab };
     CHECK(measure(&i, 1, 1, 0, &r) == 0 && measure(&i, 0, 1, 0, &r) == ALPHA_BAD_ARGUMENT &&
           measure(&i, l->chunk + 1, 1, 0, &r) == ALPHA_BAD_ARGUMENT, "-");
@@ -581,18 +619,18 @@ static void test_profile_errors(const struct library *l)
     p.clock = NULL;
     CHECK(l->profile(i.m, i.prompt, 1, i.logits, &p) == ALPHA_BAD_ARGUMENT, "no clock");
     p = r.profile;
-    p.laps = NULL;
+    p.timings = NULL;
     CHECK(l->profile(i.m, i.prompt, 1, i.logits, &p) == ALPHA_BAD_ARGUMENT, "no rows");
     int32_t *tokens = calloc(l->n_ctx, sizeof *tokens);
     CHECK(l->prefill(i.m, tokens, l->n_ctx - 1, NULL) == 0 && measure(&i, 2, 1, 0, &r) == ALPHA_CONTEXT_FULL &&
           l->n_past(i.m) == l->n_ctx - 1 && measure(&i, 1, 1, 0, &r) == 0, "the last token of a context");
     CHECK(l->begin(i.m, tokens, 1, i.logits) == 0 && measure(&i, 1, 1, 0, &r) == ALPHA_BUSY, "-");
     free(tokens);
-    free(r.laps);
+    free(r.timings);
     instance_close(&i);
 }
 
-/* The rows that the program of the same model has, with as many threads. */
+/* Compares with the rows of the program of the same model, with the same number of threads. */
 static void test_profile_program(const struct library *l)
 {
     enum { DEPTH = 9, PREFILL = 5 };
@@ -601,7 +639,7 @@ static void test_profile_program(const struct library *l)
     snprintf(command, sizeof command, "%s --profile -o csv -n 1 -p %d -d %d -t %u", program, PREFILL, DEPTH, l->workers);
     output_of(command, out, sizeof out);
     struct instance i = instance_open(l, NULL);
-    struct measured r = { .laps = calloc(l->laps, sizeof *r.laps) };
+    struct measured r = { .timings = calloc(l->timings, sizeof *r.timings) };
     CHECK(l->prefill(i.m, i.prompt, DEPTH, NULL) == 0, "-");
     for (uint32_t n = 1; n <= PREFILL; n += PREFILL - 1) {
         uint32_t rows = 0;
@@ -613,20 +651,21 @@ static void test_profile_program(const struct library *l)
             if (sscanf(line, "%*[a-z],%u,%u,%63[^,],%u,%*[^,],%*[^,],%llu,%*[^,],%*[^,],%llu", &tokens, &depth, name, &launches, &bytes,
                        &operations) != 6 || tokens != n) continue;
             uint32_t k = 0;
-            while (k < r.profile.n_laps && strcmp(r.laps[k].name, name) != 0) k++;
-            CHECK(k < r.profile.n_laps, "no row %s", name);
-            if (k == r.profile.n_laps) continue;
-            CHECK(depth == DEPTH && r.laps[k].launches == launches && r.laps[k].bytes == bytes && r.laps[k].operations == operations,
+            while (k < r.profile.n_timings && strcmp(r.timings[k].name, name) != 0) k++;
+            CHECK(k < r.profile.n_timings, "no row %s", name);
+            if (k == r.profile.n_timings) continue;
+            CHECK(depth == DEPTH && r.timings[k].launches == launches && r.timings[k].bytes == bytes &&
+                  r.timings[k].operations == operations,
                   "%s of %u tokens: %u launches, %llu bytes, %llu operations", name, n, launches, bytes, operations);
             rows++;
         }
-        /* So near the beginning the program leaves out the merge of attention's parts, while a library's decode steps are all of as many
-         * tiles. */
+        /* At such an early position the program leaves out the merge of attention's parts; a library does not, because all its decode steps
+         * have the same number of tiles. */
         uint32_t expected = 0;
-        for (uint32_t k = 0; k < r.profile.n_laps; k++) expected += n > 1 || strcmp(r.laps[k].name, "attention_merge") != 0;
+        for (uint32_t k = 0; k < r.profile.n_timings; k++) expected += n > 1 || strcmp(r.timings[k].name, "attention_merge") != 0;
         CHECK(rows > 4 && rows == expected, "%u rows of %u", rows, expected);
     }
-    free(r.laps);
+    free(r.timings);
     instance_close(&i);
 }
 
@@ -692,7 +731,7 @@ static void test_text(const struct library *l)
 
 /* ---- weights ---- */
 
-/* NaN is told by the step that computes it, in whatever pieces, and leaves nothing behind. */
+/* The step that computes NaN reports it, in pieces of any size, and leaves the context empty. */
 static void test_not_finite(const struct library *l)
 {
     struct instance i = instance_open(l, NULL);
@@ -723,7 +762,7 @@ static void test_verify(const struct library *l)
     CHECK(l->open(&m, w, l->workspace_bytes, &o) == 0, "-");
     do { status = l->verify(m, &at, 2, &name); calls++; } while (status == ALPHA_MORE);
     CHECK(status == 0 && at == l->n_tensors && calls == (l->n_tensors + 1) / 2 && name == NULL, "%u calls, %s", calls, l->strerror(status));
-    /* One bit after the other, each in exactly one tensor. */
+    /* Flips bits one at a time; each is in exactly one tensor. */
     for (size_t bit = 0; bit < 40; bit++) {
         const size_t byte = bit * (delta_bytes / 40);
         delta_weights[byte] ^= (uint8_t)(1u << bit % 8);
@@ -741,7 +780,7 @@ static void test_verify(const struct library *l)
         delta_weights[byte] ^= (uint8_t)(1u << bit % 8);
     }
     if (found == 0) puts("weights: this build has no hashes, damage cannot be found");
-    else CHECK(found >= 39, "%u of 40 flipped bits were found", found);            /* one may fall between two tensors */
+    else CHECK(found >= 39, "%u of 40 flipped bits were found", found);            /* one bit may lie between two tensors */
     free(w);
 }
 
@@ -752,7 +791,7 @@ static void test_verify(const struct library *l)
 #define SANITIZED
 #endif
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(SANITIZED)      /* they have stacks of their own */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(SANITIZED)      /* sanitizers use their own stacks */
 static void test_stack(const struct library *l) { (void)l; }
 #else
 enum { STACK = 1 << 20, PAINT = 0xa5 };
@@ -804,7 +843,7 @@ static void test_stack(const struct library *l)
 {
     static const char *const names[] = { "nothing", "prefill", "step", "sample", "encode", "save", "verify", "profile" };
     in_stack.i = instance_open(l, NULL);
-    in_stack.measured.laps = calloc(l->laps, sizeof *in_stack.measured.laps);
+    in_stack.measured.timings = calloc(l->timings, sizeof *in_stack.measured.timings);
     in_stack.scratch = aligned_memory(ALPHA_ENCODE_SCRATCH(64));
     in_stack.state = malloc(l->state_bytes);
     const size_t base = stack_of(0);
@@ -818,7 +857,7 @@ static void test_stack(const struct library *l)
     printf(", stated %zu\n", l->stack_bytes);
     free(in_stack.scratch);
     free(in_stack.state);
-    free(in_stack.measured.laps);
+    free(in_stack.measured.timings);
     instance_close(&in_stack.i);
 }
 #endif
@@ -850,12 +889,13 @@ int main(int argc, char **argv)
         test_cancel(l);
         test_sampling_errors(l);
         test_strerror(l);
-        test_profile(l, NULL);
-        test_profile(l, &crew);
+        test_target(l, NULL);
+        test_target(l, &crew);
         test_profile_errors(l);
         test_text(l);
         test_stack(l);
     }
+    test_facts();
     test_profile_program(&kappa_library);
     test_not_finite(&delta_library);
     test_verify(&delta_library);

@@ -1,6 +1,7 @@
 /* test_library_gpu.c -- model libraries for GPUs, on the simulator: golden tokens, several instances, budgets, sequences, saved states,
- * every failure of the driver.  gamma: q-llama-Q8_0 for a gfx1151 with chunks of 20 tokens; omega: the same for gfx942; zeta: gamma's with
- * its weights in a file.  test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS [full]; full: of both chips what one shows by default */
+ * every failure of the driver.  gamma: q-llama-Q8_0 for a gfx1151 with micro-batches of 20 tokens; omega: the same for gfx942; zeta: gamma
+ * with its weights in a file.  test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS; FORGEC_TIER=full: runs on both chips the cases that
+ * run on one chip by default. */
 #include "library_help.h"
 #include "library_models.h"
 #include "gamma.h"
@@ -19,9 +20,9 @@ static void *simulator;
 static uint8_t *zeta_weights;
 static size_t zeta_bytes;
 
-/* ---- the driver's functions, as an application may hand them in ---- */
+/* ---- the driver's functions, as an application may pass them ---- */
 
-static uint32_t n_memory;                        /* blocks of the device and pinned ones */
+static uint32_t n_memory;                        /* allocated blocks: of the device and pinned */
 static int (*real_alloc)(void **, size_t), (*real_free)(void *), (*real_host_alloc)(void **, size_t, unsigned), (*real_host_free)(void *);
 
 static int counting_alloc(void **out, size_t bytes) { const int code = real_alloc(out, bytes); n_memory += code == 0; return code; }
@@ -34,7 +35,8 @@ static int counting_host_alloc(void **out, size_t bytes, unsigned flags)
 }
 static int counting_host_free(void *host) { n_memory--; return real_host_free(host); }
 
-/* Which function fails, from which call on (-1: it is not there), and with what: 719 is hipErrorLaunchFailure, 2 hipErrorOutOfMemory. */
+/* The function that fails, the first call that fails (-1: the function is missing), and its code: 719 is hipErrorLaunchFailure, 2
+ * hipErrorOutOfMemory. */
 struct driver { const char *failing; int after, code; };
 static int calls_left, code_now;
 static int fails(void) { return code_now; }      /* takes any arguments */
@@ -44,7 +46,7 @@ static int fails_later(void *a, void *b, void *c, void *d, void *e, void *f)
     return calls_left-- > 0 ? real_function(a, b, c, d, e, f) : code_now;
 }
 
-/* Functions as data pointers, as dlsym has them. */
+/* Functions as data pointers, as dlsym returns them. */
 #define DATA(to, from) memcpy(&(to), &(from), sizeof(to))
 
 static void *symbol(void *context, const char *name)
@@ -125,7 +127,7 @@ static void test_greedy(const struct library *l, const struct gamma_options *o)
     instance_free(&i);
 }
 
-/* Two of one model and one of another take turns. */
+/* Two instances of one model and one of another alternate. */
 static void test_together(void)
 {
     struct instance all[] = { opened(&gamma_library, NULL), opened(&gamma_library, NULL), opened(&omega_library, NULL) };
@@ -147,7 +149,7 @@ static void test_together(void)
 
 enum { TEXTS = 3, STEPS = 5 };
 
-/* Step `at` of text k in the sequence in use: a prompt, then the likeliest token of the row before.  rows: [STEPS][n_vocab]. */
+/* Step `at` of text k in the current sequence: a prompt, then the most probable token of the previous row.  rows: [STEPS][n_vocab]. */
 static void text_step(struct instance *i, uint32_t k, uint32_t at, float *rows)
 {
     const struct library *l = i->l;
@@ -157,7 +159,7 @@ static void text_step(struct instance *i, uint32_t k, uint32_t at, float *rows)
     CHECK(status == 0, "%s: text %u, step %u: %s", l->name, k, at, gamma_strerror(status));
 }
 
-/* In turns they give the bits that each gives alone; forks and saved sequences go on as the first would. */
+/* Sequences that alternate give the same bits as each alone; forks and saved sequences continue like the original. */
 static void test_sequences(const struct library *l)
 {
     const struct gamma_options o = { .size = sizeof o, .n_sequences = TEXTS };
@@ -246,7 +248,7 @@ static void test_state(const struct library *l, const struct library *other)
     CHECK(l->save(a.m, state, 100, &written) == GAMMA_NO_ROOM && written == 0, "-");
     CHECK(l->save(a.m, state, l->state_bytes, &written) == 0 && written < l->state_bytes / 4, "%zu of %zu", written, l->state_bytes);
     CHECK(l->step(a.m, greedy[0], want) == 0, "-");
-    CHECK(l->prefill(b.m, prompt + 5, 30, NULL) == 0, "-");                                  /* something else lies there */
+    CHECK(l->prefill(b.m, prompt + 5, 30, NULL) == 0, "-");                                  /* the context has another text */
     CHECK(l->restore(b.m, state, written) == 0 && l->n_past(b.m) == PROMPT, "-");
     CHECK(l->step(b.m, greedy[0], b.logits) == 0 && memcmp(want, b.logits, bytes) == 0, "%s: other logits after restoring", l->name);
     CHECK(other->restore(c.m, state, written) == GAMMA_BAD_STATE, "a state of another target");
@@ -260,7 +262,7 @@ static void test_state(const struct library *l, const struct library *other)
     instance_free(&c);
 }
 
-/* ---- what can be missing ---- */
+/* ---- missing things ---- */
 
 static void with_variable(const char *name, const char *value, const struct library *l, int wanted)
 {
@@ -322,7 +324,7 @@ static const char *const driver_functions[] = {
 #undef SYMBOL
 };
 
-/* One function fails from some call on: a status, nothing else, and all memory comes back. */
+/* One function fails from some call on: the library returns a status, has no other effect and frees all memory. */
 static void test_failing(const char *function, int after)
 {
     struct driver driver = { function, after, 719 };
@@ -369,11 +371,11 @@ static void test_driver(bool full)
     }
 }
 
-/* NaN is told by the step that computes it, and the context is empty. */
+/* The step that computes NaN reports it, and the context is empty. */
 static void test_not_finite(void)
 {
     const struct library *l = &zeta_library;
-    enum { END = 1 << 14 };                      /* of the image: what is used last */
+    enum { END = 1 << 14 };                      /* the last bytes of the image, which are used last */
     uint8_t *bad = aligned_memory(zeta_bytes);
     memcpy(bad, zeta_weights, zeta_bytes - END);
     memset(bad + zeta_bytes - END, 0xff, END);
@@ -388,8 +390,9 @@ static void test_not_finite(void)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) { fputs("usage: test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS [full]\n", stderr); return 2; }
-    const bool full = argc > 4 && argv[4][0];
+    if (argc < 4) { fputs("usage: test_library_gpu GOLDEN_DIR LIBGFXSIM.so ZETA_WEIGHTS\n", stderr); return 2; }
+    const char *tier = getenv("FORGEC_TIER");
+    const bool full = tier && strcmp(tier, "full") == 0;
     simulator = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
     if (simulator == NULL) { fprintf(stderr, "%s\n", dlerror()); return 2; }
     zeta_weights = file_bytes(argv[3], 4096, &zeta_bytes);

@@ -1,4 +1,4 @@
-/* test_sampler.c -- runtime/library/sample.c against its definition: a sorted vocabulary and doubles. */
+/* test_sampler.c -- compares runtime/library/sample.c with its definition: a sorted vocabulary and doubles. */
 #include "runtime/library/sample.c"
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static int by_logit(const void *a, const void *b)
     return sorting[i] > sorting[j] ? -1 : sorting[i] < sorting[j] ? 1 : i < j ? -1 : i > j;
 }
 
-/* The kept tokens, best first; doubtful: the bound of top-p or min-p is nearer than the arithmetic of the two can tell. */
+/* The kept tokens, best first; doubtful: a probability is so close to the limit of top-p or min-p that rounding decides. */
 static uint32_t kept_by_definition(const float *logits, const struct model_sampling *o, uint32_t *ids, bool *doubtful)
 {
     uint32_t n = N;
@@ -54,7 +54,7 @@ static uint32_t kept_by_definition(const float *logits, const struct model_sampl
     return n;
 }
 
-/* ---- what is kept ---- */
+/* ---- kept tokens ---- */
 
 static void fill(float *logits, int kind)
 {
@@ -106,7 +106,7 @@ static void test_exp(void)
     double worst = 0;
     for (double x = 0; x < 24; x += 1e-4) {
         const double want = exp2(-(double)(float)x), got = (double)exp2_minus((float)x) * 0x1p-40;
-        worst = fmax(worst, (fabs(got - want) - 0x1p-40) / want);         /* the last bit is cut off */
+        worst = fmax(worst, (fabs(got - want) - 0x1p-40) / want);         /* the last bit is truncated */
     }
     CHECK(worst < 2.5e-7, "%g", worst);
     CHECK(exp2_minus(0) == 1ull << 40 && exp2_minus(41) == 0 && exp2_minus(INFINITY) == 0 && exp2_minus(NAN) == 0 &&
@@ -174,7 +174,7 @@ static void test_special(void)
     CHECK(logits[2] == 2 && logits[3] == 1.5f && logits[0] == 2.2f, "%g %g: each token of the window once", (double)logits[2],
           (double)logits[3]);
     model.first.n_past = 0;
-    /* the same numbers on every machine: a change of the sampler changes texts that users have seen */
+    /* the same numbers on every machine: a change of the sampler would change users' texts */
     o = (struct model_sampling){ .size = sizeof o, .temperature = 1, .seed = 42 };
     for (uint32_t i = 0; i < N; i++) logits[i] = (float)(i % 37) * 0.125f;
     const int32_t first = model_sample(&model, logits, &o);

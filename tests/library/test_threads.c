@@ -1,4 +1,4 @@
-/* test_threads.c -- two models in two threads, each with a parallel_for of threads of its own, for ThreadSanitizer (run_tsan.sh).
+/* test_threads.c -- two models in two threads, each with its own threads for parallel_for, under ThreadSanitizer (run_tsan.sh).
  * test_threads GOLDEN_DIR ALPHA_WEIGHTS BETA_WEIGHTS */
 #include "alpha.h"
 #include "beta.h"
@@ -64,8 +64,8 @@ static void *p##_thread(void *path) \
     const struct p##_options o = { .size = sizeof o, .weights = p##_weights, .weights_bytes = sizeof p##_weights,                          \
                                    .parallel_for = crew_for };                                                                             \
     int status = p##_open(&m, workspace, sizeof workspace, &o); \
-    static struct p##_lap laps[P##_LAPS]; \
-    struct p##_profiling profile = { .size = sizeof profile, .n_steps = 2, .n_threads = CREW, .clock = reads, .laps = laps }; \
+    static struct p##_timing timings[P##_TIMINGS]; \
+    struct p##_profiling profile = { .size = sizeof profile, .n_steps = 2, .n_threads = CREW, .clock = reads, .timings = timings }; \
     if (status == 0) status = p##_profile(m, prompt, PROMPT, logits, &profile); \
     if (status == 0) status = p##_prefill(m, prompt, PROMPT, logits); \
     for (int i = 0; i < TOKENS && status == 0; i++) { \

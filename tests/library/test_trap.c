@@ -1,5 +1,5 @@
-/* test_trap.c -- two models in two threads, each of them through every function, while memory functions and system calls for memory abort.
- * test_trap GOLDEN_DIR.  Under -fsanitize=thread (run_tsan.sh) without the trap, which is in the way of the sanitizer. */
+/* test_trap.c -- two models in two threads call every function, while memory functions and system calls for memory abort the process.
+ * test_trap GOLDEN_DIR.  Under -fsanitize=thread (run_tsan.sh) without the trap, which the sanitizer would trigger. */
 #include "alpha.h"
 #include "beta.h"
 #include <pthread.h>
@@ -29,7 +29,7 @@ static void trap(void)
     if (write(2, text, sizeof text - 1) < 0) _exit(3);
     _exit(1);
 }
-/* The names of the C library: these here are linked in their place. */
+/* These functions replace the C library's functions of the same names. */
 void *malloc(size_t n)                   { trap(); return __libc_malloc(n); }
 void *calloc(size_t n, size_t size)      { trap(); return __libc_calloc(n, size); }
 void *realloc(void *p, size_t n)         { trap(); return __libc_realloc(p, n); }
@@ -50,7 +50,7 @@ enum { PROMPT = 48, GREEDY = 30, ROUNDS = 3 };
 static int32_t alpha_prompt[PROMPT], alpha_greedy[GREEDY], beta_prompt[PROMPT], beta_greedy[GREEDY];
 static const char *failed_in[2];
 
-/* A conversation, its answer and a mask, of a model that has a chat template; of one that has none no conversation. */
+/* A conversation, its answer and a mask for a model with a chat template; without a template there is no conversation. */
 #define CONVERSE(p, P, index) \
 static void p##_hear(void *events, const struct p##_event *e) { if (e->kind == P##_ANSWER_CONTENT) heard(events); } \
 static void p##_converse(float *logits) \
@@ -85,7 +85,7 @@ static void p##_converse(float *logits) \
 CONVERSE(alpha, ALPHA, 0)
 CONVERSE(beta, BETA, 1)
 
-/* One body for both: everything is static, nothing is shared between the two. */
+/* The same function for both models: everything is static, and they share nothing. */
 #define EXERCISE(p, P, index) \
 static void *p##_exercise(void *unused) \
 { \

@@ -1,9 +1,9 @@
-/* extract.c -- lines of measured kernels for predict_fit: what `PROGRAM --profile -o json` says of each launch, beside what the plan of the
- * same model knows of its work.  Kernels with equal work are one line, the mean of their launches in all profiles.
+/* extract.c -- prints lines of measured kernels for predict_fit: the time of each launch from `PROGRAM --profile -o json`, with its work
+ * from the plan of the same model.  Kernels with equal work are one line, the mean of their launches in all profiles.
  *
  *   predict_extract MODEL.gguf TARGET CTX PROFILE.json... >> tests/predict/TARGET.csv
  *
- * MODEL.gguf may be a header alone (make_gguf --header-only). */
+ * MODEL.gguf may be only a header (make_gguf --header-only). */
 #include "points.h"
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void add(struct lines *l, const char *name, struct cost_work work, uint32
     l->list[l->n++] = (struct line){ name, work, n_past, tokens, 1, us };
 }
 
-/* The launches of the step stand in the order of the plan's; those of prefill that are for other sizes are left out. */
+/* The launches of the step are in the order of the plan; prefill's launches for steps of other sizes are left out. */
 static void add_step(struct lines *lines, const struct plan *p, const cJSON *step)
 {
     const struct kernel_list *list = p->kernels;
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     if (argc < 5) die("usage: predict_extract MODEL.gguf TARGET CTX PROFILE.json...");
     struct arena *a = arena_create();
     struct lines lines = { .arena = a };
-    const struct plan *p = measured_plan(a, argv[1], profile_load(a, argv[2], NULL), (uint32_t)strtoul(argv[3], NULL, 10));
+    const struct plan *p = measured_plan(a, argv[1], target_load(a, argv[2], NULL), (uint32_t)strtoul(argv[3], NULL, 10));
     const char *slash = strrchr(argv[1], '/'), *base = slash ? slash + 1 : argv[1], *dot = strrchr(base, '.');
     for (int i = 4; i < argc; i++) {
         const struct bytes text = file_read_most(a, argv[i], 1 << 26);

@@ -1,11 +1,12 @@
-/* fit.c -- compiler/plan/cost.h held against measured kernels.
+/* fit.c -- compares compiler/plan/cost.h with measured kernels.
  *
  *   predict_fit FOLDER-OF-CSV FOLDER-OF-GGUF PAGE
  *
- * Half of the points of a target and kind of kernels are fitted: of forgec's own kernels those of every second model in the file's order,
- * of others' every second one in the order of stride and bytes.  The fit is least squares of log(predicted / measured), by a search in
- * fixed steps; the other half gives the error.  All are printed.  Fails where constants or errors in targets/NAME.yaml are not these, or a
- * row of the table or the errors of whole steps are not in the page, docs/performance.md. */
+ * Constants are fitted to half of the points of a target and kind of kernel: for forgec's own kernels to every second model in the file's
+ * order, for kernels of others to every second point in the order of stride and bytes.  The fit is least squares of
+ * log(predicted / measured), by a search in fixed steps; the other half of the points gives the error.  All are printed.  Fails if
+ * constants or errors in targets/NAME.yaml differ, or if a row of the table or the errors of whole steps are missing in PAGE,
+ * docs/performance.md. */
 #include "points.h"
 #include <math.h>
 #include <stdio.h>
@@ -15,11 +16,11 @@
 enum { FAMILIES = 4, FREE = 8 };
 
 struct point {
-    const char      *target, *model, *label, *left_out;       /* model: or the making of another's kernel; left_out: why, "": it is in */
+    const char      *target, *model, *label, *left_out;       /* model: or the origin of others' kernels; left_out: why, or "" */
     struct cost_work work;
     uint32_t         n_past, tokens;
     double           us;
-    bool             held;                                    /* out of the fit */
+    bool             held;                                    /* held out of the fit */
 };
 struct points { struct arena *arena; struct point *list; uint32_t n, capacity; };
 
@@ -41,7 +42,7 @@ static void fail(const char *fmt, ...)
 
 enum { FIELDS = 16 };
 
-/* The fields of a line; dies unless there are n. */
+/* Splits a line into fields; dies unless there are n. */
 static void split(struct arena *a, const char *file, uint32_t line, const char *text, size_t length, char *fields[FIELDS], uint32_t n)
 {
     uint32_t count = 0;
@@ -69,7 +70,7 @@ static struct point published(struct arena *a, char *f[FIELDS])
     p.label = arena_printf(a, "%s %s x %s, %s", f[2], f[3], f[4], f[10]);
     p.work = (struct cost_work){ .kind = kind_of(f[1]), .bytes = bytes, .stride = number(f[6]) };
     p.us = *f[7] ? number(f[7]) : bytes / (number(f[8]) * 1024 * 1024 * 1024) * 1e6;
-    if (!*p.left_out && bytes / p.us * 1e-3 > profile_load(a, p.target, NULL)->bandwidth_peak_gb_s)
+    if (!*p.left_out && bytes / p.us * 1e-3 > target_load(a, p.target, NULL)->bandwidth_peak_gb_s)
         p.left_out = "faster than the memory: from a cache";
     return p;
 }
@@ -111,7 +112,8 @@ static void read_file(struct points *points, const char *folder, const char *nam
 
 /* ---- fitting ---- */
 
-/* What is fitted of each target and kind: members of struct prediction with where the search begins; latency: the target's. */
+/* The fitted constants of each target and kind: members of struct prediction, and the values where the search begins; latency: the
+ * target's. */
 enum member { START, CHAIN, ROW, BANDWIDTH, STRIDED, RATE, CLOCKS, COPIED, LATENCY, N_MEMBERS };
 static const char *const member_name[N_MEMBERS] = { "start", "chain", "row", "bandwidth", "strided", "rate", "clocks", "copied",
                                                     "latency" };
@@ -164,7 +166,7 @@ static struct set set_of(struct points *points, const struct fit *fit)
     return s;
 }
 
-/* Of the bandwidth, what kernels of another making than wvSplitK reach: a constant of theirs, which no target has. */
+/* The share of the bandwidth that kernels other than wvSplitK reach: a constant of the kernels, which no target has. */
 struct families { const char *name[FAMILIES]; double share[FAMILIES]; uint32_t n; };
 
 static double share_of(const struct families *f, const char *family)
@@ -173,14 +175,14 @@ static double share_of(const struct families *f, const char *family)
     return 1;
 }
 
-static double predicted(const struct profile *t, const struct families *f, const struct point *p)
+static double predicted(const struct target *t, const struct families *f, const struct point *p)
 {
     struct cost_work w = p->work;
     w.bytes /= share_of(f, p->model);
     return cost_micros(t, &w);
 }
 
-static double loss(const struct profile *t, const struct families *f, const struct set *s)
+static double loss(const struct target *t, const struct families *f, const struct set *s)
 {
     double sum = 0;
     for (uint32_t i = 0; i < s->n; i++) {
@@ -192,7 +194,7 @@ static double loss(const struct profile *t, const struct families *f, const stru
 }
 
 /* Tries to move values i and k by factors exp(x) and exp(y). */
-static bool step_to(double *values[FREE], uint32_t i, uint32_t k, double x, double y, const struct profile *t, const struct families *f,
+static bool step_to(double *values[FREE], uint32_t i, uint32_t k, double x, double y, const struct target *t, const struct families *f,
                     const struct set *s, double *best)
 {
     const double vi = *values[i], vk = *values[k];
@@ -205,7 +207,7 @@ static bool step_to(double *values[FREE], uint32_t i, uint32_t k, double x, doub
     return false;
 }
 
-static void search(double *values[FREE], uint32_t n, const struct profile *t, const struct families *f, const struct set *s)
+static void search(double *values[FREE], uint32_t n, const struct target *t, const struct families *f, const struct set *s)
 {
     double best = loss(t, f, s);
     for (double step = 0.3; step > 1e-4;) {
@@ -218,7 +220,7 @@ static void search(double *values[FREE], uint32_t n, const struct profile *t, co
     }
 }
 
-static double *member_of(struct profile *t, enum prediction_kind kind, enum member m)
+static double *member_of(struct target *t, enum prediction_kind kind, enum member m)
 {
     struct prediction *c = &t->prediction.of[kind];
     double *const members[N_MEMBERS] = { &c->start_us, &c->chain_us, &c->row_us, &c->bandwidth_gb_s, &c->strided, &c->rate_tops, &c->clocks,
@@ -232,7 +234,7 @@ static struct families families_of(const struct set *s)
     for (uint32_t i = 0; i < s->n; i++) {
         const struct point *p = s->list[i];
         const char *family = p->model;
-        /* wvSplitK and wvSpltK: waves that share rows, as forgec's */
+        /* wvSplitK and wvSpltK: waves share rows, as in forgec's kernels */
         bool known = is_own(p->target) || strncmp(family, "wvSp", 4) == 0 || p->work.kind != PREDICT_PRODUCTS;
         for (uint32_t k = 0; k < f.n; k++) known |= strcmp(f.name[k], family) == 0;
         if (known) continue;
@@ -243,7 +245,7 @@ static struct families families_of(const struct set *s)
     return f;
 }
 
-/* Three digits: what a target states. */
+/* Rounded to three digits, as targets state values. */
 static double rounded(double x)
 {
     char text[32];
@@ -254,7 +256,7 @@ static double rounded(double x)
 /* ---- the verdict ---- */
 
 struct error { double mean, worst; uint32_t n; };
-static struct error error_of(const struct profile *t, const struct families *f, const struct set *s, bool held)
+static struct error error_of(const struct target *t, const struct families *f, const struct set *s, bool held)
 {
     struct error e = { 0 };
     for (uint32_t i = 0; i < s->n; i++) {
@@ -268,7 +270,7 @@ static struct error error_of(const struct profile *t, const struct families *f, 
     return e;
 }
 
-static void print_set(const struct profile *t, const struct families *f, const struct set *s)
+static void print_set(const struct target *t, const struct families *f, const struct set *s)
 {
     printf("  %-58s %10s %10s %10s %7s\n", "kernel", "MB", "us", "predicted", "error");
     for (uint32_t i = 0; i < s->n; i++) {
@@ -281,8 +283,8 @@ static void print_set(const struct profile *t, const struct families *f, const s
 
 static bool is_near(double x, double y, double relative, double least) { return fabs(x - y) <= fmax(relative * fabs(y), least); }
 
-/* within: in points.  That of whole steps moves a little with every change of a plan. */
-static void judge_error(const struct profile *t, enum prediction_kind kind, double error, uint32_t n, double within)
+/* within: tolerance in percentage points.  The error of whole steps changes a little with every change of a plan. */
+static void judge_error(const struct target *t, enum prediction_kind kind, double error, uint32_t n, double within)
 {
     const struct prediction *stated = &t->prediction.of[kind];
     if (!is_near(stated->error_percent, 100 * error, 0, within) || stated->held_out != n)
@@ -290,7 +292,7 @@ static void judge_error(const struct profile *t, enum prediction_kind kind, doub
              prediction_name[kind], stated->error_percent, stated->held_out, 100 * error, n);
 }
 
-/* The table of the page. */
+/* Checks that the page has this row of the table. */
 static void judge_row(const char *page, const char *row)
 {
     printf("  %s\n", row);
@@ -302,8 +304,8 @@ static const char *share_text(struct arena *a, const struct error *e)
     return e->n ? arena_printf(a, "%.1f | %.0f", 100 * e->mean, 100 * e->worst) : "- | -";
 }
 
-/* Fits t, and f, to the points that are not held out; what is free begins somewhere else than at the stated constants. */
-static void fit_to(struct profile *t, struct families *f, const struct fit *fit, const struct set *s)
+/* Fits t and f to the points that are not held out; the search does not begin at the stated constants. */
+static void fit_to(struct target *t, struct families *f, const struct fit *fit, const struct set *s)
 {
     double *values[FREE];
     uint32_t n = 0;
@@ -317,7 +319,7 @@ static void fit_to(struct profile *t, struct families *f, const struct fit *fit,
     for (uint32_t i = 0; i < f->n; i++) f->share[i] = rounded(f->share[i]);
 }
 
-static void judge_constants(struct profile *stated, struct profile *t, const struct fit *fit)
+static void judge_constants(struct target *stated, struct target *t, const struct fit *fit)
 {
     for (uint32_t m = 0; m < N_MEMBERS; m++) {
         if (!(fit->free >> m & 1)) continue;
@@ -329,11 +331,11 @@ static void judge_constants(struct profile *stated, struct profile *t, const str
     }
 }
 
-/* Errors are those of the stated constants. */
+/* Computes errors with the stated constants. */
 static void judge_fit(struct points *points, const struct fit *fit, const char *page)
 {
     struct arena *a = points->arena;
-    struct profile *stated = profile_load(a, fit->target, NULL), *t = profile_load(a, fit->target, NULL);
+    struct target *stated = target_load(a, fit->target, NULL), *t = target_load(a, fit->target, NULL);
     const struct set s = set_of(points, fit);
     struct families f = families_of(&s);
     fit_to(t, &f, fit, &s);
@@ -361,11 +363,11 @@ static bool is_held(const struct points *points, const struct point *step)
     die("no products of %s", step->model);
 }
 
-/* Whole steps, as the plan of today predicts them, but for spans, which programs had none of when they were measured. */
+/* Whole steps as today's plan predicts them, but without spans, which the measured programs did not have. */
 static void judge_steps(struct points *points, const char *target, const char *models, enum prediction_kind kind, const char *page)
 {
     struct arena *a = points->arena;
-    struct profile *t = profile_load(a, target, NULL);
+    struct target *t = target_load(a, target, NULL);
     t->gpu.attention_groups = 0;
     double sum = 0;
     uint32_t n = 0;
@@ -376,7 +378,7 @@ static void judge_steps(struct points *points, const char *target, const char *m
         const bool held = is_held(points, p);
         const struct plan *plan = measured_plan(a, arena_printf(a, "%s/%s.gguf", models, p->label), t, 10240);
         const double us = cost_step_micros(plan, kind == PREDICT_PROMPT, p->tokens, p->n_past, NULL);
-        printf("  %-30s %4u tokens behind %5u %10.1f us, predicted %10.1f  %+6.1f %% %s\n", p->label, p->tokens, p->n_past, p->us, us,
+        printf("  %-30s %4u tokens after %5u %10.1f us, predicted %10.1f  %+6.1f %% %s\n", p->label, p->tokens, p->n_past, p->us, us,
                100 * (us / p->us - 1), held ? "held out" : "fitted");
         if (!held) continue;
         sum += fabs(us / p->us - 1);

@@ -1,10 +1,10 @@
-/* points.h -- what predict_fit and predict_extract share. */
+/* points.h -- the plan of a measured model, for predict_fit and predict_extract. */
 #ifndef PREDICT_POINTS_H
 #define PREDICT_POINTS_H
 #include "compiler/plan/cost.h"
 
-/* The plan of a measured model as `forgec build -t TARGET --ctx CTX` makes it.  path: a GGUF, a header alone will do; t: the target. */
-static inline const struct plan *measured_plan(struct arena *a, const char *path, const struct profile *t, uint32_t n_ctx)
+/* The plan of a measured model, as `forgec build -t TARGET --ctx CTX` makes it.  path: a GGUF file or only its header; t: the target. */
+static inline const struct plan *measured_plan(struct arena *a, const char *path, const struct target *t, uint32_t n_ctx)
 {
     const struct model_options m = { .n_ctx = n_ctx };
     const struct plan_options  o = { .n_ctx = n_ctx };

@@ -1,14 +1,14 @@
-/* fake_driver.c -- a driver of several GPUs that are not there, by the names of HIP and of CUDA (FORGE_HIP_LIBRARY, FORGE_CUDA_LIBRARY):
- * for the runtime of programs whose GPUs wait for each other.  Streams run when the host asks about one, or when one is full; kernels
- * are the functions below, and a kernel that waits for a value of another GPU holds up its stream.  What a driver or a GPU would not
- * forgive ends the process: a call about one GPU while another is the current one, memory of another GPU, an exchange that is left out
- * or overwritten, a host that waits for what cannot come.
+/* fake_driver.c -- a driver of several fake GPUs with the functions of HIP and of CUDA (FORGE_HIP_LIBRARY, FORGE_CUDA_LIBRARY), to test the
+ * runtime of programs with GPUs that wait for each other.  Streams run when the host queries one, or when one is full.  Kernels are the
+ * functions below, and a kernel that waits for a value of another GPU blocks its stream.  An error that a real driver or GPU would not
+ * tolerate ends the process: a call for one GPU while another is current, memory of another GPU, a collective that is left out or
+ * overwritten, a host that waits for a value that cannot come.
  *
- *   FAKE_DEVICES=N           how many there are (2)          FAKE_ARCH=90,80     CUDA: of each (90)
- *   FAKE_ALONE=A,B           GPU A does not reach B           FAKE_MEMORY=A,BYTES  GPU A has so much (16 MiB)
- *   FAKE_FAULT=A,N           launch N of GPU A fails          FAKE_HANG=A,N       ... never ends
- *   FAKE_QUEUE=N             launches that a stream takes (1024), graphs aside
- *   FAKE_LOG=FILE            what was called, a line each
+ *   FAKE_DEVICES=N           number of GPUs (2)               FAKE_ARCH=90,80      CUDA: architecture of each GPU (90)
+ *   FAKE_ALONE=A,B           GPU A cannot access B's memory   FAKE_MEMORY=A,BYTES  memory of GPU A (16 MiB)
+ *   FAKE_FAULT=A,N           launch N of GPU A fails          FAKE_HANG=A,N        launch N of GPU A never ends
+ *   FAKE_QUEUE=N             maximum of launches on a stream (1024), without graphs
+ *   FAKE_LOG=FILE            one line for each call
  * Compiled with -DFAKE_OLD it has no functions for several GPUs. */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,18 +33,18 @@ struct op {
     void        *to;
     const void  *from;
     size_t       bytes;
-    bool         gave;                           /* a launch that gives and takes, between the two */
+    bool         gave;                           /* the launch has pushed its values and waits for the sum */
 };
 struct graph { struct op *ops; uint32_t n; };
 struct event { int device; uint32_t recorded, passed; };
-struct block { uint8_t *bytes; size_t n; int device, owner; bool shared; };     /* owner: also of the host's, device -1 */
+struct block { uint8_t *bytes; size_t n; int device, owner; bool shared; };     /* device -1: host memory; owner: the GPU it is for */
 
 static struct device {
-    struct op *ops;                              /* [MOST_OPS] a ring: */
+    struct op *ops;                              /* [MOST_OPS], a ring of operations begun .. ended: */
     uint32_t begun, ended;
     struct graph *captured;
     bool     reaches[MOST], failed;
-    uint32_t launched, exchanged;                /* exchanged: tag of the last value it gave */
+    uint32_t launched, collective_base;          /* collective_base: tag of the last value it pushed */
     size_t   used;
 } devices[MOST];
 static struct block blocks[MOST_BLOCKS];
@@ -52,7 +52,7 @@ static int current;
 
 static const char *text_of(const char *name) { return getenv(name) ? getenv(name) : ""; }
 
-/* "A,N": is A the device, and which number belongs to it? */
+/* The variable is "A,N": is A this device?  Then *n is N. */
 static bool pair_of(const char *name, int device, unsigned long long *n)
 {
     int first = -1;
@@ -99,13 +99,13 @@ static const struct block *block_of(const void *at, size_t n)
     die("%zu bytes at %p are nobody's", n, at);
 }
 
-/* host: -1 is the device of memory of the host. */
+/* Dies unless the memory is of this device; -1: of the host. */
 static void belongs(const void *at, size_t n, int device)
 {
     if (block_of(at, n)->device != device) die("memory of GPU %d where GPU %d works", block_of(at, n)->device, device);
 }
 
-/* Memory of the host that was taken for this GPU. */
+/* Dies unless this is pinned host memory allocated for this GPU. */
 static void is_pinned(const void *at, size_t n, int device)
 {
     const struct block *b = block_of(at, n);
@@ -123,7 +123,7 @@ static int take(void **out, size_t n, int device, bool shared)
         memset(blocks[i].bytes, 0xff, n);
         if (device >= 0) devices[device].used += n;
         *out = blocks[i].bytes;
-        if (shared) devices[current].exchanged = 0;              /* of a new program */
+        if (shared) devices[current].collective_base = 0;        /* a new program begins */
         return 0;
     }
     die("too many allocations");
@@ -131,7 +131,7 @@ static int take(void **out, size_t n, int device, bool shared)
 
 static bool run_all(void);
 
-/* Drivers wait for what runs. */
+/* A driver waits for running work before it frees memory. */
 static int give_back(void *at)
 {
     run_all();
@@ -163,7 +163,7 @@ static struct token token_at(const struct op *op, int device, uint32_t t)
     return (struct token){ row, past };
 }
 
-/* Of the last tokens up to this one. */
+/* A hash of up to five tokens that end with this one. */
 static uint32_t hash_of(const struct op *op, struct token at)
 {
     const uint32_t n = at.past < 4 ? at.past + 1 : 5;
@@ -176,17 +176,17 @@ static uint32_t hash_of(const struct op *op, struct token at)
     return h;
 }
 
-/* The tokens that a launch is about: all of the step, or the last of it. */
+/* The tokens of a launch: all tokens of the step, or its last tokens. */
 static uint32_t n_tokens(const struct op *op) { return op->grid_y; }
 static uint32_t first_token(const struct op *op) { return op->args.first ? op->args.step->n_tokens - op->grid_y : 0; }
 
 static float *values(const struct op *op) { return (float *)(void *)(op->args.arena + VALUES_AT); }
-static uint32_t tag_of(const struct op *op) { return op->args.step->exchanged + op->args.exchanges; }
+static uint32_t tag_of(const struct op *op) { return op->args.step->collective_base + op->args.collectives; }
 
 static uint64_t *entry(const struct op *op, uint32_t to, uint32_t from, uint32_t t)
 {
-    uint8_t *at = op->args.exchange[to] + tag_of(op) % 2 * HALF_BYTES + 8 * (from * CHUNK + t);
-    if (!block_of(at, 8)->shared) die("an exchange through memory that is not for it");
+    uint8_t *at = op->args.collective[to] + tag_of(op) % 2 * HALF_BYTES + 8 * (from * CHUNK + t);
+    if (!block_of(at, 8)->shared) die("a collective through memory that is not for it");
     return (uint64_t *)(void *)at;
 }
 
@@ -198,18 +198,18 @@ static void give(struct op *op, int device, uint32_t t, float value)
         uint64_t *at = entry(op, r, op->args.rank, t);
         const int of = block_of(at, 8)->device;
         if (of >= 0 && of != device && !devices[device].reaches[of]) die("GPU %d does not reach GPU %d", device, of);
-        if (*at >> 32 == UINT32_MAX) die("exchange memory that was not cleared");
+        if (*at >> 32 == UINT32_MAX) die("collective memory that was not cleared");
         *at = (uint64_t)tag_of(op) << 32 | bits;
     }
 }
 
-/* A launch gives the next exchange, or it is one too many or too few. */
-static void count_exchange(const struct op *op, int device)
+/* A launch must push the values of the next collective: none may be left out or repeated. */
+static void count_collective(const struct op *op, int device)
 {
     note("%d gives %u", device, tag_of(op));
-    if (tag_of(op) != devices[device].exchanged + 1)
-        die("GPU %d gives exchange %u behind %u", device, tag_of(op), devices[device].exchanged);
-    devices[device].exchanged = tag_of(op);
+    if (tag_of(op) != devices[device].collective_base + 1)
+        die("GPU %d gives collective %u after %u", device, tag_of(op), devices[device].collective_base);
+    devices[device].collective_base = tag_of(op);
 }
 
 static bool there(const struct op *op, uint32_t n)
@@ -217,7 +217,7 @@ static bool there(const struct op *op, uint32_t n)
     for (uint32_t r = 0; r < 2; r++)
         for (uint32_t t = 0; t < n; t++) {
             const uint32_t tag = (uint32_t)(*entry(op, op->args.rank, r, t) >> 32);
-            if (tag != tag_of(op) && (int32_t)(tag - tag_of(op)) > 0) die("a value of exchange %u is lost", tag_of(op));
+            if (tag != tag_of(op) && (int32_t)(tag - tag_of(op)) > 0) die("a value of collective %u is lost", tag_of(op));
             if (tag != tag_of(op)) return false;
         }
     return true;
@@ -246,7 +246,7 @@ static void check_args(const struct op *op, int device)
     is_pinned(op->args.step->ring, 8, device);
     is_pinned(op->args.mark_at, 4, device);
     const uint8_t *w = op->args.weights;
-    for (uint32_t i = 0; i < (op->args.rank == 0 ? WEIGHT_BYTES_0 : WEIGHT_BYTES_1); i++)          /* or noise */
+    for (uint32_t i = 0; i < (op->args.rank == 0 ? WEIGHT_BYTES_0 : WEIGHT_BYTES_1); i++)          /* or random weights */
         if (w[i] != (uint8_t)(0x50 + op->args.rank) && (w[i] < 0x28 || w[i] > 0x37)) die("weights of another GPU");
     *op->args.mark_at = op->args.mark;
 }
@@ -270,14 +270,14 @@ static void head(const struct op *op)
         for (uint32_t v = 0; v < N_VOCAB; v++) logits[t * N_VOCAB + v] = logit_of(values(op)[first_token(op) + t], v);
 }
 
-/* The likeliest token that may come, as sample_tmpl.c goes on. */
+/* Draws the most probable token that the mask allows, and advances the step as sample_tmpl.c does. */
 static void sample(const struct op *op, int device, uint32_t row)
 {
     struct forge_gpu_step *s = &op->args.step[row];
     const float *logits = (const float *)(const void *)(op->args.arena + LOGITS_AT) + (s->n_logits - 1 + row) * N_VOCAB;
     int32_t best = -1;
     if (s->mask) is_pinned(s->mask, N_VOCAB / 8, device);
-    for (uint32_t i = 0; i < s->n_past + s->n_tokens && !s->row; i++)           /* penalties look there */
+    for (uint32_t i = 0; i < s->n_past + s->n_tokens && !s->row; i++)           /* penalties read the history */
         if (memcmp(&s->history[i], op->args.state + op->args.state_at + (uint64_t)i * row_bytes(op), 4) != 0)
             die("token %u is not in the history of GPU %d", i, device);
     for (int32_t v = 0; v < N_VOCAB; v++)
@@ -287,19 +287,19 @@ static void sample(const struct op *op, int device, uint32_t row)
     s->n_past = at;
     s->n_tokens = s->n_logits = 1;
     s->n_drawn += s->n_draws;
-    s->exchanged += s->exchanges;
+    s->collective_base += s->collectives;
     if (s->row) s->row->n_past = at, s->row->token = best;
     s->ring[number % FORGE_GPU_RING] = (uint64_t)number << 32 | (uint32_t)best;
 }
 
-/* False: it waits. */
+/* Runs a kernel; false: it waits. */
 static bool run_kernel(struct op *op, int device)
 {
     const uint32_t layer = (uint32_t)op->args.weight[0], n = n_tokens(op);
     if (!op->gave) check_args(op, device);
     if (strcmp(op->kernel, "append") == 0) append_tokens(op, device);
     else if (strcmp(op->kernel, "give") == 0) {
-        count_exchange(op, device);
+        count_collective(op, device);
         for (uint32_t t = 0; t < n; t++)
             give(op, device, t, part_of(op->args.rank, layer, hash_of(op, token_at(op, device, first_token(op) + t)),
                                         layer > 0 ? values(op)[first_token(op) + t] : 0));
@@ -307,14 +307,14 @@ static bool run_kernel(struct op *op, int device)
         if (!there(op, n)) return false;
         for (uint32_t t = 0; t < n; t++) values(op)[first_token(op) + t] = sum_of(op, t);
     } else if (strcmp(op->kernel, "head") == 0) head(op);
-    else if (strcmp(op->kernel, "sample") == 0) {                /* which GPU's part of the vocabulary is the best is exchanged, too */
+    else if (strcmp(op->kernel, "sample") == 0) {                /* the best token of each GPU's part of the vocabulary is exchanged too */
         if (!op->gave) {
-            count_exchange(op, device);
+            count_collective(op, device);
             for (uint32_t t = 0; t < op->grid_y; t++) give(op, device, t, 1);
             op->gave = true;
         }
         if (!there(op, op->grid_y)) return false;
-        if (sum_of(op, 0) != 2) die("the draw's exchange");
+        if (sum_of(op, 0) != 2) die("the draw's collective");
         for (uint32_t t = 0; t < op->grid_y; t++) sample(op, device, t);
     } else die("no kernel %s", op->kernel);
     return true;
@@ -322,7 +322,7 @@ static bool run_kernel(struct op *op, int device)
 
 /* ---- streams ---- */
 
-/* One more of a device's work; false: it has none, or waits. */
+/* Runs one operation of a device; false: it has none, or waits. */
 static bool run_one(int d)
 {
     struct device *o = &devices[d];
@@ -365,7 +365,7 @@ static int put(void *stream, const struct op *op, bool counts)
         g->ops[g->n++] = *op;
         return 0;
     }
-    /* A stream that is full holds up the host. */
+    /* A full stream blocks the host. */
     if (counts && o->ended - o->begun >= most) run_all();
     if (counts && o->ended - o->begun >= most && !o->failed)
         die("the host waits for GPU %d, which waits for work that another has not got", d);
@@ -381,7 +381,7 @@ static int query(int d)
     return devices[d].begun == devices[d].ended ? 0 : NOT_READY;
 }
 
-/* ---- the functions of both ---- */
+/* ---- functions of HIP and CUDA ---- */
 
 int hipInit(unsigned flags) { (void)flags; return 0; }
 int hipRuntimeGetVersion(int *version) { *version = 60200000; return 0; }
@@ -420,7 +420,7 @@ int hipMemGetInfo(size_t *free, size_t *total)
 }
 
 int hipMalloc(void **out, size_t n) { return take(out, n, current, false); }
-int cuMemAlloc_v2(void **out, size_t n) { return take(out, n, current, n == EXCHANGE_BYTES); }
+int cuMemAlloc_v2(void **out, size_t n) { return take(out, n, current, n == COLLECTIVE_BYTES); }
 int hipFree(void *at) { return give_back(at); }
 int hipHostMalloc(void **out, size_t n, unsigned flags) { return take(out, n, -1, flags & 1); }      /* portable */
 int hipHostFree(void *at) { return give_back(at); }
@@ -471,7 +471,7 @@ int hipEventQuery(void *event)
 int hipEventElapsedTime(float *ms, void *from, void *to) { (void)from, (void)to; *ms = 0.01f; return 0; }
 int hipEventDestroy(void *event) { free(event); return 0; }
 
-/* The code is a text that ends with the number of its rank. */
+/* A module's code is a text that ends with the number of its rank. */
 struct module { const char *code; int device; };
 int hipModuleLoadData(void **module, const void *image)
 {
@@ -504,7 +504,7 @@ static int launch(const void *function, unsigned grid_y, void *stream, void **ex
     struct op op = { .kind = LAUNCH, .kernel = f->name, .code = f->module.code, .grid_y = grid_y };
     if (f->module.device != current) die("a kernel of another GPU");
     memcpy(&op.args, extra[1], sizeof op.args);
-    note("%d %s %s %u", current, devices[current].captured ? "captures" : "launches", f->name, op.args.exchanges);
+    note("%d %s %s %u", current, devices[current].captured ? "captures" : "launches", f->name, op.args.collectives);
     return put(stream, &op, true);
 }
 int hipModuleLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned lds,
@@ -548,7 +548,7 @@ int hipGraphLaunch(void *exec, void *stream)
     for (uint32_t i = 0; i < g->n && code == 0; i++) code = put(stream, &g->ops[i], false);
     return code;
 }
-int hipGraphDestroy(void *graph) { (void)graph; return 0; }          /* it is the executable one */
+int hipGraphDestroy(void *graph) { (void)graph; return 0; }          /* the executable graph is the same object */
 int hipGraphExecDestroy(void *exec) { free(((struct graph *)exec)->ops); free(exec); return 0; }
 
 const char *hipGetErrorString(int code)

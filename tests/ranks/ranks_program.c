@@ -1,4 +1,4 @@
-/* ranks_program.c -- a program of two GPUs by hand: launches whose kernels fake_driver.c plays.  -DRANKS_CUDA: for NVIDIA. */
+/* ranks_program.c -- a hand-written program of two GPUs; fake_driver.c simulates its kernels.  -DRANKS_CUDA: for NVIDIA. */
 #include "numbers.h"
 #include "runtime/device/gpu.h"
 
@@ -14,20 +14,20 @@ enum { OUTSIDE = -1 };
 static const struct forge_gpu_kernel kernels[] = { { "append", 64, 0 }, { "give", 64, 0 }, { "take", 64, 0 }, { "head", 64, 0 },
                                                    { "sample", 64, 0 } };
 
-/* tokens: 1 where a launch has a group for each. */
+/* tokens: 1 if the launch has a workgroup for each token. */
 #define APPEND(tokens) { .name = "append", .kernel = 0, .layer = 0, .grid_x = 1, .grid_tokens = tokens, .state = STATE_AT }
 #define GIVE(tokens, n, at, end) { .name = "give", .kernel = 1, .layer = n, .tail = end, .grid_x = 1, .grid_tokens = tokens, \
-                                   .exchanges = at, .exchanging = 1, .state = STATE_AT, .weight = { n } }
+                                   .collectives = at, .in_collective = 1, .state = STATE_AT, .weight = { n } }
 #define TAKE(tokens, n, at, end) { .name = "take", .kernel = 2, .layer = n, .tail = end, .grid_x = 1, .grid_tokens = tokens, \
-                                   .exchanges = at, .exchanging = 1, .state = STATE_AT, .weight = { n } }
+                                   .collectives = at, .in_collective = 1, .state = STATE_AT, .weight = { n } }
 #define HEAD(tokens, end) { .name = "head", .kernel = 3, .layer = (uint32_t)OUTSIDE, .tail = end, .grid_x = 1, .grid_tokens = tokens, \
                             .state = STATE_AT }
 static const struct forge_gpu_launch decode[] = { APPEND(0), GIVE(0, 0, 0, 0), TAKE(0, 0, 0, 0), GIVE(0, 1, 1, 0), TAKE(0, 1, 1, 0),
                                                   HEAD(0, 0) };
-/* The second sum is of tokens with logits only. */
+/* The second sum is only of tokens with logits. */
 static const struct forge_gpu_launch prefill[] = { APPEND(1), GIVE(1, 0, 0, 0), TAKE(1, 0, 0, 0), GIVE(1, 1, 1, FORGE_TAIL_LOGITS),
                                                    TAKE(1, 1, 1, FORGE_TAIL_LOGITS), HEAD(1, FORGE_TAIL_LOGITS) };
-/* A third exchange, which changes nothing: steps of several tokens may make more than decode's. */
+/* A third collective without effect: steps of several tokens may have more collectives than decode. */
 static const struct forge_gpu_launch columns[] = { APPEND(1), GIVE(1, 0, 0, 0), TAKE(1, 0, 0, 0), GIVE(1, 0, 1, 0), TAKE(1, 0, 1, 0),
                                                    GIVE(1, 1, 2, 1), TAKE(1, 1, 2, 1), HEAD(1, FORGE_TAIL_LOGITS) };
 
@@ -41,12 +41,12 @@ extern const struct forge_program *const ranks_of[2];
     .runtime = &forge_gpu_runtime, .api = API, .arch = ARCH, .code = (const uint8_t *)"code of rank " #number, .code_bytes = 14, \
     .wave = 32, .graph = 1, .n_kernels = N(kernels), .n_decode = N(decode), .n_prefill = N(prefill), .kernels = kernels, .decode = decode, \
     .prefill = prefill, .most_columns = MOST_COLUMNS, .n_columns = N(columns), .columns = columns, .several = 1, \
-    .sample = { .name = "sample", .kernel = 4, .layer = (uint32_t)OUTSIDE, .grid_x = 1, .grid_tokens = 1, .exchanges = 2, \
-                .exchanging = 1, .state = STATE_AT }, \
-    .logits_offset = LOGITS_AT, .logits_rows = LOGITS_ROWS, .n_ranks = 2, .ranks = ranks_of, .exchange_bytes = EXCHANGE_BYTES }
+    .sample = { .name = "sample", .kernel = 4, .layer = (uint32_t)OUTSIDE, .grid_x = 1, .grid_tokens = 1, .collectives = 2, \
+                .in_collective = 1, .state = STATE_AT }, \
+    .logits_offset = LOGITS_AT, .logits_rows = LOGITS_ROWS, .n_ranks = 2, .ranks = ranks_of, .collective_bytes = COLLECTIVE_BYTES }
 static const struct forge_gpu gpus[2] = { GPU(0), GPU(1) };
 
-/* What the other rank does not need is not there. */
+/* Parts that a rank does not need are absent. */
 static const struct forge_program second = {
     .gpu = &gpus[1], .arena_bytes = LOGITS_AT + LOGITS_ROWS * N_VOCAB * 4, .state_bytes = STATE_AT + N_CTX * ROW_BYTES_1, .n_states = 1,
     .states = &states[1], .weights_bytes = WEIGHT_BYTES_1, .weights_offset = 4096 + WEIGHT_BYTES_0 };
@@ -63,7 +63,7 @@ const struct forge_program *const forge_programs[] = { &ranks_first };
 const uint32_t forge_n_programs = 1;
 const char *const forge_edited_source = NULL;
 
-/* Nobody's page, 0x50 for the first, 0x51 for the second. */
+/* A page of no rank, then bytes 0x50 for the first rank, then 0x51 for the second. */
 __asm__(".section .rodata\n.balign 4096\nranks_image: .fill 4096, 1, 0x11\n.fill 4096, 1, 0x50\n.fill 8192, 1, 0x51\n.previous\n");
 extern const uint8_t ranks_image[];
 const uint8_t *const forge_weights = ranks_image;

@@ -1,6 +1,6 @@
-/* The runtime of a model that two GPUs share, on fake_driver.c, which ends the process where the host waits for what cannot come, a
- * number of an exchange is left out, a value is lost, or a call is about another GPU than the current one.  Texts, logits and states are
- * held against the numbers of numbers.h. */
+/* test_ranks.c -- the runtime of a model that two GPUs share, on fake_driver.c.  That driver ends the process if the host waits for a value
+ * that cannot come, a number of a collective is left out, a value is lost, or a call is for a GPU that is not current.  Texts, logits and
+ * states are compared with numbers.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ extern const struct forge_program ranks_first;
 static struct forge_error error;
 #define WORKS(expression) do { if ((expression) != FORGE_OK) fail_msg("%s: %s", #expression, error.text); } while (0)
 
-/* Seconds pass faster while a hang is awaited. */
+/* Makes the clock run faster while a test waits for a hang to be detected. */
 static double hurry;
 double __real_seconds_now(void);
 double __wrap_seconds_now(void);
@@ -34,7 +34,7 @@ double __wrap_seconds_now(void)
     return __real_seconds_now() + ahead;
 }
 
-/* ---- what is right ---- */
+/* ---- expected results ---- */
 
 static float sum_behind(const int32_t *tokens, uint32_t n)
 {
@@ -50,7 +50,7 @@ static void check_logits(const float *logits, const int32_t *tokens, uint32_t n)
     for (uint32_t v = 0; v < N_VOCAB; v++) assert_true(logits[v] == logit_of(sum_behind(tokens, n), v));
 }
 
-/* modulus: only its multiples may come. */
+/* modulus: only its multiples are allowed tokens. */
 static int32_t next_token(const int32_t *tokens, uint32_t n, uint32_t modulus)
 {
     uint32_t best = 0;
@@ -83,7 +83,7 @@ static struct forge_sequence *open_one(void)
     return q;
 }
 
-/* Tokens drawn on the GPUs behind those of the sequence, each as it has to be; they become the text. */
+/* Draws tokens on the GPUs after the sequence's tokens, checks each and appends it to the text. */
 static void draw(struct forge_sequence *q, int32_t *tokens, uint32_t n_past, int32_t first, uint32_t n)
 {
     uint32_t n_tokens = n_past + (first >= 0);
@@ -97,7 +97,7 @@ static void draw(struct forge_sequence *q, int32_t *tokens, uint32_t n_past, int
     assert_int_equal(q->n_past + 1, n_tokens);
 }
 
-/* Steps of every kind, one after the other: numbers of exchanges go on from each to the next. */
+/* Steps of every kind, one after the other: numbers of collectives continue from each step to the next. */
 static void all_steps(bool plain)
 {
     begin(plain);
@@ -106,14 +106,14 @@ static void all_steps(bool plain)
     check_logits(logits, text[0], 7);
     WORKS(forge_step(q, text[0] + 7, 1, 1, logits, &error));                     /* a token */
     check_logits(logits, text[0], 8);
-    WORKS(forge_step(q, text[0] + 8, 10, 0, logits, &error));                    /* without logits: fewer exchanges */
+    WORKS(forge_step(q, text[0] + 8, 10, 0, logits, &error));                    /* without logits: fewer collectives */
     WORKS(forge_step(q, text[0] + 18, 3, 3, logits, &error));                    /* columns */
     for (uint32_t i = 0; i < 3; i++) check_logits(logits + i * N_VOCAB, text[0], 19 + i);
     WORKS(forge_step(q, text[0] + 21, 11, 11, logits, &error));                  /* three parts of logits */
     for (uint32_t i = 0; i < 11; i++) check_logits(logits + i * N_VOCAB, text[0], 22 + i);
     draw(q, text[0], 32, -1, 9);                                                 /* from those logits */
     assert_true(sequence_rewind(q, 32));
-    draw(q, text[0], 32, text[0][32], 20);                                       /* behind a token; others drawn ahead were in vain */
+    draw(q, text[0], 32, text[0][32], 20);                                       /* after a token; the tokens drawn ahead are discarded */
     WORKS(forge_step(q, text[0] + q->n_past, 2, 2, logits, &error));
     check_logits(logits + N_VOCAB, text[0], q->n_past);
     WORKS(forge_step(q, text[0] + q->n_past, 1, 1, logits, &error));
@@ -125,7 +125,7 @@ static void all_steps(bool plain)
 static void steps_by_graphs(void **state) { (void)state; all_steps(false); }
 static void steps_by_launches(void **state) { (void)state; all_steps(true); }
 
-/* The host never puts so much on one stream that this one waits for what another has not got yet. */
+/* The host must not fill one stream and block before the other stream gets the launches for which the first stream waits. */
 static void streams_that_are_full(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void streams_that_are_full(void **state)
     unsetenv("FAKE_QUEUE");
 }
 
-/* Several sequences in a step, their draws by masks, some of them ending. */
+/* Several sequences in a step, with masks; some of them end. */
 static void several(bool plain)
 {
     struct forge_sequence *q[4];
@@ -151,7 +151,7 @@ static void several(bool plain)
     WORKS(engine_step(&engine, c, 4, &error));
     for (uint32_t k = 0; k < 4; k++) check_logits(logits + k * N_VOCAB, text[k], 6 + k);
     for (uint32_t round = 0; round < 12; round++) {
-        /* Four, three that had been begun as four, one alone; at last another option for each round, behind the step that runs. */
+        /* Four sequences, three of a step begun with four, one alone; at the end other options in each round, after the running step. */
         const uint32_t n = round < 4 ? 4 : round < 8 ? 3 : 1;
         struct forge_sample_options options = greedy;
         if (round > 9) options.repeat_last_n = (int32_t)round;
@@ -165,7 +165,7 @@ static void several(bool plain)
             text[k][q[k]->n_past] = c[k].drawn;
         }
     }
-    WORKS(forge_step(q[3], text[3] + q[3]->n_past, 1, 1, logits, &error));       /* where it stood */
+    WORKS(forge_step(q[3], text[3] + q[3]->n_past, 1, 1, logits, &error));       /* from its last position */
     check_logits(logits, text[3], q[3]->n_past);
     engine_close(&engine);
 }
@@ -206,18 +206,18 @@ static void states(void **state)
     WORKS(forge_step(a, text[0], 20, 1, logits, &error));
     draw(a, text[0], 20, -1, 8);
     WORKS(sequence_save(a, keep, &kept, &error));
-    assert_int_equal(kept.n, 32 * (ROW_BYTES_0 + ROW_BYTES_1));                  /* of 27 tokens, in whole 16 */
+    assert_int_equal(kept.n, 32 * (ROW_BYTES_0 + ROW_BYTES_1));                  /* 27 tokens, rounded up to a multiple of 16 */
     assert_int_equal(kept.n, state_used_bytes(&ranks_first, a->n_past));
-    for (uint32_t i = 0; i < a->n_past; i++) {                                   /* one GPU's behind the other's */
+    for (uint32_t i = 0; i < a->n_past; i++) {                                   /* one GPU's state after the other's */
         assert_memory_equal(kept.bytes + i * ROW_BYTES_0, &text[0][i], 4);
         assert_memory_equal(kept.bytes + 32 * ROW_BYTES_0 + i * ROW_BYTES_1 + 8, &text[0][i], 4);
     }
-    WORKS(sequence_copy(b, a, &error));                                          /* a fork goes on as the other would */
+    WORKS(sequence_copy(b, a, &error));                                          /* a fork continues like the original */
     draw(b, text[0], b->n_past, text[0][b->n_past], 5);
     const uint32_t n = a->n_past;
     sequence_close(a);
     sequence_close(b);
-    WORKS(sequence_restore(other, text[0], n, n, 0, bring, &kept, &error));
+    WORKS(sequence_restore(other, text[0], n, n, 0, false, bring, &kept, &error));
     assert_int_equal(kept.at, kept.n);
     draw(other, text[0], n, text[0][n], 5);
     engine_close(&engine);
@@ -225,7 +225,7 @@ static void states(void **state)
 
 /* ---- the order of calls ---- */
 
-/* Lines of the driver's log that have both words. */
+/* The number of lines of the driver's log with both words. */
 static uint32_t lines_with(const char *path, const char *one, const char *two)
 {
     char line[128];
@@ -249,7 +249,7 @@ static void order(void **state)
     struct forge_sequence *q = open_one();
     WORKS(forge_step(q, text[0], 1, 1, logits, &error));
     FILE *file = fopen(path, "r");
-    while (fgets(line, sizeof line, file)) {                                     /* a launch of one is followed by the other's */
+    while (fgets(line, sizeof line, file)) {                                     /* each launch on one GPU is followed by the other GPU's */
         if (strstr(line, "launches") && *line == '1') assert_string_equal(line + 1, before + 1);
         if (strstr(line, "launches") && *line == '0') memcpy(before, line, sizeof line);
     }
@@ -260,13 +260,13 @@ static void order(void **state)
     assert_int_equal(lines_with(path, "1 ", "launches"), 6);
     WORKS(forge_step(q, text[0] + 1, 1, 1, logits, &error));
     WORKS(forge_step(q, text[0] + 2, 1, 1, logits, &error));
-    assert_int_equal(lines_with(path, "0 ", "captures"), 6);                     /* once, on each */
+    assert_int_equal(lines_with(path, "0 ", "captures"), 6);                     /* once on each GPU */
     assert_int_equal(lines_with(path, "1 ", "captures"), 6);
     assert_int_equal(lines_with(path, "0 ", "graph of 6"), 2);
     assert_int_equal(lines_with(path, "1 ", "graph of 6"), 2);
     uint32_t captured = 0;
     file = fopen(path, "r");
-    while (fgets(line, sizeof line, file)) {                                     /* all graphs are made before one runs */
+    while (fgets(line, sizeof line, file)) {                                     /* all graphs are made before the first runs */
         captured += strstr(line, "captures") != NULL;
         if (strstr(line, "graph of")) assert_int_equal(captured, 12);
     }
@@ -282,7 +282,7 @@ static void order(void **state)
     unlink(path);
 }
 
-/* ---- what can be wrong ---- */
+/* ---- errors ---- */
 
 static void refused(enum forge_status wanted, const char *variable, const char *value, const struct forge_devices *devices,
                     const char *sentence)
@@ -298,12 +298,12 @@ static void refused(enum forge_status wanted, const char *variable, const char *
 static void refusals(void **state)
 {
     (void)state;
-    struct forge_devices one = { 1, { 0 } }, beyond = { 2, { 0, 2 } };
+    struct forge_devices one = { .n = 1, .number = { 0 } }, beyond = { .n = 2, .number = { 0, 2 } };
     refused(FORGE_USAGE, NULL, NULL, &one, "--devices names 1 GPU, ");
-    refused(FORGE_NO_DEVICE, NULL, NULL, &beyond, "there is no GPU 2: there are 2");
+    refused(FORGE_NO_DEVICE, NULL, NULL, &beyond, "there is no GPU 2; this machine has 2");
     refused(FORGE_NO_MEMORY, "FAKE_MEMORY", "1,4000", NULL, "fake (GPU 1) has 0 MiB of 0 free, the program needs 0: weights 0, state 0");
-    assert_non_null(strstr(error.text, ", exchange 0"));
-    /* Enough, but for what allocations are rounded up by. */
+    assert_non_null(strstr(error.text, ", collectives 0"));
+    /* Enough memory, except for the rounding of allocations. */
     char bytes[32];
     snprintf(bytes, sizeof bytes, "1,%llu", (unsigned long long)gpu_bytes_needed(&ranks_first, ranks_first.gpu->ranks[1]) + 10);
     setenv("FAKE_MEMORY", bytes, 1);
@@ -317,7 +317,7 @@ static void refusals(void **state)
     assert_non_null(strstr(error.text, "this machine has 1, 1 that fits: fake"));
 }
 
-/* The programs of two GPUs have to belong together. */
+/* Programs of two GPUs that do not match are refused. */
 static void broken_programs(void **state)
 {
     (void)state;
@@ -334,7 +334,7 @@ static void broken_programs(void **state)
         { &second.api, 7, "do not belong together" },
         { &b.n_states, 0, "do not belong together" },
         { &first.most_drafts, 3, "cannot speculate" },
-        { &first.n_ranks, FORGE_GPU_MAX_RANKS + 1, "knows up to 8" },
+        { &first.n_ranks, FORGE_GPU_MAX_RANKS + 1, "supports at most 8" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const uint32_t before = *cases[i].at;
@@ -347,7 +347,7 @@ static void broken_programs(void **state)
     a.gpu->runtime->close(gpu);
 }
 
-/* In a process of its own each, since the driver's GPUs do not recover. */
+/* Each fault runs in its own process, because the driver's GPUs do not recover. */
 static void ends(const char *variable, const char *value, bool plain, const char *sentence)
 {
     int pipes[2];
@@ -364,7 +364,7 @@ static void ends(const char *variable, const char *value, bool plain, const char
         for (uint32_t i = 0; i < 3 && status == FORGE_OK; i++) status = forge_step(q, text[0] + q->n_past, 6, 1, logits, &error);
         if (status == FORGE_OK) status = engine_draw_begin(q, &greedy, &random_numbers, -1, 50, false, &error);
         while (status == FORGE_OK) status = engine_draw_next(q, &token, &error);
-        engine_close(&engine);                                                   /* does not wait for ever */
+        engine_close(&engine);                                                   /* must not hang */
         if (write(pipes[1], error.text, strlen(error.text)) < 0) _exit(1);
         _exit((int)status);
     }
@@ -395,7 +395,7 @@ static void faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faults),            /* first: its children begin with GPUs that nobody has used */
+        cmocka_unit_test(faults),            /* first: its child processes must begin with unused GPUs */
         cmocka_unit_test(refusals),          cmocka_unit_test(broken_programs),     cmocka_unit_test(order),
         cmocka_unit_test(steps_by_graphs),   cmocka_unit_test(steps_by_launches),   cmocka_unit_test(streams_that_are_full),
         cmocka_unit_test(several_by_graphs), cmocka_unit_test(several_by_launches), cmocka_unit_test(states),

@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,6 +35,8 @@ const char *child_said(struct child *c)
     return said;
 }
 
+unsigned child_files;
+
 struct child child_start(const char *program, const char *const *arguments)
 {
     int ends[2];
@@ -42,7 +47,9 @@ struct child child_start(const char *program, const char *const *arguments)
     if (pipe2(ends, O_CLOEXEC)) return c;
     n_said = 0;
     if ((c.pid = fork()) == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);                    /* a test that fails leaves no server behind, for which ctest would wait */
         dup2(ends[1], 2);
+        if (child_files) setrlimit(RLIMIT_NOFILE, &(struct rlimit){ child_files, child_files });
         execv(program, (char *const *)(void *)argv);
         _exit(127);
     }
@@ -50,8 +57,8 @@ struct child child_start(const char *program, const char *const *arguments)
     c.err = ends[0];
     fcntl(c.err, F_SETFL, O_NONBLOCK);
     for (const double start = now(); now() - start < 60; pause_ms(5)) {
-        const char *at = strstr(child_said(&c), "listening at http://");
-        if (at && strchr(at, '\n')) { c.port = atoi(strrchr(at, ':') + 1); return c; }
+        const char *at = strstr(child_said(&c), "listening at ");
+        if (at && strchr(at, '\n')) { c.port = strncmp(at + 13, "unix:", 5) == 0 ? -1 : atoi(strrchr(at, ':') + 1); return c; }
         siginfo_t info = { 0 };
         if (waitid(P_PID, (id_t)c.pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid) break;
     }
@@ -81,6 +88,16 @@ int client_connect(int port)
     return -1;
 }
 
+int client_connect_file(const char *path)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    strncpy(to.sun_path, path, sizeof to.sun_path - 1);
+    if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
 void client_send(int fd, const char *bytes, size_t n)
 {
     for (ssize_t part; n > 0 && (part = send(fd, bytes, n, MSG_NOSIGNAL)) > 0; n -= (size_t)part) bytes += part;
@@ -104,7 +121,7 @@ ssize_t client_read(int fd, char *to, size_t room, double seconds)
     return n > 0 ? n : -1;
 }
 
-/* Frames of a chunked body away, in place. */
+/* Removes the frames of a chunked body, in place. */
 static size_t unchunk(char *body, size_t n)
 {
     size_t from = 0, to = 0;
@@ -149,6 +166,14 @@ struct reply ask(int port, const char *method, const char *path, const char *hea
     const int fd = client_connect(port);
     if (fd < 0) return (struct reply){ 0, NULL, NULL, 0 };
     client_request(fd, method, path, headers, body);
+    return client_answer(fd);
+}
+
+struct reply client_raw(int port, const char *bytes)
+{
+    const int fd = client_connect(port);
+    if (fd < 0) return (struct reply){ 0, NULL, NULL, 0 };
+    client_send(fd, bytes, strlen(bytes));
     return client_answer(fd);
 }
 

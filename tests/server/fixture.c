@@ -1,4 +1,4 @@
-/* fixture.c -- what tests of a server share. */
+/* fixture.c -- see fixture.h. */
 #include "fixture.h"
 
 #include <signal.h>

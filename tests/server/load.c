@@ -2,10 +2,10 @@
  *
  *   load PROGRAM|PORT CLIENTS SECONDS TOKENS [PROMPT-TOKENS] [-- OPTIONS OF THE PROGRAM...]
  *
- * PORT: of a server that runs.  Prompts are token ids (of PROMPT-TOKENS, default 8, the first ones alike in half of the clients); answers
- * are streams, with WHOLE=1 in the environment not.  TEMPERATURE in the environment: default 0.8; 0 for --random-weights, whose logits are
- * ties by the thousand.  REQUEST: more members of each request, such as '"json_schema":{"type":"object"},'.  SIGTERM ends it earlier.
- * Prints a line; exit code 1: a request failed, memory grew, or the slowest client had less than half of the mean. */
+ * PORT: of a running server.  A prompt is PROMPT-TOKENS token ids (default 8); the prompts of half of the clients begin alike.  Answers are
+ * streams, unless the environment has WHOLE=1.  TEMPERATURE in the environment: default 0.8; use 0 for --random-weights, where thousands of
+ * logits tie.  REQUEST: more members of each request, such as '"json_schema":{"type":"object"},'.  SIGTERM ends it earlier.
+ * Prints one line; exit code 1: a request failed, memory grew, or the slowest client had less than half of the mean. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static volatile sig_atomic_t enough;         /* SIGTERM: no more texts */
 static bool whole;
 struct client { pthread_t thread; int number; unsigned long texts, tokens, failed; };
 
-/* One text; how many tokens came, by its usage, -1: it failed. */
+/* Requests one text; returns the number of its tokens as its usage reports them, -1: it failed. */
 static long one(struct client *c, unsigned *random)
 {
     char *body = malloc(256 + strlen(members) + 12 * (size_t)n_prompt), *at = body, piece[16384];

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run_clients.sh FORGEC MODEL clients NODE_MODULES -- the official clients of OpenAI and Anthropic against a program that chats
 # run_clients.sh FORGEC MODEL page [CHROMIUM]      -- the page at / in a browser
-# NODE_MODULES: what `npm ci` made of clients/package.json.
+# NODE_MODULES: the folder that `npm ci` made from clients/package.json.
 forgec=$1 model=$2 kind=$3 more=${4-}
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
@@ -15,7 +15,7 @@ if [ "$kind" = clients ]; then
 else
     [ -n "$more" ] || skip "there is no chromium (Debian: apt-get install chromium)"
     HOME=$tmp timeout 60 "$more" --headless --no-sandbox --disable-gpu --dump-dom about:blank > "$tmp/out" 2> "$tmp/err" ||
-        skip "chromium does not start here: $(grep -v dbus "$tmp/err" | tail -n 1)"
+        lacks "chromium does not start here: $(grep -v dbus "$tmp/err" | tail -n 1)"
 fi
 cp "$here"/clients/*.mjs "$tmp"
 "$forgec" build "$model" --server -q --chat-template "$here/chat.jinja" -o "$tmp/program" || exit 1

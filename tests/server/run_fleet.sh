@@ -4,12 +4,13 @@ set -eu
 PATH=$PATH:/usr/sbin
 forgec=$1 load=$2 model=$3
 fleet=$(dirname "$0")/../../examples/fleet/fleet.sh
-for tool in haproxy curl; do command -v $tool >/dev/null || { echo "there is no $tool"; exit 77; }; done
+. "$(dirname "$0")/../harness.sh"
+for tool in haproxy curl; do command -v $tool >/dev/null || skip "there is no $tool"; done
 work=$(mktemp -d)
 base=$((20000 + $$ % 20000))
 FLEET=$base A=$((base + 1)) B=$((base + 2)) C=$((base + 3)) D=$((base + 4))
 export FLEET A B C
-trap '"$fleet" stop "$work/fleet" 2>/dev/null; rm -rf "$work"' EXIT
+trap '"$fleet" stop "$work/fleet" 2>/dev/null; rm -rf "$work" "$tmp"' EXIT
 "$forgec" build "$model" --server -q -o "$work/program"
 "$fleet" start "$work/program" "$work/fleet" --slots 4 -t 1 -q
 WHOLE=1 "$load" "$FLEET" 6 100 60 >"$work/said" &
@@ -21,7 +22,7 @@ kill $!
 code=0
 wait $! || code=$?
 cat "$work/said"
-# Each program had a part, the killed one again after its death.
+# Each program has answered requests, and the killed one again after its restart.
 for name in a b c; do
     texts=$(curl -sf "http://127.0.0.1:$(case $name in a) echo "$A" ;; b) echo "$B" ;; c) echo "$C" ;; esac)/metrics" | sed -n 's/^forge:texts_total //p')
     echo "program $name: $texts texts"

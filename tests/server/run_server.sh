@@ -1,6 +1,6 @@
 #!/bin/sh
-# run_server.sh FORGEC TEST_SERVER TEST_CHATS MODEL [OPTIONS...] -- builds MODEL with a server, with these options of the build, and tries it;
-# once more with a chat template.
+# run_server.sh FORGEC TEST_SERVER TEST_CHATS MODEL [OPTIONS...] -- builds MODEL with a server and these options, and tests it;
+# then again with a chat template.
 set -eu
 forgec=$1 test=$2 chats=$3 model=$4
 shift 4

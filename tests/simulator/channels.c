@@ -1,8 +1,8 @@
-/* channels.c -- kernels that read rows as products do, for test_channels.c: `rows` a wave a row, `lanes` a lane a row. */
+/* channels.c -- kernels that read rows like products, for test_channels.c: `rows` reads a row per wave, `lanes` a row per lane. */
 #include "templates/gpu/dialect.h"
 
 enum { THREADS = 512 };
-/* w: rows of `bytes` bytes, a multiple of a wave's, from one to the next `stride`; a lane takes `piece` bytes side by side. */
+/* w: rows of `bytes` bytes, a multiple of a wave's bytes, at distances of `stride`; a lane reads `piece` contiguous bytes. */
 struct rows_args { const uint8_t *w; uint32_t *out; uint64_t stride; uint32_t rows, bytes, piece, groups; };
 
 KERNEL(THREADS, 1) rows(const struct rows_args a)
@@ -16,7 +16,7 @@ KERNEL(THREADS, 1) rows(const struct rows_args a)
     a.out[group_x() * THREADS + thread_x()] = sum.x ^ sum.y ^ sum.z ^ sum.w;
 }
 
-/* Each lane 4 bytes of a row of its own. */
+/* Each lane reads 4 bytes of its own row. */
 KERNEL(THREADS, 1) lanes(const struct rows_args a)
 {
     const uint32_t row = group_x() * THREADS + thread_x();

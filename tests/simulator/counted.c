@@ -1,5 +1,5 @@
-/* counted.c -- `planted` does what `plain` does and, in each wave, what is planted: test_counters.c knows how much of what.  out:
- * [groups][THREADS].  Each kind stands in one statement of assembly, so that the compiler adds nothing between. */
+/* counted.c -- `planted` is `plain` plus a known number of instructions of each kind per wave; test_counters.c has the numbers.  out:
+ * [groups][THREADS].  Each kind is one statement of assembly, so that the compiler adds nothing in between. */
 #include "templates/gpu/dialect.h"
 
 enum { THREADS = 128 };
@@ -39,7 +39,7 @@ DEVICE uint32_t planted_alu(uint32_t x)
     return x;
 }
 
-/* 3 reads of 4 bytes a lane, 2 of 8, 1 of 16, side by side; 5 of 4 bytes in every second bank; 4 ds_bpermute. */
+/* 3 contiguous reads of 4 bytes per lane, 2 of 8, 1 of 16; 5 reads of 4 bytes in every second bank; 4 ds_bpermute. */
 DEVICE uint32_t planted_lds(void)
 {
     const uint32_t lane = thread_x() % WAVE, to4 = 4 * lane, to8 = 8 * lane, to16 = 16 * lane;
@@ -86,8 +86,7 @@ DEVICE uint32_t planted_scratch(const uint32_t x)
     return *p;
 }
 
-/* A loop of 5 instructions, three times: an s_nop of 2 wait states and, on gfx942, a move to an accumulator, elsewhere one to a VGPR; a nop
- * behind it. */
+/* A loop of 5 instructions, three times: an s_nop of 2 wait states and a move to an accumulator (gfx942) or to a VGPR; then an s_nop. */
 DEVICE void planted_loop(void)
 {
     uint32_t n = 3, x = 0;
@@ -109,7 +108,7 @@ KERNEL(THREADS, 1) plain(const struct counted_args a)
 KERNEL(THREADS, 1) planted(const struct counted_args a)
 {
     clear_lds();
-    barrier();                                   /* a second one */
+    barrier();                                   /* a second barrier */
     planted_loop();
     store(a, planted_scratch(planted_alu(thread_x()) + planted_lds() + planted_matrix()));
 }

@@ -1,12 +1,11 @@
-/* peers.c -- kernels of two chips that give each other values through templates/gpu/exchange.h, right and wrong ones; test_peers.c runs
- * them.
+/* peers.c -- correct and wrong kernels of two chips that exchange values through templates/gpu/collective.h; test_peers.c runs them.
  *
- * One row of COLS columns in a half; state: [COLS] floats, whole numbers below 1024.  A round: each rank gives (rank + 1) * state + column
- * % 7, takes the sum of both, and the state becomes the sum % 1024. */
+ * A half has one row of COLS columns; state: [COLS] floats, whole numbers below 1024.  In a round each rank pushes (rank + 1) * state +
+ * column % 7 and reads the sum of both ranks; the new state is the sum % 1024. */
 #define RANKS 2
-#include "templates/gpu/exchange.h"
+#include "templates/gpu/collective.h"
 
-/* HALF: two rows of pairs, or one and VALUES and FLAGS. */
+/* HALF: two rows of pairs, or one row of pairs, VALUES and FLAGS. */
 enum { THREADS = 64, GROUPS = 2, COLS = THREADS * GROUPS, HALF = 2 * RANKS * COLS * 8 };
 #define PEERS(name) KERNEL(THREADS, 1) name(const struct forge_kernel_args a)
 
@@ -15,16 +14,16 @@ DEVICE float *state(const struct forge_kernel_args a) { return (float *)a.state 
 DEVICE float value(const struct forge_kernel_args a) { return (float)(a.rank + 1) * *state(a) + (float)(column() % 7); }
 DEVICE void keep(const struct forge_kernel_args a, float sum) { *state(a) = (float)((uint32_t)sum % 1024); }
 
-PEERS(give) { exchange_give(a, HALF, 1, COLS, 0, column(), value(a)); }
-PEERS(take) { keep(a, exchange_sum(a, HALF, 1, COLS, 0, column())); }
+PEERS(give) { collective_push(a, HALF, 1, COLS, 0, column(), value(a)); }
+PEERS(take) { keep(a, all_reduce_value(a, HALF, 1, COLS, 0, column())); }
 
-/* Looks again without a pause. */
+/* Polls without a pause. */
 PEERS(take_at_once)
 {
-    const uint32_t tag = exchange_tag(a);
+    const uint32_t tag = collective_tag(a);
     float sum = 0.0f;
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        const uint8_t *p = a.exchange[a.rank] + exchange_at(tag, HALF, 1, COLS, rank, 0, column());
+        const uint8_t *p = a.collective[a.rank] + collective_at(tag, HALF, 1, COLS, rank, 0, column());
         uint64_t x = load_peer(p);
         while ((uint32_t)(x >> 32) != tag) x = load_peer(p);
         sum += f32_of_bits((uint32_t)x);
@@ -32,30 +31,30 @@ PEERS(take_at_once)
     keep(a, sum);
 }
 
-/* Works long before it gives: registers only, nothing that anyone sees. */
+/* Computes in registers for a long time before it pushes. */
 PEERS(give_late)
 {
     uint32_t x = a.rank;
     for (uint32_t k = 0; k < 30000; k++) asm volatile("v_add_u32 %0, %0, 1" : "+v"(x));
-    exchange_give(a, HALF, 1, COLS, 0, column(), value(a) + (float)(x - 30000 - a.rank));
+    collective_push(a, HALF, 1, COLS, 0, column(), value(a) + (float)(x - 30000 - a.rank));
 }
 
-/* Two rows given one after the other, taken by the other group in the other order: a tag stands for its own value alone. */
+/* Pushes two rows one after the other; the other workgroup reads them in the other order: a tag is valid only for its own value. */
 PEERS(both)
 {
     const uint32_t c = column(), other = (c + THREADS) % COLS;
-    exchange_give(a, HALF, 2, COLS, 0, c, value(a));
-    exchange_give(a, HALF, 2, COLS, 1, c, 1.0f);
-    const float one = exchange_sum(a, HALF, 2, COLS, 1, other), sum = exchange_sum(a, HALF, 2, COLS, 0, other);
+    collective_push(a, HALF, 2, COLS, 0, c, value(a));
+    collective_push(a, HALF, 2, COLS, 1, c, 1.0f);
+    const float one = all_reduce_value(a, HALF, 2, COLS, 1, other), sum = all_reduce_value(a, HALF, 2, COLS, 0, other);
     ((float *)a.state)[other] = one == 2.0f ? (float)((uint32_t)sum % 1024) : -1.0f;
 }
 
-/* Value and tag one after the other. */
+/* Stores the value, then its tag. */
 DEVICE void give_parts(const struct forge_kernel_args a, const uint32_t waits)
 {
-    const uint32_t tag = exchange_tag(a);
+    const uint32_t tag = collective_tag(a);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        GLOBAL uint32_t *p = (GLOBAL uint32_t *)(a.exchange[rank] + exchange_at(tag, HALF, 1, COLS, a.rank, 0, column()));
+        GLOBAL uint32_t *p = (GLOBAL uint32_t *)(a.collective[rank] + collective_at(tag, HALF, 1, COLS, a.rank, 0, column()));
         __hip_atomic_store(p, bits_of_f32(value(a)), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
         if (waits) __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
         __hip_atomic_store(p + 1, tag, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
@@ -63,8 +62,8 @@ DEVICE void give_parts(const struct forge_kernel_args a, const uint32_t waits)
 }
 PEERS(give_in_turn) { give_parts(a, 1); }
 
-/* Values alone, behind the pairs of a half, and a flag for those of a rank.  Groups of twice the threads, one of them: the upper half of
- * the waves stores two values a lane, the first lane of all the flag. */
+/* Values without tags, after the pairs of a half, and one flag per rank.  One workgroup with twice the threads: the upper half of its waves
+ * stores two values per lane, and its first lane stores the flag. */
 #define ROWS(name) KERNEL(2 * THREADS, 1) name(const struct forge_kernel_args a)
 enum { VALUES = RANKS * COLS * 8, FLAGS = VALUES + RANKS * COLS * 4 };
 
@@ -74,15 +73,15 @@ DEVICE float value_of(const struct forge_kernel_args a, uint32_t c)
 }
 DEVICE void give_rows_by(const struct forge_kernel_args a, const uint32_t waits, const uint32_t plain)
 {
-    const uint32_t tag = exchange_tag(a), c = 2 * (thread_x() % THREADS);
+    const uint32_t tag = collective_tag(a), c = 2 * (thread_x() % THREADS);
     const uint64_t x = (uint64_t)bits_of_f32(value_of(a, c + 1)) << 32 | bits_of_f32(value_of(a, c));
     for (uint32_t rank = 0; rank < RANKS && thread_x() >= THREADS; rank++)
-        store_peer(a.exchange[rank] + tag % 2 * HALF + VALUES + 4 * (a.rank * COLS + c), x);
+        store_peer(a.collective[rank] + tag % 2 * HALF + VALUES + 4 * (a.rank * COLS + c), x);
     if (waits) stores_done();
     barrier();
     peer_release();
     for (uint32_t rank = 0; rank < RANKS && thread_x() == 0; rank++) {
-        uint8_t *flag = a.exchange[rank] + tag % 2 * HALF + FLAGS + 4 * a.rank;
+        uint8_t *flag = a.collective[rank] + tag % 2 * HALF + FLAGS + 4 * a.rank;
         if (plain) *(GLOBAL uint32_t *)flag = tag;
         else store_flag(flag, tag);
     }
@@ -91,12 +90,12 @@ ROWS(give_rows) { give_rows_by(a, 1, 0); }
 
 DEVICE void await_rows(const struct forge_kernel_args a, uint32_t rank)
 {
-    const uint8_t *flag = a.given + exchange_tag(a) % 2 * HALF + FLAGS + 4 * rank;
-    while (load_flag(flag) != exchange_tag(a)) poll_pause();
+    const uint8_t *flag = a.given + collective_tag(a) % 2 * HALF + FLAGS + 4 * rank;
+    while (load_flag(flag) != collective_tag(a)) poll_pause();
 }
 DEVICE const uint8_t *row_of(const struct forge_kernel_args a, uint32_t rank)
 {
-    return a.given + exchange_tag(a) % 2 * HALF + VALUES + 4 * (rank * COLS + thread_x());
+    return a.given + collective_tag(a) % 2 * HALF + VALUES + 4 * (rank * COLS + thread_x());
 }
 DEVICE void keep_row(const struct forge_kernel_args a, float sum) { ((float *)a.state)[thread_x()] = (float)((uint32_t)sum % 1024); }
 DEVICE float sum_rows(const struct forge_kernel_args a)
@@ -110,7 +109,7 @@ ROWS(take_rows)
     for (uint32_t rank = 0; rank < RANKS; rank++) await_rows(a, rank);
     keep_row(a, sum_rows(a));
 }
-/* One thread asks for all. */
+/* One thread polls for all threads. */
 ROWS(take_rows_behind)
 {
     if (thread_x() == 0) for (uint32_t rank = 0; rank < RANKS; rank++) await_rows(a, rank);
@@ -118,19 +117,19 @@ ROWS(take_rows_behind)
     keep_row(a, sum_rows(a));
 }
 
-/* ---- wrong ones ---- */
+/* ---- wrong kernels ---- */
 
 ROWS(give_rows_early) { give_rows_by(a, 0, 0); } /* the flag may come first */
 ROWS(give_rows_plain) { give_rows_by(a, 1, 1); }
 
-/* Long after all is there, but it has not asked. */
+/* Reads long after all values have arrived, but without polling the flag. */
 ROWS(take_rows_unasked)
 {
     uint32_t x = 0;
     for (uint32_t k = 0; k < 60000; k++) asm volatile("v_add_u32 %0, %0, 0" : "+v"(x));
     keep_row(a, sum_rows(a) + (float)x);
 }
-/* Only one thread has asked, and the others do not wait for it. */
+/* Only one thread polls, and the others do not wait for it. */
 ROWS(take_rows_beside)
 {
     if (thread_x() == 0) for (uint32_t rank = 0; rank < RANKS; rank++) await_rows(a, rank);
@@ -148,8 +147,8 @@ ROWS(take_rows_plain)
 ROWS(take_rows_flag_plain)
 {
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        const GLOBAL uint32_t *flag = (const GLOBAL uint32_t *)(a.given + exchange_tag(a) % 2 * HALF + FLAGS + 4 * rank);
-        while (__hip_atomic_load(flag, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WAVEFRONT) != exchange_tag(a)) poll_pause();
+        const GLOBAL uint32_t *flag = (const GLOBAL uint32_t *)(a.given + collective_tag(a) % 2 * HALF + FLAGS + 4 * rank);
+        while (__hip_atomic_load(flag, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WAVEFRONT) != collective_tag(a)) poll_pause();
     }
     keep_row(a, sum_rows(a));
 }
@@ -158,10 +157,10 @@ PEERS(give_torn) { give_parts(a, 0); }           /* the tag may come first */
 
 DEVICE void give_by(const struct forge_kernel_args a, const uint32_t agent)
 {
-    const uint32_t tag = exchange_tag(a);
+    const uint32_t tag = collective_tag(a);
     const uint64_t x = (uint64_t)tag << 32 | bits_of_f32(value(a));
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        uint64_t *p = (uint64_t *)(a.exchange[rank] + exchange_at(tag, HALF, 1, COLS, a.rank, 0, column()));
+        uint64_t *p = (uint64_t *)(a.collective[rank] + collective_at(tag, HALF, 1, COLS, a.rank, 0, column()));
         if (agent) __hip_atomic_store((GLOBAL uint64_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
         else *(GLOBAL uint64_t *)p = x;
     }
@@ -171,10 +170,10 @@ PEERS(give_plain) { give_by(a, 0); }
 
 DEVICE void take_by(const struct forge_kernel_args a, const uint32_t agent)
 {
-    const uint32_t tag = exchange_tag(a);
+    const uint32_t tag = collective_tag(a);
     float sum = 0.0f;
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        const GLOBAL uint64_t *p = (const GLOBAL uint64_t *)(a.exchange[a.rank] + exchange_at(tag, HALF, 1, COLS, rank, 0, column()));
+        const GLOBAL uint64_t *p = (const GLOBAL uint64_t *)(a.collective[a.rank] + collective_at(tag, HALF, 1, COLS, rank, 0, column()));
         uint64_t x;
         do {
             poll_pause();

@@ -1,57 +1,57 @@
 #!/bin/sh
-# run_depth.sh FORGEC MAKE_GGUF RUN_KERNEL CHIP [full] -- attention far into a text: the kernels that a program gets for 32 heads of 128 over 8 KV heads, with
-# a cache of f16 and of q8_0, launched alone (simulator/run_kernel.c): decode's with 8,191 positions behind a token, all groups; prefill's with 2,048 behind 64
-# tokens.  Held, of the counts and of the text of `--emit plan`:
-#   bytes              lines of 64 bytes that are read at least once: at most 3 % from the plan's weights, state of the positions attended, parts and queries
-#   asked              lines of 128 bytes that the loads of waves touch, over those: decode at most 1.25, q8_0 (scales of 2 bytes) 1.75
-#   conflicts          cycles that LDS banks add, at most 0.05 an access
+# run_depth.sh FORGEC MAKE_GGUF RUN_KERNEL CHIP -- attention after long texts: the kernels that a program gets for 32 heads of 128 over 8 KV heads, with
+# a cache of f16 and of q8_0, launched alone (simulator/run_kernel.c): decode's for a token after 8,191 positions, in all groups; prefill's for 64 tokens
+# after 2,048.  Checks, by the simulator's counts and the text of `--emit plan`:
+#   bytes              lines of 64 bytes that are read at least once differ by at most 3 % from the plan's weights, attended state, parts and queries
+#   asked              lines of 128 bytes that the loads of waves touch, divided by these bytes: decode at most 1.25, q8_0 (scales of 2 bytes) 1.75
+#   conflicts          cycles that LDS banks add, at most 0.05 per access
 #   scratch            none
-#   loads in flight    of a wave in its loop over positions, before it waits: decode at least 12, on gfx942 8, of 64 lanes
-#   launches           one a layer, of which all groups run; prefill has matrix instructions
-# By default the cache of f16; full: q8_0, too, the same of 64 heads of 128 and of 64 over 8 KV heads, which leave registers for 4 loads on RDNA (those of 64: 0.25 cycles of conflicts); and
-# `forgec verify` over 2,112 positions, through the kernels of prompts and of tokens, against the reference.  Values at such depths besides:
-# tests/kernel/attention_decode.c and attention_prefill.c, against the oracle.
+#   loads in flight    of a wave in its loop over positions, before it waits: decode at least 12, on gfx942, with 64 lanes, 8
+#   launches           one per layer, in which all groups run; prefill has matrix instructions
+# By default with a cache of f16.  full: also of q8_0; the same for 64 heads of 128 and of 64 over 8 KV heads, which leave registers for 4 loads on RDNA (heads of 64: 0.25 cycles of conflicts); and
+# `forgec verify` over 2,112 positions, through the kernels of prompts and of tokens, against the reference.  tests/kernel/attention_decode.c and
+# attention_prefill.c compare values at such depths with the oracle.
 set -eu
 [ $# -ge 4 ] || { echo "usage: run_depth.sh FORGEC MAKE_GGUF RUN_KERNEL CHIP [full]" >&2; exit 2; }
-forgec=$1 make_gguf=$2 run_kernel=$3 chip=$4 full=${5-}
+forgec=$1 make_gguf=$2 run_kernel=$3 chip=$4
 . "$(dirname "$0")/../harness.sh"
 context=8192 past=2048 chunk=64
 
-# Text is memory: finite numbers in all formats, between 1e-10 and 2 as floats.
+# The memory of weights and state is text: its bytes are finite numbers in all formats, between 1e-10 and 2 as floats.
 awk 'BEGIN { srand(1); for (i = 0; i < 32768; i++) printf "%c", 48 + int(16 * rand()) }' > "$tmp/memory"
 for i in 1 2 3 4; do
     cat "$tmp/memory" "$tmp/memory" "$tmp/memory" "$tmp/memory" "$tmp/memory" "$tmp/memory" "$tmp/memory" "$tmp/memory" > "$tmp/more"
     mv "$tmp/more" "$tmp/memory"
 done
 
-# value WORDS, behind WORDS: the number before or behind them, in the kernel's lines of the plan
+# value WORDS, after WORDS: the number before or after the words in the kernel's lines of the plan
 value()  { awk -v words=" $1" 'match($0, "[0-9]+" words) { print substr($0, RSTART) + 0; exit }' "$tmp/kernel"; }
-behind() { awk -v words="$1" 'match($0, words "[0-9]+") { print substr($0, RSTART + length(words)) + 0; exit }' "$tmp/kernel"; }
-# total KEY: the number behind `KEY:` in the head of the plan
+after() { awk -v words="$1" 'match($0, words "[0-9]+") { print substr($0, RSTART + length(words)) + 0; exit }' "$tmp/kernel"; }
+# total KEY: the number after `KEY:` in the head of the plan
 total() { awk -v key="# $1:" 'index($0, key) == 1 { print $(split(key, x, " ") + 1); exit }' "$tmp/plan"; }
-# word N: as 4 bytes
+# word N: the number as 4 bytes
 word() { for shift in 0 8 16 24; do printf "\\$(printf %03o $(($1 >> shift & 255)))"; done; }
 
-# launch TEMPLATE NAME PAST TOKENS [GROUPS]: of the plan's kernel, of all its groups or of so many; its counts in $tmp/stats
+# launch TEMPLATE NAME PAST TOKENS [GROUPS]: launches the plan's kernel with all its groups, or with GROUPS of them; the counts are in $tmp/stats
 launch() {
     awk -v template="$1" '$1 == template { on = 1; print; next } on && /^    #/ { print; next } on { exit }' "$tmp/plan" > "$tmp/kernel"
     groups=$(value groups,) tile=1
-    [ -n "$groups" ] || { groups=$(value 'groups x tokens') tile=$(behind 'tokens / '); }
-    counters=$(behind 'counters at ')                    # zero between launches
+    [ -n "$groups" ] || { groups=$(value 'groups x tokens') tile=$(after 'tokens / '); }
+    counters=$(after 'counters at ')                    # zero between launches
     head -c "${counters:-$(total arena)}" "$tmp/memory" > "$tmp/arena"
     { word "$3"; word "$4"; word 1; } > "$tmp/step"
     check "$shape, $chip $kv, $2" 0 env "FORGE_GFXSIM_STATS=$tmp/stats" "$run_kernel" --chip "$chip" "$tmp/code/model-$chip.co" "$2" "${5:-$groups}" $((($4 + tile - 1) / tile)) \
-        "$(behind threads=)" "$(value 'bytes of LDS')" "buf:$(total 'weight image'):$tmp/memory" "buf:$(total arena):$tmp/arena" \
+        "$(after threads=)" "$(value 'bytes of LDS')" "buf:$(total 'weight image'):$tmp/memory" "buf:$(total arena):$tmp/arena" \
         "buf:$(total 'state of a sequence'):$tmp/memory" "buf:4096:$tmp/step" u64:0 buf:64:zero u32:0 u32:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 \
         u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u64:0 u32:0 u32:0
 }
 
-# ahead: loads in flight in a loop of the launch
+# ahead: the loads in flight in a loop of the launch
 ahead() { sed -n 's/.*"loop_loads_in_flight_most": \([0-9]*\).*/\1/p' "$tmp/stats"; }
 
-# counts PAST TOKENS LOADS: of the launch against the plan; a line of what was counted
+# counts PAST TOKENS LOADS: compares the counts of the launch with the plan, and prints them in a line
 counts() {
-    awk -v of="$shape, $chip $kv, $2 behind $1" -v most="$conflicts" -v least="$loads" -v ahead="$3" -v positions=$(($1 + $2)) -v tokens="$2" -v context=$context -v kv="$kv" \
+    awk -v of="$shape, $chip $kv, $2 after $1" -v most="$conflicts" -v least="$loads" -v ahead="$3" -v positions=$(($1 + $2)) -v tokens="$2" -v context=$context -v kv="$kv" \
         -v launches="$(value launches,)" -v weights="$(value 'weight bytes')" -v state="$(value 'of state')" '
         function bad(what) { print "FAILED " of ": " what; code = 1 }
         FILENAME == ARGV[1] {                            # parts at A, maxima and totals at B, counters at C; query ... stride N
@@ -79,7 +79,7 @@ counts() {
     cat "$tmp/row"
 }
 
-# make HEADS KV_HEADS DIMS [OPTION]: a model with little beside its attention, $tmp/model
+# make HEADS KV_HEADS DIMS [OPTION]: makes $tmp/model, a model that is little more than its attention
 make() {
     shape="$1 heads of $3 over $2"
     "$make_gguf" --shape llama-3.1-8b --embd 256 --ff 256 --heads "$1" --kv-heads "$2" --head-dim "$3" --layers 1 --vocab 256 --type F16 --tokenizer none ${4-} \
@@ -92,7 +92,7 @@ depth() {
     make "$1" "$2" "$3" --header-only
     for kv in f16 ${full:+q8_0}; do
         check "$shape, $chip $kv" 0 "$forgec" build "$tmp/model" -q -t "$chip" --ctx $context --kv $kv --save-temps "$tmp/code" --emit plan -o "$tmp/plan"
-        launch attention_decode attention $((context - 1)) 1 1       # one group: it merges nothing, so its loop is that over positions
+        launch attention_decode attention $((context - 1)) 1 1       # one group merges nothing, so its only loop is the one over positions
         in_flight=$(ahead)
         launch attention_decode attention $((context - 1)) 1
         counts $((context - 1)) 1 "$in_flight"

@@ -1,33 +1,33 @@
 #!/bin/sh
-# run_floors.sh FORGEC MAKE_GGUF TARGET [full] -- the machine code of an 8B model by its counts: one layer and a small vocabulary, in Q4_K_M, Q8_0 and BF16, by default in Q8_0 for gfx942 and in Q4_K_M for others.
-# Held for each kernel, of the least times that `forgec compare --simulate` prints (docs/simulator.md):
+# run_floors.sh FORGEC MAKE_GGUF TARGET -- counts for the machine code of an 8B model with one layer and a small vocabulary, in Q4_K_M, Q8_0 and BF16; by default in Q8_0 for gfx942 and in Q4_K_M for other targets.
+# Checks for each kernel, by the least times that `forgec compare --simulate` prints (docs/simulator.md):
 #   products of a prompt of 512 tokens   vector at most 0.6 of matrix, LDS at most 0.9; fill at least 0.8, with `full` at 2,048 tokens 0.9 (test_plan holds both for the plan);
-#                                        not of the head, whose launches have 64 tokens: reading its weights takes longer
-#   products of a decoded token          vector at most 0.5 of memory, fill 1, loads in flight in their loops: as measured, and on gfx942 what its memory needs
-#   the same, of Q4_K_M                   issues of the vector ALU that the plan counts in the machine code without executing it: near those executed
-#   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles an LDS access
-# What is excepted stands in `excepted` with its reason; no product is.
-# Prints for a prompt and a token, of the four products of the layer from the least to the most: fill, vector and LDS over matrix (token: over memory); of the
-# worst kernel the conflicts an LDS access and the accumulator moves in loops; and the layer: the sum over its kernels of the largest of matrix, vector, LDS and
-# memory, in us.  `full`: all formats, and 128 and 2,048 tokens as well.  FLOORS_SAMPLE: groups that run (2).
+#                                        not for the head: its launches have 64 tokens, so reading its weights takes longer
+#   products of a decoded token          vector at most 0.5 of memory, fill 1; loads in flight in their loops: as many as measured, and on gfx942 as many as its memory needs
+#   the same in Q4_K_M                   vector ALU issues that the plan counts in the machine code without executing it: close to the executed issues
+#   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles per LDS access
+# The table `excepted` has the exceptions with their reasons; no product is among them.
+# Prints for a prompt and a token: the range, over the four products of the layer, of fill, vector and LDS relative to matrix (token: to memory); for the
+# worst kernel the conflicts per LDS access and the accumulator moves in loops; and for the layer the sum, over its kernels, of the largest of matrix, vector, LDS
+# and memory, in us.  `full`: all formats, and 128 and 2,048 tokens as well.  FLOORS_SAMPLE: number of groups that run (2).
 set -eu
 [ $# -ge 3 ] || { echo "usage: run_floors.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
-forgec=$1 make_gguf=$2 target=$3 full=${4-}
+forgec=$1 make_gguf=$2 target=$3
 . "$(dirname "$0")/../harness.sh"
-# What the plan leaves out is a wave's last step where its steps are odd: on gfx942 waves have one to four.
+# The plan leaves out the last step of a wave with an odd number of steps: on gfx942 waves have one to four.
 case $target in
 gfx942)          ahead=16 least=0.65 most=1.2 ;;
 gfx1100|gfx1151) ahead=12 least=0.9 most=1.05 ;;
 *)               echo "run_floors: nothing is known of $target" >&2; exit 2 ;;
 esac
 
-# What a kernel is excepted from, a line each: kernel, rule, reason.
+# The exceptions, one per line: kernel, rule, reason.
 cat >"$tmp/excepted" <<'EOF'
 EOF
 
 # checks FORMAT TOKENS: compares counts of a prompt and of a token with the floors
 checks() {
-    check "$target $1, $2 tokens" 0 "$forgec" compare "$tmp/8b-$1.gguf" -t "$target" --ctx 4096 --simulate --sample "${FLOORS_SAMPLE:-2}" --fuse layer -p "$2" -o json
+    check "$target $1, $2 tokens" 0 "$forgec" compare "$tmp/8b-$1.gguf" -t "$target" --ctx 4096 --simulate --sample "${FLOORS_SAMPLE:-2}" --fuse layer -p "$2" --format json
     [ "$code" -eq 0 ] || return 0
     awk -F '"' -v of="$target $1" -v tokens="$2" -v ahead="$ahead" '
         FILENAME != ARGV[2] { split($0, word, " "); excepted[word[1] " " word[2]] = 1; next }
@@ -90,7 +90,7 @@ checks() {
     cat "$tmp/rows"
 }
 
-# issues FORMAT: the column of the plan against the last run's JSON
+# issues FORMAT: compares the column of the plan with the JSON of the last run
 issues() {
     cp "$tmp/out" "$tmp/executed"
     check "$target $1, the plan" 0 "$forgec" build "$tmp/8b-$1.gguf" -q -t "$target" --ctx 4096 --emit plan -o "$tmp/plan"

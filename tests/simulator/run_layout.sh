@@ -1,15 +1,15 @@
 #!/bin/sh
-# run_layout.sh FORGEC MAKE_GGUF [full] -- rows of weights that would meet in the same channels of memory (docs/gpu.md): an F16 model whose rows are 2,048 and 4,096
-# bytes long, for gfx1151 as it is and, if full, with row_period 0.  Held: logits against the reference in both, and the imbalance of channels of the products of a token,
-# without padding at least 7, with it at most 1.1; padding is below 2 % of the weights, and programs of two GPUs share the padded ones.
+# run_layout.sh FORGEC MAKE_GGUF -- rows of weights that would lie in the same memory channels (docs/gpu_internals.md): an F16 model with rows of 2,048 and
+# 4,096 bytes, for gfx1151 and, if full, also with row_period 0.  Checks the logits of both against the reference, and the imbalance of channels in the products of a token:
+# without padding it is at least 7, with padding at most 1.1.  Padding is below 2 % of the weights, and programs of two GPUs share the padded weights.
 set -eu
-[ $# -ge 2 ] || { echo "usage: run_layout.sh FORGEC MAKE_GGUF [full]" >&2; exit 2; }
-forgec=$1 make_gguf=$2 full=${3-}
+[ $# -ge 2 ] || { echo "usage: run_layout.sh FORGEC MAKE_GGUF" >&2; exit 2; }
+forgec=$1 make_gguf=$2
 . "$(dirname "$0")/../harness.sh"
 "$make_gguf" --embd 1024 --ff 2048 --heads 8 --kv-heads 4 --head-dim 128 --layers 1 --vocab 512 --tokenizer none --type F16 -o "$tmp/f16.gguf" >/dev/null
 printf 'inherits: gfx1151\nrow_period: {value: 0, unit: B, source: "to compare"}\n' >"$tmp/plain.yaml"
 
-# imbalance LEAST MOST: of a token's five products in the JSON of $tmp/out, of its first target
+# imbalance LEAST MOST: checks the imbalance of a token's five products in the JSON of $tmp/out, for its first target
 imbalance() {
     awk -F '"' -v least="$1" -v most="$2" '
         { value = $3; gsub(/[:\t,]/, "", value) }
@@ -29,7 +29,7 @@ fi
 check "rows padded" 0 "$forgec" verify "$tmp/f16.gguf" -t "gfx1151${full:+,gfx1100}" --simulate --json
 imbalance 1 1.1
 
-# image TARGETS: bytes of the weights beside a program
+# image TARGETS: the bytes of the weights beside a program
 image() {
     check "weights for $1" 0 "$forgec" build "$tmp/f16.gguf" -t "$1" --weights external -q -o "$tmp/program"
     bytes=$(wc -c <"$tmp/program.weights")

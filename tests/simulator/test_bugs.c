@@ -1,10 +1,10 @@
-/* test_bugs.c -- libgfxsim.so finds each planted bug of bugs.c, names its kind and nothing else, and finds nothing in the correct twins,
- * whose results are right.
+/* test_bugs.c -- libgfxsim.so must find each planted bug of bugs.c, report its kind and nothing else, and find nothing in the correct
+ * twins; the twins' results must be right.
  *
- *   test_bugs libgfxsim.so bugs.gfx942.co bugs.gfx1100.co ...        FORGE_GFXSIM_* apply, but for IGNORE
+ *   test_bugs libgfxsim.so bugs.gfx942.co bugs.gfx1100.co ...        FORGE_GFXSIM_* apply, except IGNORE
  *
- * A kernel runs in a process of its own, as a finding is the end of it: HIP returns 719 from then on.  A kernel with a bug runs twice, the
- * second time with all other kinds of findings ignored: it must say the same. */
+ * A kernel runs in its own process, because HIP returns 719 forever after a finding.  A kernel with a bug runs twice, the second time with
+ * all other kinds of findings ignored: the report must be the same. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,17 +15,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LAUNCH_FAILURE = 719, THREADS = 128, MOST_GROUPS = 2, WORDS = THREADS * MOST_GROUPS, TEXT_BYTES = 1 << 16, SECONDS = 60 };
+enum { LAUNCH_FAILURE = 719, THREADS = 128, MOST_GROUPS = 66, WORDS = THREADS * MOST_GROUPS, TEXT_BYTES = 1 << 16, SECONDS = 60 };
 
-struct bug { const char *name; uint32_t groups; const char *cdna, *rdna; /* kind of finding; NULL: none there */ };
+struct bug { const char *name; uint32_t groups; const char *cdna, *rdna; /* kind of finding; NULL: no bug there */ };
 #define BOTH(kind) kind, kind
 static const struct bug bugs[] = {
     { "global_load_bounds",  1, BOTH("bounds") },     { "global_store_bounds", 1, BOTH("bounds") },
-    { "lds_bounds",          1, BOTH("bounds") },
+    { "lds_bounds",          1, BOTH("bounds") },     { "lds_direct_bounds",   1, BOTH("bounds") },
     { "global_alignment",    1, BOTH("alignment") },  { "lds_alignment",       1, BOTH("alignment") },
     { "undefined_register",  1, BOTH("undefined") },  { "undefined_address",   1, BOTH("undefined") },
     { "undefined_lds",       1, BOTH("undefined") },
     { "undefined_memory",    1, BOTH("undefined") },  { "undefined_branch",    1, BOTH("undefined") },
+    { "undefined_bit",       1, BOTH("undefined") },  { "undefined_column",    1, BOTH("undefined") },
     { "wait_read",           1, BOTH("wait") },       { "wait_overwrite",      1, BOTH("wait") },
     { "wait_count",          1, BOTH("wait") },
     { "lds_race",            1, BOTH("lds-race") },   { "lds_overwrite",       1, BOTH("lds-race") },
@@ -34,14 +35,14 @@ static const struct bug bugs[] = {
     { "scalar_cache",        1, BOTH("scalar-cache") },
     { "dies_no_write_back",  2, "dies", NULL },       { "dies_no_invalidate",  2, "dies", "race" },
     { "flag_no_wait",        2, BOTH("flag") },       { "race_stores",         2, BOTH("race") },
-    { "race_load",           2, BOTH("race") },
+    { "race_load",           2, BOTH("race") },       { "race_of_many",       66, BOTH("race") },
     { "deadlock_flag",       2, BOTH("deadlock") },   { "deadlock_barrier",    1, BOTH("deadlock") },
     { "unknown",             1, BOTH("unknown") },
 };
 static const char *const kinds[] = { "bounds", "alignment", "undefined", "wait", "lds-race", "race", "scalar-cache", "dies", "flag",
                                      "deadlock", "other" };
 
-/* hip_runtime_api.h, as far as it is needed */
+/* the needed part of hip_runtime_api.h */
 struct hip {
     int (*init)(unsigned);
     int (*alloc)(void **, size_t);
@@ -123,7 +124,7 @@ static void run_kernel(struct result *r, const char *library, const void *image,
     for (uint32_t k = 0; k < THREADS * groups; k++) r->wrong += host[k] != 7 * k + 5;
 }
 
-/* The same in a process of its own; text gets what it prints. */
+/* The same in its own process; text receives its output. */
 static void run_apart(struct result *r, const char *library, const void *image, const char *kernel, uint32_t groups, const char *ignore)
 {
     FILE *file = tmpfile();
@@ -134,7 +135,7 @@ static void run_apart(struct result *r, const char *library, const void *image, 
     if (child == 0) {
         dup2(fileno(file), STDERR_FILENO);
         setenv("FORGE_GFXSIM_IGNORE", ignore, 1);
-        setenv("FORGE_GFXSIM_THREADS", "1", 0);  /* group 0 runs first: a load is compared with stores that came before it, not after */
+        setenv("FORGE_GFXSIM_THREADS", "1", 0);  /* workgroup 0 runs first: a load is compared only with earlier stores */
         alarm(SECONDS);
         run_kernel(r, library, image, kernel, groups);
         _exit(0);
@@ -147,7 +148,7 @@ static void run_apart(struct result *r, const char *library, const void *image, 
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) r->code = -1;            /* a crash, or no answer in time */
 }
 
-/* Findings, which name the kernel and an instruction: "gfxsim: KERNEL, group ... (0x40: s_barrier)". */
+/* Counts findings that name the kernel and an instruction: "gfxsim: KERNEL, group ... (0x40: s_barrier)". */
 static uint32_t count_findings(const char *text, const char *kernel)
 {
     char start[100];

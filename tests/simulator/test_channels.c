@@ -1,6 +1,6 @@
-/* test_channels.c RUN_KERNEL CHANNELS.co -- the imbalance of memory's channels, of kernels whose loads are known (channels.c), and what
- * least times make of it against what is reported of gfx1151: products whose rows lie a multiple of 2,048 bytes apart, and the same with
- * rows 128 bytes longer or read in another order (ROCm/vllm pull requests 978, f16, and 989, int4). */
+/* test_channels.c RUN_KERNEL CHANNELS.co -- the imbalance of memory channels for kernels with known loads (channels.c).  Compares the
+ * resulting least times with reports for gfx1151: products with rows at distances of a multiple of 2,048 bytes, and the same with rows 128
+ * bytes longer or read in another order (ROCm/vllm pull requests 978, f16, and 989, int4). */
 #include "compiler/build/program.h"
 #include "compiler/build/spawn.h"
 #include "compiler/cli/least_times.h"
@@ -16,7 +16,7 @@ static const char *command_of_device, *code;
 
 static struct kernel_times run(struct arena *a, struct workplace *w, const char *kernel, struct rows x)
 {
-    const struct profile *p = profile_load(a, "gfx1151", NULL);
+    const struct target *p = target_load(a, "gfx1151", NULL);
     const char *path = workplace_path(a, w, "counters");
     const char *const command[] = { "env", arena_printf(a, "FORGE_GFXSIM_STATS=%s", path),
                                     arena_printf(a, "FORGE_GFXSIM_CHANNELS=%s",
@@ -39,7 +39,7 @@ static struct kernel_times run(struct arena *a, struct workplace *w, const char 
 
 static double imbalance(const struct kernel_times *t) { return channel_imbalance(t->counted->channel_bytes, t->counted->channel_busiest); }
 
-/* Waves in step: 320 of them, so that rows that lie 128 bytes off a multiple of 4,096 meet all channels. */
+/* 320 waves run in step, so that rows at distances of a multiple of 4,096 plus 128 bytes use all channels. */
 static bool check_patterns(struct arena *a, struct workplace *w)
 {
     static const struct { const char *kernel; struct rows x; double least, most; } cases[] = {
@@ -62,7 +62,7 @@ static bool check_patterns(struct arena *a, struct workplace *w)
     return ok;
 }
 
-/* GiB/s as reported, and what least times say of reading the same in the two ways. */
+/* The reported GiB/s, compared with the least times of both ways to read the same bytes. */
 static bool check_reported(struct arena *a, struct workplace *w)
 {
     static const struct { const char *name; uint32_t rows, bytes; struct rows better; double before, after; } cases[] = {

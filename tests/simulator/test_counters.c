@@ -1,13 +1,13 @@
-/* test_counters.c -- do decode kernels read what the build report says they read?
+/* test_counters.c -- tests whether decode kernels read as many bytes as the build report says.
  *
  *   test_counters MODEL.gguf TARGET
  *   test_counters --planted RUN_KERNEL COUNTED.co CHIP
  *
- * The second form holds what counted.c plants against what is counted, less what its kernel without it has.
+ * The second form compares the instructions that counted.c plants with the counters, minus the counters of its kernel without them.
  *
- * Decodes a few tokens in the simulator and compares, for each kernel with weights, the bytes of 64-byte lines that its launches read at
- * least once with the weight bytes of the report: at most 5 % apart, which leaves room for the activations.  What lanes load is more where
- * rows are narrow: lanes without columns of their own load what their neighbours do. */
+ * The first form decodes a few tokens in the simulator.  For each kernel with weights it compares the bytes of 64-byte lines that its
+ * launches read at least once with the weight bytes of the report: they may exceed these by 5 %, which leaves room for the activations.  In
+ * narrow rows lanes load more bytes: lanes without their own columns load the same as their neighbours. */
 #include "compiler/cli/counters.h"
 #include "compiler/plan/kernel.h"
 #include "compiler/build/program.h"
@@ -42,7 +42,7 @@ static bool check_kernel(const struct kernel_list *k, uint32_t kernel, const cJS
         launches++;
         weights += k->kernels[kernel].weight_bytes;
     }
-    /* others read values and states as much as weights */
+    /* other kernels read about as many bytes of values and states as of weights */
     if (!k->kernels[kernel].operations || k->kernels[kernel].state_bytes) return true;
     const cJSON *row = row_of(kernels, k->kernels[kernel].name);
     const double unique = number(row, "unique_bytes") / TOKENS, loaded = number(row, "loaded_bytes") / TOKENS, planned = (double)weights,
@@ -78,7 +78,7 @@ static int check_planted(char **argv)
     const struct kernel_counters with = count_kernel(a, w, argv, "planted"), without = count_kernel(a, w, argv, "plain");
     const bool cdna = with.wave == 64;
     const double lanes = with.wave, groups = GROUPS;
-    /* in order: of a wave; lds_cycles: of 32 lanes, 128 bytes */
+    /* in order: per wave; lds_cycles: per 32 lanes, 128 bytes */
     const struct { const char *name; double with, without, of_a_wave; } rows[] = {
 #define ROW(member, of_a_wave) { #member, with.member, without.member, of_a_wave }
         ROW(nops, 7 * 4 + (cdna ? 5 : 0) + 3 * 2 + 1), ROW(multiply, 6 + 3), ROW(f64, 4), ROW(transcendental, 9),
@@ -104,7 +104,7 @@ static int check_planted(char **argv)
            with.loop.instructions - without.loop.instructions, with.loop.nops - without.loop.nops,
            with.loop.acc_moves - without.loop.acc_moves, loop ? "" : "  FAILED");
     const double waits = (with.waits - without.waits) / with.waves;
-    printf("%-26s %8.0f a wave%s\n", "waits", waits, waits >= 10 ? "" : "  FAILED");       /* and what clang adds */
+    printf("%-26s %8.0f a wave%s\n", "waits", waits, waits >= 10 ? "" : "  FAILED");       /* clang adds some */
     workplace_close(w);
     return ok && loop && waits >= 10 ? 0 : 1;
 }
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     const struct build_options options = { .model_path = argv[1], .targets = { argv[2] }, .n_targets = 1, .fuse = FUSE_LAYER,
                                            .plan = { .n_ctx = 64, .kv = KV_TYPE_F16 }, .quiet = true };
     const struct model *m = model_describe(a, gguf_open(a, argv[1], false), NULL);
-    const struct profile *p = profile_load(a, argv[2], NULL);
+    const struct target *p = target_load(a, argv[2], NULL);
     const struct kernel_list *k = plan_make(a, graph_build(a, m), FUSE_LAYER, p, &options.plan)->kernels;
     struct workplace *w = workplace_open(a);
     struct runner runner = runner_simulate(a, &(struct build_options){ 0 }, p);

@@ -1,4 +1,4 @@
-/* LLVM's texts -> struct inst in every shape they have, and code objects, whole and damaged. */
+/* test_decode.c -- parses LLVM's texts of instructions in every form into struct inst, and loads whole and damaged code objects. */
 #include "simulator/gfxsim.h"
 #include <fcntl.h>
 #include <setjmp.h>
@@ -388,7 +388,7 @@ static void kernels_are_described(void **state)
         }
         assert_true(branches > 0 && ends >= 2 && first->entry != second->entry);
         module_free(m);
-        /* as HIP hands it over: without a size */
+        /* as HIP passes it: without a size */
         m = module_load(files[c].bytes, 0);
         assert_non_null(m);
         module_free(m);
@@ -432,7 +432,7 @@ static void speak(int kept)
     close(kept);
 }
 
-/* In memory of exactly n bytes, for sanitizers to see what is read behind them. */
+/* In memory of exactly n bytes, so that sanitizers find reads beyond them. */
 static bool loads(const uint8_t *bytes, size_t n)
 {
     uint8_t *copy = malloc(n ? n : 1);
@@ -462,7 +462,7 @@ static void truncated_files_are_refused(void **state)
     (void)state;
     for (uint32_t c = 0; c < n_chips; c++) {
         if (!files[c].n) skip();
-        /* behind the last segment lie only section headers, which nobody reads */
+        /* after the last segment there are only section headers, which are not read */
         const int kept = silence();
         bool taken = false;
         for (size_t n = 1; n < files[c].n / 3 && !taken; n += 13) taken = loads(files[c].bytes, n);
@@ -483,7 +483,7 @@ static void damaged_files_do_not_crash(void **state)
         uint32_t good = 0;
         for (uint32_t round = 0; round < 1200; round++) {
             memcpy(copy, files[c].bytes, files[c].n);
-            /* mostly one bit; half of them in headers, notes and symbols */
+            /* mostly one bit; half of the changes are in headers, notes and symbols */
             for (uint32_t flips = 1 + (round % 8 == 0) * 7; flips > 0; flips--) {
                 seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
                 const size_t where = (size_t)(seed >> 16) % (round & 1 ? files[c].n : 2048);

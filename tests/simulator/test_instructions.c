@@ -1,12 +1,12 @@
-/* test_instructions.c -- every instruction that compiled kernels use, one kernel each, against what the ISA documents say of it
+/* test_instructions.c -- tests every instruction that compiled kernels use, one kernel each, against the definitions of the ISA documents
  * (instructions.def).
  *
  *   test_instructions LIBRARY CHIP [-o opcodes.txt] [-k NAME] [-r RECORDS] [-s KEPT.s] [-n SHOWN] [-1] [-v]
  *
- * LIBRARY is libgfxsim.so or whatever else has the functions of runtime/hip.def.  One assembler file holds all kernels; clang makes the
- * code object.  A kernel begins with everything an instruction may read (the record of its wave: registers, exec, vcc, scc, m0) and stores
- * everything it may write, so a test also says what must stay as it was.  -o: names that must have a test; -k: only tests whose text has
- * NAME in it; -1: in one process; -n: how many differences of a test are shown (2).
+ * LIBRARY is libgfxsim.so or another library with the functions of runtime/device/hip.def.  One assembler file has all kernels; clang makes
+ * the code object.  A kernel first loads everything that an instruction may read (the record of its wave: registers, exec, vcc, scc, m0)
+ * and at the end stores everything that it may write, so a test also finds unwanted changes.  -o: names that must have a test; -k: only
+ * tests with NAME in their text; -1: in one process; -n: number of differences shown per test (2).
  * Exit code 0: all as expected, and no name without a test. */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -23,16 +23,16 @@
 
 extern char **environ;
 
-#define NOINLINE __attribute__((noinline))       /* a thousand tests call it: compile time */
+#define NOINLINE __attribute__((noinline))       /* a thousand tests call it: saves compile time */
 
 enum { LANES = 64, SLOT_WORDS = 8, REGION = 8192 /* bytes of memory, or of LDS, that a wave may touch */, N_SCALAR_OUT = 16 };
 enum chips { GFX942 = 1, GFX1100 = 2, GFX1151 = 4, GFX11 = GFX1100 | GFX1151, ALL = 7 };
 enum test_flag {
     ON_LDS = 1,             /* the region is copied to LDS before, and back after */
-    TWO_WAVES = 2,          /* a group has two; w->other is the other one; LDS is not filled */
+    TWO_WAVES = 2,          /* a workgroup has two waves; w->other is the other wave; LDS is not filled */
     FULL_EXEC = 4,          /* exec is all ones */
     ONE_LEFT = 8,           /* exec is not zero */
-    MANY = 16,              /* scalar: more waves, as each has but one set of inputs */
+    MANY = 16,              /* scalar: more waves, because each has only one set of inputs */
     SCRATCH = 32,
 };
 
@@ -41,7 +41,7 @@ union value {
     uint32_t w[SLOT_WORDS]; float x[SLOT_WORDS]; uint16_t h[2 * SLOT_WORDS]; uint8_t b[4 * SLOT_WORDS];
 };
 
-/* What a test's kernel reads and writes.  Vector slots: D, the destination, A, B, C; scalar slots S, T, U, and R, the destination. */
+/* The inputs and outputs of a test's kernel.  Vector slots: D (destination), A, B, C; scalar slots: S, T, U, R (destination). */
 struct wave {
     uint32_t    lanes;
     bool        g9;                              /* gfx942 */
@@ -50,8 +50,8 @@ struct wave {
     union value s[4];                            /* S T U R */
     uint64_t    exec, vcc;
     uint32_t    scc, m0;
-    uint64_t    any;                             /* lanes whose D the document leaves open */
-    uint64_t    any_vcc;                         /* likewise, bits of vcc */
+    uint64_t    any;                             /* lanes with a D that the document does not define */
+    uint64_t    any_vcc;                         /* the same for bits of vcc */
     uint8_t    *mem;                             /* [REGION] */
     uint64_t    base;                            /* its address on the device */
     struct wave *other;
@@ -64,9 +64,9 @@ struct test {
     uint32_t    chips, flags; int line;
 };
 struct parsed { struct slot v[4], s[4]; bool uses_memory, keeps_denormals; uint64_t ulp; };
-static struct parsed parsed;                     /* of the test that runs */
+static struct parsed parsed;                     /* of the current test */
 
-/* ---- what instructions.def is written in ---- */
+/* ---- the language of instructions.def ---- */
 
 static const char vector_slots[] = "DABC", scalar_slots[] = "STUR";
 
@@ -126,15 +126,15 @@ static void store(struct wave *w, const void *from, uint64_t offset, uint32_t by
          u = take_scalar(w, 2);                                                                                                            \
     const uint32_t cc = w->vcc >> n & 1; (void)a; (void)b; (void)c; (void)s; (void)t; (void)u; (void)cc;
 #define EACH_LANE(n) for (int n = 0; n < (int)w->lanes; n++) if (active(w, n))
-/* d of each active lane from a, b, c, s, t, u; cc: its bit of vcc */
+/* computes d of each active lane from a, b, c, s, t, u; cc: its bit of vcc */
 #define LANE_(flags, chips, text, types, ...)                                                                                              \
     TEST(__COUNTER__, chips, flags, text, types, EACH_LANE(n) { SOURCES(n) __VA_ARGS__; put(w, (uint32_t)n, d); })
 #define LANE(chips, text, types, ...) LANE_(0, chips, text, types, __VA_ARGS__)
-/* k of each active lane, zeros elsewhere, to the mask dst; d as well where the text has it */
+/* computes the mask dst: k of each active lane, else 0; and d if the text has D */
 #define MASK(chips, dst, text, types, ...)                                                                                                 \
     TEST(__COUNTER__, chips, 0, text, types, uint64_t mask = 0;                                                                            \
          EACH_LANE(n) { SOURCES(n) bool k = false; __VA_ARGS__; mask |= (uint64_t)k << n; put(w, (uint32_t)n, d); } w->dst = mask;)
-/* r, scc, vcc, exec from s, t, u */
+/* computes r, scc, vcc, exec from s, t, u */
 #define SCALAR(chips, text, types, ...)                                                                                                    \
     TEST(__COUNTER__, chips, MANY, text, types, union value s = take_scalar(w, 0), t = take_scalar(w, 1), u = take_scalar(w, 2),           \
          r = w->s[3];                                                                                                                      \
@@ -142,7 +142,7 @@ static void store(struct wave *w, const void *from, uint64_t offset, uint32_t by
          w->s[3] = r; w->scc = scc; w->exec = exec & low_mask(w->lanes); w->vcc = vcc & low_mask(w->lanes);)
 /* anything: the body works on *w */
 #define WAVE(chips, flags, text, types, ...) TEST(__COUNTER__, chips, flags, text, types, __VA_ARGS__)
-/* a comes from lane `from`; 0 where there is none or it is not in exec (DPP) */
+/* a comes from lane `from`; 0 if that lane does not exist or is not in exec (DPP) */
 #define DPP_(chips, keep, text, types, from, ...)                                                                                          \
     WAVE(chips, 0, text, types, EACH_LANE(n) {                                                                                             \
         SOURCES(n) const int source = from; a = active(w, source) ? take(w, 1, (uint32_t)source) : (union value){ .q = 0 };                \
@@ -175,7 +175,7 @@ static void die(const char *what)
 
 static bool is_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/* A slot letter stands alone, but for the number of a register in it: "D", "A1". */
+/* A slot letter is a word by itself, or followed by the number of a register in it: "D", "A1". */
 static char slot_at(const char *text, const char *p)
 {
     if (*p < 'A' || *p > 'Z' || (p > text && is_word(p[-1]))) return 0;
@@ -195,8 +195,8 @@ static struct slot *slot_of(struct parsed *p, char letter)
     return v != NULL ? &p->v[v - vector_slots] : s != NULL ? &p->s[s - scalar_slots] : NULL;
 }
 
-/* types: one word for each slot in the order they first stand in the text: [count]letter[alignment]; then "~N": ULPs, "!": f32 denormals
- * are kept. */
+/* types: one word for each slot, in the order of their first occurrence in the text: [count]letter[alignment]; then "~N": ULPs, "!": f32
+ * denormals are kept. */
 static void parse_types(const struct test *t, struct parsed *p)
 {
     memset(p, 0, sizeof *p);
@@ -269,7 +269,7 @@ static void emit_advance(FILE *f, uint32_t to, uint32_t shift)
     fprintf(f, "  s_lshl_b32 s13, s12, %u\n  s_add_u32 s%u, s%u, s13\n  s_addc_u32 s%u, s%u, 0\n", shift, to, to, to + 1, to + 1);
 }
 
-/* The region to LDS, or back: 16 bytes a lane each time. */
+/* Copies the region to LDS, or back: 16 bytes per lane each time. */
 static void emit_copy(FILE *f, bool to_lds)
 {
     fputs("  v_lshlrev_b32_e32 v2, 4, v0\n", f);
@@ -283,7 +283,7 @@ static void emit_copy(FILE *f, bool to_lds)
 
 static void emit_prologue(FILE *f, const struct test *t, const struct parsed *p)
 {
-    const uint32_t log = g9 ? 6 : 5, group = g9 ? 2 : 15;     /* SGPR of the group's number: behind the user SGPRs */
+    const uint32_t log = g9 ? 6 : 5, group = g9 ? 2 : 15;     /* SGPR of the workgroup's number: after the user SGPRs */
     fputs("  s_load_dwordx8 s[4:11], s[0:1], 0x0\n  s_load_dwordx2 s[34:35], s[0:1], 0x20\n", f);
     fprintf(f, "  v_lshrrev_b32_e32 v1, %u, v0\n  v_readfirstlane_b32 s12, v1\n", log);
     fprintf(f, "  s_lshl_b32 s13, s%u, %u\n  s_add_u32 s12, s12, s13\n", group, (t->flags & TWO_WAVES) != 0 ? 1 : 0);
@@ -440,7 +440,8 @@ static uint16_t random_half(void)
         : (uint16_t)((random64() >> 11 & 0x83ff) | (10 + below(11)) << 10);
 }
 
-/* Elements of matrices: sums of 16 products are exact, so the order of additions, which the documents leave open, does not matter. */
+/* Elements of matrices: sums of 16 products are exact, so that the order of additions, which the documents do not define, does not
+ * matter. */
 static uint16_t random_element(bool is_bf16)
 {
     const float x = (float)((int)below(65) - 32) / 8;
@@ -596,12 +597,13 @@ static void write_record(const struct wave *w, uint32_t r)
 
 static bool close_enough(int64_t got, int64_t want, uint64_t ulp, int64_t least_value)
 {
-    if (got < 0) got = least_value - got;        /* sign and magnitude to an order */
+    if (got < 0) got = least_value - got;        /* from sign and magnitude to an ordered integer */
     if (want < 0) want = least_value - want;
     return (uint64_t)(got > want ? got - want : want - got) <= ulp;
 }
 
-/* A sum between the greatest denormal and the least normal number: whether it is rounded before it is flushed, the documents do not say. */
+/* A sum between the largest denormal and the smallest normal number: the documents do not say whether it is rounded before it is
+ * flushed. */
 static bool is_least_or_flushed(uint32_t got, uint32_t want)
 {
     return !parsed.keeps_denormals && (want & INT32_MAX) == 0x800000 && got == (want & 0x80000000);
@@ -663,7 +665,7 @@ static bool differs(const struct wave *was, int lane, const char *what, const st
     return true;
 }
 
-/* How the wave's results differ from w; was: its inputs. */
+/* Prints the differences between the wave's results and w; was: its inputs. */
 static void compare_wave(const struct wave *was, const struct wave *w, uint32_t r, uint32_t *bad)
 {
     static const struct slot whole = { 'u', 8, 0, 8 }, two = { 'u', 2, 0, 2 }, one = { 'u', 1, 0, 1 };
@@ -709,7 +711,7 @@ static uint8_t memory_want[MOST_WAVES * REGION];
 
 static void make_inputs(const struct test *t, uint32_t n)
 {
-    random_state = 0xcbf29ce484222325;           /* FNV-1a: the same values wherever the test stands */
+    random_state = 0xcbf29ce484222325;           /* FNV-1a: the same values at any place in the file */
     for (const char *c = t->text; *c != 0; c++) random_state = (random_state ^ (uint8_t)*c) * 0x100000001b3;
     for (const char *c = t->types; *c != 0; c++) random_state = (random_state ^ (uint8_t)*c) * 0x100000001b3;
     memset(host.in_v, 0, (size_t)n * lanes * 128);
@@ -770,7 +772,7 @@ static void run_tests(bool until_failure)
     }
 }
 
-/* Children run the tests, as a finding of the simulator, or a crash, ends the process it happens in. */
+/* Child processes run the tests, because a finding of the simulator, or a crash, ends the process. */
 static void run_in_children(const char *code_path)
 {
     while (progress->next < n_tests) {
@@ -794,7 +796,7 @@ static void run_in_children(const char *code_path)
     }
 }
 
-/* Does some test's text have this mnemonic?  Those every kernel begins and ends with are tested by all. */
+/* Does a test's text have this mnemonic?  All tests test the instructions with which every kernel begins and ends. */
 static bool is_tested(const char *name)
 {
     const size_t n = strlen(name);
@@ -805,7 +807,7 @@ static bool is_tested(const char *name)
     return false;
 }
 
-/* Lines of the list: NAME CHIP...; returns how many names of this chip no test has. */
+/* Lines of the list: NAME CHIP...; returns the number of this chip's names without a test. */
 static uint32_t check_coverage(const char *path)
 {
     FILE *f = fopen(path, "r");

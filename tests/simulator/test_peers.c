@@ -1,10 +1,10 @@
-/* test_peers.c -- two simulated chips that give each other values while they run (peers.c): sums are exact whatever order is drawn, and
- * each planted mistake is found, named and nothing else.
+/* test_peers.c -- two simulated chips exchange values while they run (peers.c): sums must be exact in any order of execution, and each
+ * planted mistake must be the only finding, with its right name.
  *
  *   test_peers libgfxsim.so CHIP peers.CHIP.co
  *
- * Each case runs in a process of its own: a finding is the end of it.  Kinds of findings are told apart as in test_bugs.c: with all others
- * ignored the same must be found. */
+ * Each case runs in its own process, because a finding ends the use of HIP.  As in test_bugs.c, the same must be found with all other kinds
+ * of findings ignored. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 enum { NOT_READY = 600, LAUNCH_FAILURE = 719, THREADS = 64, GROUPS = 2, COLS = THREADS * GROUPS, HALF = 2 * 2 * COLS * 8, ROUNDS = 100,
        TEXT_BYTES = 1 << 16, SECONDS = 100 };
 
-/* hip_runtime_api.h, as far as it is needed */
+/* the needed part of hip_runtime_api.h */
 struct hip {
     int (*init)(unsigned);
     int (*count)(int *);
@@ -59,19 +59,19 @@ static const char *const names[] = {
     "hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess",
 };
 
-/* What two chips do.  give, take: by rank; NULL: launches nothing.  flags: of hipExtMallocWithFlags, for the exchanged memory. */
+/* The launches of two chips.  give, take: by rank; NULL: no launch.  flags: of hipExtMallocWithFlags, for the memory of collectives. */
 struct plan {
     const char *name, *give[2], *take[2];
-    const char *found;                           /* kind of finding; NULL: none */
-    const char *said;                            /* part of what is printed; NULL: any */
+    const char *found;                           /* kind of finding; NULL: no finding */
+    const char *said;                            /* part of the output; NULL: any output */
     const char *settings[4];                     /* NAME=VALUE */
     uint32_t rounds, flags;
-    bool closed, graph, unseen_fill, late;       /* no peer access; one graph; fills not awaited; chip 1 is given work long after chip 0 */
-    bool threads, ordered;                       /* of the host, one for each chip; it waits for each launch before it puts the next */
-    bool rows;                                   /* one group of twice the threads */
-    bool cdna_only;                              /* on RDNA these instructions are right */
+    bool closed, graph, unseen_fill, late;       /* no peer access; one graph; fills not awaited; chip 1 gets work long after chip 0 */
+    bool threads, ordered;                       /* a host thread per chip; the host waits for each launch before the next */
+    bool rows;                                   /* one workgroup with twice the threads */
+    bool cdna_only;                              /* on RDNA these instructions are correct */
 };
-struct chip { void *module, *stream, *exchange, *state, *step; };
+struct chip { void *module, *stream, *collective, *state, *step; };
 struct result { int code; uint32_t wrong; bool asked_early, in_time; char text[TEXT_BYTES]; };
 struct test { struct hip hip; const char *library, *chip; const void *image; };
 
@@ -117,7 +117,7 @@ static void nap(uint32_t ms)
     nanosleep(&t, NULL);
 }
 
-/* Asks until it is done; NOT_READY: not in time. */
+/* Queries the stream until it is done; NOT_READY: it took too long. */
 static int await(const struct hip *h, void *stream)
 {
     int code = NOT_READY;
@@ -138,40 +138,40 @@ static void set_up(struct test *t, const struct plan *p, struct chip *chips)
     need(h->host_alloc((void **)&state, COLS * sizeof *state, 0), "hipHostMalloc");
     need(h->host_alloc((void **)&step, sizeof *step, 0), "hipHostMalloc");
     memset(step, 0, sizeof *step);
-    step->exchanged = 1;
+    step->collective_base = 1;
     for (uint32_t c = 0; c < COLS; c++) state[c] = (float)(c * 5 % 1024);
     for (int d = 0; d < 2; d++) {
         struct chip *k = &chips[d];
         need(h->set_device(d), "hipSetDevice");
         need(h->stream(&k->stream, 1), "hipStreamCreateWithFlags");
         need(h->module(&k->module, t->image), "hipModuleLoadData");
-        need(h->alloc(&k->exchange, 2 * HALF, p->flags), "hipExtMallocWithFlags");
+        need(h->alloc(&k->collective, 2 * HALF, p->flags), "hipExtMallocWithFlags");
         need(h->alloc(&k->state, COLS * sizeof(float), 0), "hipExtMallocWithFlags");
         need(h->alloc(&k->step, sizeof *step, 0), "hipExtMallocWithFlags");
         if (!p->closed) need(h->open_peer(1 - d, 0), "hipDeviceEnablePeerAccess");
         need(h->upload(k->state, state, COLS * sizeof *state, k->stream), "hipMemcpyHtoDAsync");
         need(h->upload(k->step, step, sizeof *step, k->stream), "hipMemcpyHtoDAsync");
-        if (!p->unseen_fill) need(h->clear(k->exchange, 0, 2 * HALF, k->stream), "hipMemsetD8Async");
+        if (!p->unseen_fill) need(h->clear(k->collective, 0, 2 * HALF, k->stream), "hipMemsetD8Async");
         need(await(h, k->stream), "hipStreamQuery");
     }
-    for (int d = 0; d < 2 && p->unseen_fill; d++) need(h->clear(chips[d].exchange, 0, 2 * HALF, chips[d].stream), "hipMemsetD8Async");
+    for (int d = 0; d < 2 && p->unseen_fill; d++) need(h->clear(chips[d].collective, 0, 2 * HALF, chips[d].stream), "hipMemsetD8Async");
 }
 
 static int launch(const struct hip *h, const struct plan *p, const struct chip *chips, uint32_t rank, const char *kernel, uint32_t round)
 {
     void *function;
-    struct forge_kernel_args a = { .state = chips[rank].state, .step = chips[rank].step, .rank = rank, .exchanges = round };
+    struct forge_kernel_args a = { .state = chips[rank].state, .step = chips[rank].step, .rank = rank, .collectives = round };
     size_t bytes = sizeof a;
     void *extra[] = { (void *)1, &a, (void *)2, &bytes, (void *)3 };
-    for (int d = 0; d < 2; d++) a.exchange[d] = chips[d].exchange;
-    a.given = a.exchange[rank];
+    for (int d = 0; d < 2; d++) a.collective[d] = chips[d].collective;
+    a.given = a.collective[rank];
     const int code = h->function(&function, chips[rank].module, kernel);
-    if (code != 0) return code;                  /* a finding of what runs already */
+    if (code != 0) return code;                  /* a finding of a running kernel */
     const unsigned groups = p->rows ? GROUPS / 2 : GROUPS, threads = p->rows ? 2 * THREADS : THREADS;
     return h->launch(function, groups, 1, 1, threads, 1, 1, 0, chips[rank].stream, NULL, extra);
 }
 
-/* All rounds of one rank; the other one has done none of them, or is at them. */
+/* Puts all rounds of one rank; the other rank has not started, or is running. */
 static int put(const struct hip *h, const struct plan *p, const struct chip *chips, uint32_t rank)
 {
     void *graph, *exec;
@@ -206,7 +206,7 @@ static int count_wrong(const struct hip *h, const struct plan *p, const struct c
     return 0;
 }
 
-/* Launch by launch: nothing runs side by side. */
+/* Launch by launch: no two kernels run at the same time. */
 static int put_in_order(const struct hip *h, const struct plan *p, const struct chip *chips)
 {
     int code = 0;
@@ -253,7 +253,7 @@ static void run(struct test *t, const struct plan *p, struct result *r)
     need(h->record(event[0], chips[0].stream), "hipEventRecord");
     r->code = p->threads ? drive_both(h, p, chips) : p->ordered ? put_in_order(h, p, chips) : put(h, p, chips, 0);
     if (r->code == 0) r->code = h->record(event[1], chips[0].stream);
-    if (p->late && r->code == 0) {               /* nobody has given what chip 0 takes: it cannot be done */
+    if (p->late && r->code == 0) {               /* chip 1 has not pushed the values for which chip 0 waits: chip 0 cannot be done */
         nap(200);
         const int stream = h->query(chips[0].stream), passed = h->passed(event[1]);
         r->asked_early = stream == NOT_READY && passed == NOT_READY;
@@ -263,10 +263,10 @@ static void run(struct test *t, const struct plan *p, struct result *r)
     if (r->code == 0) r->code = h->elapsed(&ms, event[0], event[1]);
     r->in_time = ms > 0;
     if (r->code == 0) r->code = count_wrong(h, p, chips, &r->wrong);
-    for (int d = 0; d < 2 && r->code == 0; d++) r->code = h->free(chips[d].exchange);
+    for (int d = 0; d < 2 && r->code == 0; d++) r->code = h->free(chips[d].collective);
 }
 
-/* The same in a process of its own; text gets what it prints. */
+/* The same in its own process; text receives its output. */
 static void run_apart(struct test *t, const struct plan *p, const char *ignore, struct result *r)
 {
     FILE *file = tmpfile();
@@ -382,14 +382,14 @@ static uint32_t check_calls(struct test *t, struct asked *a)
     SHOULD(a->count == 8 && a->can == 0 && a->codes[0] == 217 && a->codes[1] == 217);
     SHOULD(check_settings(t, a, "gfx942", "9", "0", text) && a->count_code == 100 && strstr(text, "1 to 8 chips") != NULL);
     SHOULD(check_settings(t, a, "gfx942", "two", "0", text) && a->count_code == 100 && strstr(text, "1 to 8 chips") != NULL);
-    SHOULD(check_settings(t, a, "gfx942,gfx1", "2", "0", text) && a->count_code == 100 && strstr(text, "no chip known") != NULL);
+    SHOULD(check_settings(t, a, "gfx942,gfx1", "2", "0", text) && a->count_code == 100 && strstr(text, "does not have this chip") != NULL);
 #undef SHOULD
     return bad;
 }
 
 /* ---- counters ---- */
 
-/* Of the kernel's row. */
+/* A counter of the kernel's row. */
 static uint64_t counter(const char *text, const char *kernel, const char *name)
 {
     char key[64];
@@ -412,7 +412,7 @@ static bool check_counters(struct test *t, struct result *r)
     const bool good = check(t, &p, r);
     char *text = read_file(path);
     unlink(path);
-    /* two ranks give ROUNDS times COLS pairs of 8 bytes to themselves and to the other */
+    /* each of two ranks pushes ROUNDS * COLS pairs of 8 bytes to itself and to the other rank */
     const uint64_t once = (uint64_t)2 * ROUNDS * COLS * 8;
     const bool counted = counter(text, "give", "launches") == 2 * ROUNDS && counter(text, "give", "stored_bytes") == 2 * once &&
         counter(text, "give", "peer_bytes") == once && counter(text, "take", "peer_bytes") == 0;
@@ -426,7 +426,7 @@ static bool check_counters(struct test *t, struct result *r)
 #define GIVE_ROWS { "give_rows", "give_rows" }
 #define TAKE_ROWS { "take_rows", "take_rows" }
 static const struct plan plans[] = {
-    { .name = "exchange", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1 },
+    { .name = "collective", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1 },
     { .name = "uncached", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 3 },
     { .name = "graphs", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .graph = true },
     { .name = "a host thread each", .give = GIVE, .take = TAKE, .rounds = ROUNDS, .flags = 1, .threads = true },

@@ -1,7 +1,7 @@
 /* make_gguf.c -- writes a GGUF (v3) of any shape and format with random weights, for tests and measurements.
- * Rows are made of runs of up to 256 weights taken at random from a pool of two million normally distributed ones, quantised once per
- * format and row length; so a file grows as fast as the disk takes it.  The same seed gives the same bytes, and files of one shape and
- * seed in several formats hold the same weights, quantised. */
+ * A row consists of runs of up to 256 weights, which are taken at random from a pool of two million normally distributed weights; the pool
+ * is quantised once per format and row length.  So a file is written at the speed of the disk.  The same seed gives the same bytes, and
+ * files with the same shape and seed have the same weights in any format. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "templates/ref/dequant.h"
+#include "normal.h"
 #include "quantize.h"
 #include "recipes.h"
 
@@ -25,7 +27,7 @@ struct shape {
     bool     tied;
     uint32_t n_ctx;
     double   rope_base;
-    bool     llama3_rope;            /* a rope_freqs tensor, as Llama 3.1 and 3.2 have */
+    bool     llama3_rope;            /* a rope_freqs tensor, as in Llama 3.1 and 3.2 */
 };
 static const struct shape shapes[] = {
     /* name            arch    n_embd layers  n_ff  heads kv  dim  vocab   tied   n_ctx   rope_base  rope_freqs */
@@ -58,7 +60,7 @@ static const struct mix mixes[] = {
 };
 enum { N_MIXES = sizeof mixes / sizeof *mixes, FILE_TYPE_GUESSED = 1024 };
 
-/* Tensors that a block may lack, by the roles they have in models/transformer.yaml. */
+/* Optional tensors of a block, by their roles in models/transformer.yaml. */
 enum optional { OUTPUT_BIAS, ROPE_FREQS, ATTN_Q_BIAS, ATTN_K_BIAS, ATTN_V_BIAS, ATTN_Q_NORM, ATTN_K_NORM, ATTN_OUTPUT_BIAS, FFN_GATE_BIAS,
                 FFN_UP_BIAS, FFN_DOWN_BIAS, N_OPTIONAL };
 static const char *const optional_names[N_OPTIONAL] = { "output_bias", "rope_freqs", "attn_q_bias", "attn_k_bias", "attn_v_bias",
@@ -67,9 +69,10 @@ static const char *const optional_names[N_OPTIONAL] = { "output_bias", "rope_fre
 
 static struct options {
     struct shape      shape;
-    const struct recipe *recipe;     /* or NULL: a llama of that shape */
+    const struct recipe *recipe;     /* or NULL: a llama with that shape */
     const struct mix *mix;
-    bool              pure, each, scales, header_only, tokenizer, wordpieces;
+    const char       *real;           /* a file of recipes; all keys are its keys; or NULL */
+    bool              pure, each, scales, header_only, hole, tokenizer, wordpieces;
     uint64_t          seed;
     const char       *out;
     uint32_t          with;          /* 1 << enum optional */
@@ -95,24 +98,7 @@ static void *allocate(size_t bytes)
     return p;
 }
 
-/* ---- random numbers ---- */
-
-static uint64_t random_u64(uint64_t *state)          /* splitmix64 (Steele, Lea, Flood 2014) */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-/* Mean 0, variance 1: the sum of eight uniform numbers, in integers, so that every machine gets the same. */
-static float random_normal(uint64_t *state)
-{
-    int32_t sum = 0;
-    for (int i = 0; i < 2; i++)
-        for (uint64_t bits = random_u64(state), k = 0; k < 4; k++, bits >>= 16) sum += (int32_t)(bits & 0xffff);
-    return ((float)sum - 4 * 65535.0f) * (1.0f / 53509.6f);          /* sqrt(8 / 12) * 65536 */
-}
+/* ---- random weights ---- */
 
 /* Quantised normal weights of deviation 1/sqrt(cols). */
 struct pool { enum quant quant; uint64_t cols; uint8_t *blocks; struct pool *next; };
@@ -137,7 +123,7 @@ static const uint8_t *pool_of(enum quant quant, uint64_t cols)
 /* ---- which tensors, in which format ---- */
 
 enum fill { FILL_WEIGHTS, FILL_NORM, FILL_BIAS, FILL_DECAY, FILL_ROPE_FREQS, FILL_SCALE, FILL_SMALL, FILL_EYE };
-/* rows 0: a vector of cols; slices 0: not of three dimensions, else rows counts those of all slices */
+/* rows 0: a vector of cols; slices 0: not three-dimensional, else rows is the number of rows of all slices */
 struct tensor { char name[80]; enum quant quant; uint64_t cols, rows, slices; enum fill fill; };
 static struct tensor *tensors;
 static uint32_t n_tensors;
@@ -155,7 +141,8 @@ static const struct mix *mix_named(const char *name)
     }
     die("no type \"%s\"; see --help", name);
 }
-/* --each: a format after the other, as matrices come; in every other layer ffn_up as ffn_gate before it: one kernel on GPUs. */
+/* --each: each matrix has the next format; in every second layer ffn_up has the format of ffn_gate, so that GPUs compute them in one
+ * kernel. */
 static enum quant next_quant(const char *role, uint32_t layer)
 {
     static uint32_t at;
@@ -166,7 +153,7 @@ static enum quant next_quant(const char *role, uint32_t layer)
 
 static bool is_mix(const char *name) { return strcmp(opt.mix->name, name) == 0; }
 
-/* For rows that are no multiple of 256: a format of blocks of 32 in the place of one of 256. */
+/* For rows that are not a multiple of 256: a format with blocks of 32 instead of 256. */
 static enum quant narrower(enum quant quant)
 {
     static const struct { enum quant from, to; } rows[] = {
@@ -176,8 +163,8 @@ static enum quant narrower(enum quant quant)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) if (rows[i].from == quant) return rows[i].to;
     return QUANT_IQ4_NL;
 }
-/* llama_tensor_get_type() in llama-quant.cpp (ggml-org/llama.cpp), without an importance matrix; experts as the dense matrices of their
- * names.  MXFP4 is the file type in which experts alone have that format, where a model has any. */
+/* llama_tensor_get_type() in llama-quant.cpp (ggml-org/llama.cpp), without an importance matrix; experts are treated like dense matrices of
+ * the same name.  With file type MXFP4 only experts have that format, if the model has experts. */
 static enum quant matrix_quant(const char *role, uint32_t layer, uint64_t cols)
 {
     const struct shape *s = &opt.shape;
@@ -297,7 +284,7 @@ static void list_tensors(void)
     add_bias(OUTPUT_BIAS, "output", -1, s->n_vocab);
 }
 
-/* --scales: what converters of NVFP4 write beside a matrix: factors of what it gives, one or one for each expert, and of its input. */
+/* --scales: the factors that converters of NVFP4 write with a matrix: for its results (one, or one per expert) and for its input. */
 static void add_scales(void)
 {
     const uint32_t n = n_tensors;
@@ -354,7 +341,7 @@ static void pad(void) { while (written % ALIGNMENT) put("", 1); }
 
 enum { U32 = 4, I32 = 5, FLOAT32 = 6, BOOL = 7, STRING = 8, ARRAY = 9 };       /* GGUF value types */
 
-static void key(const char *name, uint32_t type)                                /* "%" stands for the architecture */
+static void key(const char *name, uint32_t type)                                /* "%" means the architecture */
 {
     char full[80];
     if (*name == '%') snprintf(full, sizeof full, "%s%s", opt.shape.arch, name + 1);
@@ -370,7 +357,7 @@ static void pair_array(const char *name, uint32_t item, uint64_t count) { key(na
 
 /* ---- the vocabulary: 256 bytes, then all words of two, three, ... small letters, each one letter more than an earlier token ---- */
 
-static char *byte_token(char *text, uint32_t byte)           /* GPT-2's printable stand-in for a byte, as UTF-8 */
+static char *byte_token(char *text, uint32_t byte)           /* GPT-2's printable character for a byte, as UTF-8 */
 {
     uint32_t c = byte, shifted = 0;
     const bool plain = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
@@ -392,13 +379,12 @@ static char *word_token(char *text, uint32_t number)         /* 0: "aa", 676: "a
     return text;
 }
 
-static void put_vocabulary(void)
+static void put_bytes_vocabulary(const char *pre)
 {
     const uint32_t n_words = opt.shape.n_vocab - BYTE_TOKENS - SPECIAL_TOKENS;
-    const bool qwen = strncmp(opt.shape.arch, "qwen", 4) == 0;
     char text[16];
     pair_string("tokenizer.ggml.model", "gpt2");
-    pair_string("tokenizer.ggml.pre", qwen ? "qwen2" : "llama-bpe");
+    pair_string("tokenizer.ggml.pre", pre);
     pair_array("tokenizer.ggml.tokens", STRING, opt.shape.n_vocab);
     for (uint32_t i = 0; i < BYTE_TOKENS; i++) put_string(byte_token(text, i));
     for (uint32_t i = 0; i < n_words; i++) put_string(word_token(text, i));
@@ -415,21 +401,54 @@ static void put_vocabulary(void)
         text[n - 1] = ' ';
         put_string(text);
     }
+}
+
+static void put_vocabulary(void)
+{
+    const bool qwen = strncmp(opt.shape.arch, "qwen", 4) == 0;
+    put_bytes_vocabulary(qwen ? "qwen2" : "llama-bpe");
     pair_u32("tokenizer.ggml.bos_token_id", opt.shape.n_vocab - 2);
     pair_u32("tokenizer.ggml.eos_token_id", opt.shape.n_vocab - 1);
     key("tokenizer.ggml.add_bos_token", BOOL);
     put_uint(!qwen, 1);
 }
 
-/* Letters at the beginning of words and behind it, then words of two and more, as converters write BERT's vocabulary. */
-static void put_wordpieces(void)
+/* Vocabularies of SentencePiece (llama, t5, gemma4): <unk>, <s>, </s>, bytes, then words; shorter words have higher scores. */
+static void put_pieces(const char *model, const char *pre)
+{
+    enum { N_SPECIAL = 3 };
+    const uint32_t n_vocab = opt.shape.n_vocab;
+    static const char *const special[N_SPECIAL] = { "<unk>", "<s>", "</s>" };
+    char text[16];
+    pair_string("tokenizer.ggml.model", model);
+    if (*pre) pair_string("tokenizer.ggml.pre", pre);
+    pair_array("tokenizer.ggml.tokens", STRING, n_vocab);
+    for (uint32_t i = 0; i < n_vocab; i++) {
+        const uint32_t word = i - N_SPECIAL - BYTE_TOKENS;
+        if (i < N_SPECIAL) { put_string(special[i]); continue; }
+        if (i < N_SPECIAL + BYTE_TOKENS) snprintf(text, sizeof text, "<0x%02X>", i - N_SPECIAL);
+        else if (word == 0) snprintf(text, sizeof text, "\xe2\x96\x81");
+        else if (word <= 26) snprintf(text, sizeof text, "%c", (int)('a' + word - 1));
+        else word_token(text, word - 27);
+        put_string(text);
+    }
+    pair_array("tokenizer.ggml.scores", FLOAT32, n_vocab);
+    for (uint32_t i = 0; i < n_vocab; i++) put_f32(i < N_SPECIAL + BYTE_TOKENS ? 0 : -(float)(i - N_SPECIAL - BYTE_TOKENS));
+    pair_array("tokenizer.ggml.token_type", I32, n_vocab);
+    for (uint32_t i = 0; i < n_vocab; i++) put_uint(i == 0 ? 2 : i < N_SPECIAL ? 3 : i < N_SPECIAL + BYTE_TOKENS ? 6 : 1, 4);
+    if (strcmp(model, "gemma4")) return;
+    pair_array("tokenizer.ggml.merges", STRING, 1);            /* gemma4 is BPE with a vocabulary like SentencePiece's */
+    put_string("a a");
+}
+
+/* Letters at the beginning of words and inside words, then words of two letters and more, as converters write BERT's vocabulary. */
+static void put_pieces_of_words(const char *pre)
 {
     static const char *const special[] = { "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]" };
     enum { N_SPECIAL = 5, LETTERS = 26 };
     char text[16], piece[24];
     pair_string("tokenizer.ggml.model", "bert");
-    pair_string("tokenizer.ggml.pre", "jina-v2-en");
-    pair_u32("tokenizer.ggml.token_type_count", 2);
+    pair_string("tokenizer.ggml.pre", pre);
     pair_array("tokenizer.ggml.tokens", STRING, opt.shape.n_vocab);
     for (uint32_t i = 0; i < opt.shape.n_vocab; i++) {
         const uint32_t letter = i - N_SPECIAL;
@@ -440,6 +459,12 @@ static void put_wordpieces(void)
     }
     pair_array("tokenizer.ggml.token_type", I32, opt.shape.n_vocab);
     for (uint32_t i = 0; i < opt.shape.n_vocab; i++) put_uint(i < N_SPECIAL ? 3 : 1, 4);
+}
+
+static void put_wordpieces(void)
+{
+    put_pieces_of_words("jina-v2-en");
+    pair_u32("tokenizer.ggml.token_type_count", 2);
     pair_u32("tokenizer.ggml.padding_token_id", 0);
     pair_u32("tokenizer.ggml.unknown_token_id", 1);
     pair_u32("tokenizer.ggml.bos_token_id", 2);
@@ -447,46 +472,89 @@ static void put_wordpieces(void)
     pair_u32("tokenizer.ggml.mask_token_id", 4);
 }
 
-/* "[8,8,2]" or "[true,false]": a value for each layer, again from the first where there are more layers. */
-static void put_array(const char *name, const char *list)
+enum { VALUE_TYPES = 13 };
+static const char *const type_names[VALUE_TYPES] = { "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "str", "arr", "u64", "i64",
+                                                      "f64" };
+
+static uint32_t guessed_type(const char *value, size_t n)
 {
-    const bool is_bool = list[1] == 't' || list[1] == 'f';
-    const uint32_t n = strstr(name, "sections") ? 4 : opt.shape.n_layer;
-    const char *p = list + 1;
-    pair_array(name, is_bool ? BOOL : U32, n);
-    for (uint32_t i = 0; i < n; i++) {
-        if (is_bool) put_uint(*p == 't', 1);
-        else put_uint(strtoull(p, NULL, 10), 4);
-        p += strcspn(p, ",]");
-        p = *p == ',' ? p + 1 : list + 1;
+    if ((n == 4 && memcmp(value, "true", 4) == 0) || (n == 5 && memcmp(value, "false", 5) == 0)) return BOOL;
+    if (n == 0 || strspn(value, "0123456789.-") < n) return STRING;
+    return memchr(value, '.', n) ? FLOAT32 : U32;
+}
+
+static void put_value(uint32_t type, const char *value, size_t n)
+{
+    static const uint8_t bytes[VALUE_TYPES] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
+    if (type == STRING) { put_uint(n, 8); put(value, n); }
+    else if (type == FLOAT32) put_f32((float)strtod(value, NULL));
+    else if (type == BOOL) put_uint(*value == 't', 1);
+    else if (n == 1 && *value == 'N') put_uint(n_tensors, bytes[type]);
+    else put_uint((uint64_t)strtoll(value, NULL, 10), bytes[type]);
+}
+
+/* "[8,8,2]"; "[8,8,2,...]" repeats the items until every layer has one. */
+static void put_array(const char *name, const char *list, int type)
+{
+    const char *repeated = strstr(list, ",...]"), *end = repeated ? repeated : strchr(list, ']'), *p = list + 1;
+    if (!end) die("\"%s\": no ] ends the array", list);
+    uint64_t n = p < end;
+    for (const char *c = p; c < end; c++) n += *c == ',';
+    if (repeated) n = opt.shape.n_layer;
+    uint32_t item = type >= 0 ? (uint32_t)type : guessed_type(p, strcspn(p, ",]"));
+    if (type < 0 && item == U32) item = I32;                   /* converters write Python's integers as i32 */
+    pair_array(name, item, n);
+    for (uint64_t i = 0; i < n; i++) {
+        const size_t length = strcspn(p, ",]");
+        put_value(item, p, length);
+        p = p + length < end ? p + length + 1 : list + 1;
     }
 }
 
-/* true and false are bool, digits u32, digits with a point f32, what stands in brackets an array, all else a string. */
+/* VALUE: true and false are bool, digits u32, digits with a point f32, text in brackets an array, anything else a string.  TYPE:VALUE has
+ * that type; for an array it is the type of the items. */
 static void put_key(const char *text)
 {
     char name[80];
     const char *value = strchr(text, '=');
     snprintf(name, sizeof name, "%.*s", (int)(value - text), text);
     value++;
-    if (*value == '[') put_array(name, value);
-    else if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0) { key(name, BOOL); put_uint(*value == 't', 1); }
-    else if (!*value || value[strspn(value, "0123456789.-")]) pair_string(name, value);
-    else if (strchr(value, '.')) pair_f32(name, atof(value));
-    else pair_u32(name, strtoull(value, NULL, 10));
+    int type = -1;
+    for (int i = 0; i < VALUE_TYPES; i++) {
+        const size_t n = strlen(type_names[i]);
+        if (strncmp(value, type_names[i], n) == 0 && value[n] == ':') { type = i; value += n + 1; break; }
+    }
+    if (*value == '[') { put_array(name, value, type); return; }
+    const size_t n = strlen(value);
+    const uint32_t is = type >= 0 ? (uint32_t)type : guessed_type(value, n);
+    key(name, is);
+    put_value(is, value, n);
+}
+
+/* Lines KEY=VALUE, or "tokenizer MODEL PRE" at the place of the vocabulary. */
+static void put_keys(const char *keys)
+{
+    char line[512], model[16], pre[32];
+    for (const char *p = keys; *p; p += strcspn(p, "\n") + 1) {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(p, "\n"), p);
+        *pre = 0;
+        if (strcmp(line, "%.vocab_size=V") == 0) continue;         /* written after block_count */
+        if (sscanf(line, "tokenizer%*1[ ]%15s %31s", model, pre) < 1) put_key(line);
+        else if (strcmp(model, "gpt2") == 0) put_bytes_vocabulary(pre);
+        else if (strcmp(model, "bert") == 0) put_pieces_of_words(pre);
+        else put_pieces(model, pre);
+    }
 }
 
 static void put_hyperparameters(void)
 {
     const struct shape *s = &opt.shape;
+    const bool llama = strncmp(s->arch, "qwen", 4) != 0, bare = !opt.tokenizer && !opt.wordpieces;
+    const bool told = opt.recipe ? strstr(opt.recipe->keys, "%.vocab_size=") != NULL : llama;
     pair_u32("%.block_count", s->n_layer);
-    pair_u32("%.vocab_size", s->n_vocab);
+    if (bare || told) pair_u32("%.vocab_size", s->n_vocab);        /* in other files the vocabulary gives the size */
     if (opt.recipe) {
-        char line[160];
-        for (const char *p = opt.recipe->keys; *p; p += strcspn(p, "\n") + 1) {
-            snprintf(line, sizeof line, "%.*s", (int)strcspn(p, "\n"), p);
-            put_key(line);
-        }
+        put_keys(opt.recipe->keys);
         return;
     }
     pair_u32("%.context_length", s->n_ctx);
@@ -494,9 +562,11 @@ static void put_hyperparameters(void)
     pair_u32("%.feed_forward_length", s->n_ff);
     pair_u32("%.attention.head_count", s->n_head);
     pair_u32("%.attention.head_count_kv", s->n_head_kv);
-    pair_u32("%.attention.key_length", s->head_dim);
-    pair_u32("%.attention.value_length", s->head_dim);
-    pair_u32("%.rope.dimension_count", s->head_dim);
+    if (strcmp(s->arch, "qwen2") || s->head_dim != s->n_embd / s->n_head) {
+        pair_u32("%.attention.key_length", s->head_dim);
+        pair_u32("%.attention.value_length", s->head_dim);
+    }
+    if (llama) pair_u32("%.rope.dimension_count", s->head_dim);
     pair_f32("%.rope.freq_base", s->rope_base);
     pair_f32("%.attention.layer_norm_rms_epsilon", strncmp(s->arch, "qwen", 4) == 0 ? 1e-6 : 1e-5);
 }
@@ -512,12 +582,19 @@ static void put_header(void)
     const uint64_t count_at = written;
     put_uint(0, 8);
     pair_string("general.architecture", s->arch);
-    pair_string("general.name", title);
-    pair_u32("general.file_type", opt.mix->file_type);
-    pair_u32("general.quantization_version", 2);
-    put_hyperparameters();
+    if (opt.real) {
+        pair_u32("%.block_count", s->n_layer);
+        put_keys(opt.recipe->keys);
+    }
+    else {
+        pair_string("general.name", title);
+        pair_u32("general.file_type", opt.mix->file_type);
+        pair_u32("general.quantization_version", 2);
+        put_hyperparameters();
+    }
     for (uint32_t i = 0; i < opt.n_keys; i++) put_key(opt.keys[i]);
-    if (opt.wordpieces) put_wordpieces();
+    if (opt.real) {}                                           /* its keys contain the vocabulary */
+    else if (opt.wordpieces) put_wordpieces();
     else if (opt.tokenizer) put_vocabulary();
     else pair_string("tokenizer.ggml.model", "none");
 
@@ -560,13 +637,13 @@ static void put_vector(const struct tensor *t, uint64_t *state)
 static void put_matrix(const struct tensor *t, uint64_t *state)
 {
     const struct format *q = format_of(t->quant);
-    const bool is_short = t->cols <= SHORT_ROW;               /* too few runs to make many different rows of: every weight fresh */
+    const bool is_short = t->cols <= SHORT_ROW;               /* too few runs for many different rows: every weight is new */
     const uint8_t *pool = is_short ? NULL : pool_of(t->quant, t->cols);
     const uint64_t run = RUN / q->block_weights, n = t->cols / q->block_weights;    /* blocks */
     const uint64_t run_bytes = RUN / q->block_weights * q->block_bytes, bytes = row_bytes(t);
     const uint64_t rows_at_once = bytes < 1 << 20 ? (1 << 20) / bytes : 1;
     const float deviation = (t->fill == FILL_SMALL ? 1 / 32.0f : 1.0f) / sqrtf((float)t->cols);
-    const bool norm = t->fill == FILL_NORM, eye = t->fill == FILL_EYE;
+    const bool norm = t->fill == FILL_NORM, eye = t->fill == FILL_EYE, decay = t->fill == FILL_DECAY;
     uint8_t *buffer = allocate(bytes * rows_at_once);
     for (uint64_t row = 0; row < t->rows; ) {
         uint64_t rows = t->rows - row < rows_at_once ? t->rows - row : rows_at_once;
@@ -576,6 +653,7 @@ static void put_matrix(const struct tensor *t, uint64_t *state)
             float x[SHORT_ROW];
             for (uint64_t i = 0; i < t->cols; i++) x[i] = norm ? 1 + random_normal(state) * 0.1f : random_normal(state) * deviation;
             for (uint64_t i = 0; i < t->cols && eye; i++) x[i] = i == row - rows;
+            for (uint64_t i = 0; i < t->cols && decay; i++) x[i] = -0.05f - 0.5f * fabsf(x[i]);
             quantize_row(t->quant, p, x, t->cols);
         }
         for (; rows > 0; rows--)
@@ -607,7 +685,7 @@ static int self_test(void)
         double error = 0, power = 0;
         for (int i = 0; i < N; i++) { error += pow((double)x[i] - (double)y[i], 2); power += pow((double)x[i], 2); }
         const double relative = sqrt(error / power), bits = 8.0 * q->block_bytes / q->block_weights;
-        /* An even grid of 2^bits steps over the range of a block leaves about 2 * 2^-bits of a normal distribution. */
+        /* An even grid of 2^bits steps over the range of a block has an error of about 2 * 2^-bits for a normal distribution. */
         const bool ok = relative < (bits > 8.6 ? 4e-3 : 2.5 * exp2(-bits));
         printf("%-7s %7.4f bits per weight, relative error %.2e%s\n", q->name, bits, relative, ok ? "" : "  TOO LARGE");
         failed += !ok;
@@ -638,9 +716,11 @@ static void usage(FILE *to)
           "  --with LIST       more tensors, of:", to);
     for (int i = 0; i < N_OPTIONAL; i++) fprintf(to, "%s%s", i % 6 == 3 ? "\n                    " : " ", optional_names[i]);
     fputs("\n"
+          "  --real FILE       the shapes are those of FILE, tests/data/real/real.txt; without --shape all of them, -o FOLDER/NAME.gguf\n"
           "  --key KEY=VALUE   one more key, up to 16 times; \"%\" at its beginning is the architecture\n"
           "  --tokenizer none  no vocabulary; wordpiece: as BERT has it (default: bpe, byte-level, of words of small letters)\n"
           "  --header-only     no tensor data\n"
+          "  --hole            no tensor data, but a hole of that size\n"
           "  --seed N          (default 1)\n"
           "  --self-test       quantise and read back every format\n", to);
 }
@@ -649,7 +729,8 @@ static uint32_t number(const char *name, const char *text)
 {
     char *end;
     const unsigned long n = strtoul(text, &end, 10);
-    if (*end || end == text || *text == '-' || n < 1 || n > 1u << 26) die("--%s: \"%s\" is no number from 1 to %u", name, text, 1u << 26);
+    if (*end || end == text || *text == '-' || n < 1 || n > 1u << 26)
+        die("--%s: \"%s\" is not a number from 1 to %u", name, text, 1u << 26);
     return (uint32_t)n;
 }
 
@@ -673,41 +754,54 @@ static const struct recipe *recipe_named(const char *name)
     die("no shape \"%s\"; see --help", name);
 }
 
+static void set_shape(const char *name)
+{
+    uint32_t k = 0;
+    while (k < N_SHAPES && strcmp(shapes[k].name, name)) k++;
+    if (k < N_SHAPES && !opt.real) { opt.shape = shapes[k]; return; }
+    const struct recipe *recipe = opt.recipe = opt.real ? real_recipe(opt.real, name) : recipe_named(name);
+    opt.shape = (struct shape){ .name = recipe->name, .arch = recipe->arch, .n_layer = recipe->n_layer, .n_vocab = recipe->n_vocab,
+                                .n_head = recipe->n_head, .n_head_kv = recipe->n_head_kv, .head_dim = 2, .tied = recipe->tied };
+}
+
+/* The value of --NAME, or NULL. */
+static const char *option_of(int argc, char **argv, const char *name)
+{
+    const size_t n = strlen(name);
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) || strncmp(argv[i] + 2, name, n)) continue;
+        if (argv[i][n + 2] == '=') return argv[i] + n + 3;
+        if (!argv[i][n + 2] && i + 1 < argc) return argv[i + 1];
+    }
+    return NULL;
+}
+
 static void parse(int argc, char **argv)
 {
     enum { SHAPE = 1, ARCH, LAYERS, EMBD, FF, HEADS, KV_HEADS, HEAD_DIM, VOCAB, TIED, UNTIED, CTX, ROPE_BASE, TYPE, PURE, EACH, KEY,
-           TOKENIZER, HEADER_ONLY, SEED, SELF_TEST, WITH, SCALES };
+           TOKENIZER, HEADER_ONLY, SEED, SELF_TEST, WITH, SCALES, REAL, HOLE };
     static const struct option table[] = {
         { "shape", 1, 0, SHAPE }, { "arch", 1, 0, ARCH }, { "layers", 1, 0, LAYERS }, { "embd", 1, 0, EMBD }, { "ff", 1, 0, FF },
         { "heads", 1, 0, HEADS }, { "kv-heads", 1, 0, KV_HEADS }, { "head-dim", 1, 0, HEAD_DIM }, { "vocab", 1, 0, VOCAB },
         { "tied", 0, 0, TIED }, { "untied", 0, 0, UNTIED }, { "ctx", 1, 0, CTX }, { "rope-base", 1, 0, ROPE_BASE }, { "type", 1, 0, TYPE },
         { "pure", 0, 0, PURE }, { "each", 0, 0, EACH }, { "key", 1, 0, KEY }, { "tokenizer", 1, 0, TOKENIZER },
-        { "header-only", 0, 0, HEADER_ONLY }, { "seed", 1, 0, SEED },
-        { "self-test", 0, 0, SELF_TEST }, { "with", 1, 0, WITH }, { "scales", 0, 0, SCALES }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
+        { "header-only", 0, 0, HEADER_ONLY }, { "hole", 0, 0, HOLE }, { "seed", 1, 0, SEED },
+        { "self-test", 0, 0, SELF_TEST }, { "with", 1, 0, WITH }, { "scales", 0, 0, SCALES },
+        { "real", 1, 0, REAL }, { "help", 0, 0, 'h' }, { 0, 0, 0, 0 } };
     struct shape *s = &opt.shape;
     *s = shapes[0];
     opt.mix = &mixes[7];
     opt.tokenizer = true;
     opt.seed = 1;
-    /* The shape first, wherever it stands: the other options change it. */
-    for (int i = 1; i < argc; i++) {
-        const char *name = strncmp(argv[i], "--shape=", 8) == 0 ? argv[i] + 8
-            : strcmp(argv[i], "--shape") == 0 && i + 1 < argc ? argv[i + 1] : NULL;
-        if (!name) continue;
-        uint32_t k = 0;
-        while (k < N_SHAPES && strcmp(shapes[k].name, name)) k++;
-        if (k < N_SHAPES) *s = shapes[k];
-        else {
-            const struct recipe *recipe = opt.recipe = recipe_named(name);
-            *s = (struct shape){ .name = recipe->name, .arch = recipe->arch, .n_layer = recipe->n_layer, .n_vocab = recipe->n_vocab,
-                                 .n_head = recipe->n_head, .n_head_kv = recipe->n_head_kv, .head_dim = 2, .tied = recipe->tied };
-        }
-    }
+    /* Reads the shape first, at any place, because the other options change it. */
+    const char *shape = option_of(argc, argv, "shape");
+    opt.real = option_of(argc, argv, "real");
+    if (shape) set_shape(shape);
     bool head_dim_given = false, size_given = false;
     for (int c, i = 0; (c = getopt_long(argc, argv, "o:h", table, &i)) != -1; ) {
         const char *name = c < 64 ? table[i].name : "";
         switch (c) {
-        case SHAPE: break;
+        case SHAPE: case REAL: break;
         case ARCH:
             s->arch = optarg;
             if (strlen(optarg) > 40) die("--arch: a name of at most 40 letters");
@@ -737,6 +831,7 @@ static void parse(int argc, char **argv)
             if (!opt.tokenizer && !opt.wordpieces && strcmp(optarg, "none")) die("--tokenizer is bpe, wordpiece or none");
             break;
         case HEADER_ONLY: opt.header_only = true; break;
+        case HOLE: opt.header_only = opt.hole = true; break;
         case SEED: opt.seed = number(name, optarg); break;
         case SELF_TEST: exit(self_test());
         case WITH: parse_with(optarg); break;
@@ -757,13 +852,15 @@ static void parse(int argc, char **argv)
         die("a vocabulary of %u has no room for %d bytes; use --tokenizer none", s->n_vocab, BYTE_TOKENS);
 }
 
-int main(int argc, char **argv)
+static void write_file(const char *path)
 {
-    parse(argc, argv);
+    n_tensors = n_attn_v = 0;
+    written = n_pairs = 0;
     list_tensors();
     if (opt.scales) add_scales();
-    out = fopen(opt.out, "wb");
-    if (!out) die("cannot write %s", opt.out);
+    opt.out = path;
+    out = fopen(path, "wb");
+    if (!out) die("cannot write %s", path);
     put_header();
     uint64_t state = opt.seed * 7919;
     for (uint32_t i = 0; i < n_tensors && !opt.header_only; i++) {
@@ -771,6 +868,23 @@ int main(int argc, char **argv)
         else put_vector(&tensors[i], &state);
         pad();
     }
-    if (fclose(out) != 0) die("cannot write %s", opt.out);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < n_tensors; i++) bytes += padded(tensor_bytes(&tensors[i]));
+    if (opt.hole && (fflush(out) != 0 || ftruncate(fileno(out), (off_t)(written + bytes)) != 0)) die("cannot make %s large", path);
+    if (fclose(out) != 0) die("cannot write %s", path);
+    free(tensors);
+}
+
+int main(int argc, char **argv)
+{
+    parse(argc, argv);
+    if (!opt.real || opt.recipe) { write_file(opt.out); return 0; }
+    const char *folder = opt.out, *name = NULL;
+    char path[4096];
+    while ((name = real_next(opt.real, name))) {
+        set_shape(name);
+        snprintf(path, sizeof path, "%s/%s.gguf", folder, name);
+        write_file(path);
+    }
     return 0;
 }

@@ -1,5 +1,5 @@
-/* peak.c -- peak FILE COMMAND...: runs it and writes the largest resident set of that process, in MiB, into FILE; its exit code is the
- * command's.  Of the process itself, not of those that it starts (compilers), as wait4 would count. */
+/* peak.c -- peak FILE COMMAND...: runs the command, writes the largest resident set of its process, in MiB, into FILE, and ends with its
+ * exit code.  wait4() would also count the processes that it starts (compilers); this counts only the process itself. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The kernel's own high-water mark: what is read last is short of the truth by a few milliseconds at most.  0: not to be had any more. */
+/* The kernel's high-water mark; the last reading misses at most the last few milliseconds.  0: the process has ended. */
 static unsigned long high_water(pid_t child)
 {
     char path[64], line[256];

@@ -1,4 +1,4 @@
-/* poke_gguf.c -- a copy of a GGUF file with other bytes in tensors: weights that no converter would write.
+/* poke_gguf.c -- copies a GGUF file and changes bytes in tensors: weights that no converter would write.
  *   poke_gguf IN.gguf OUT.gguf { TENSOR BYTE HEX }... */
 #include "compiler/front/gguf.h"
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* quantize.c -- see quantize.h.  Layouts: ggml-common.h (ggml-org/ggml); the inverse of each stands in templates/ref/dequant.c. */
+/* quantize.c -- see quantize.h.  Layouts: ggml-common.h (ggml-org/ggml); templates/ref/dequant.c has the inverse of each format. */
 #include "quantize.h"
 #include "compiler/format/grids.h"
 #include <math.h>
@@ -23,7 +23,7 @@ static unsigned half_bits(float f)                   /* nearest, ties to even; f
     return sign | (((unsigned)(exponent + 13) << 10) + (unsigned)lrintf(ldexpf(mantissa, 11)));
 }
 
-/* Writes f as f16 and returns what was written. */
+/* Writes f as f16 and returns the written value. */
 static float put_half(uint8_t *p, float f)
 {
     const unsigned h = half_bits(f);
@@ -47,7 +47,7 @@ static float inverse(float d) { return d != 0 ? 1 / d : 0; }
 static void or_bits(uint8_t *p, int value, int shift) { *p = (uint8_t)(*p | value << shift); }
 static void put_nibble(uint8_t *q, int i, int code) { or_bits(&q[i % 16], code, i < 16 ? 0 : 4); }      /* of 32 */
 
-/* The value of largest magnitude, with its sign.  Its magnitude stands beside it: clang 19 at -O3 unrolls a loop with fabsf(best) and then
+/* The value of largest magnitude, with its sign.  A variable keeps the magnitude: clang 19 at -O3 unrolls a loop with fabsf(best) and then
    compares with best itself where best is the first value or 0. */
 static float extreme(const float *x, int n)
 {
@@ -79,7 +79,7 @@ static int nearest(const int8_t *table, float x)
     return best;
 }
 
-/* ---- a block, by the name of its format; b is zero before ---- */
+/* ---- a block, named by its format; b must be zero before ---- */
 
 static void F32(uint8_t *b, const float *x)  { memcpy(b, x, 4); }
 static void F16(uint8_t *b, const float *x)  { put_half(b, *x); }
@@ -141,7 +141,7 @@ static void MXFP4(uint8_t *b, const float *x)
 
 /* ---- blocks of 256: sub-blocks whose scales are themselves quantised ---- */
 
-/* x ~ scale * q - min, q in 0 .. levels, for n_sub sub-blocks; their scales and mins become integers up to most times d and dmin. */
+/* x ~ scale * q - min, q in 0 .. levels, for n_sub sub-blocks; scales and mins are integers 0 .. most, multiplied by d and dmin. */
 static void affine_scales(const float *x, int n_sub, int levels, int most, float *d, float *dmin, int *scale, int *min, uint8_t *half_d,
                           uint8_t *half_dmin)
 {
@@ -165,7 +165,7 @@ static void affine_scales(const float *x, int n_sub, int levels, int most, float
     }
 }
 
-/* x ~ d * scale * q, q from -levels on: the extreme value of each sub-block becomes -levels; d goes out as f16. */
+/* x ~ d * scale * q with q >= -levels: the extreme value of each sub-block becomes -levels; d is written as f16. */
 static float signed_scales(const float *x, int n_sub, int levels, int most, int *scale, uint8_t *half_d)
 {
     const int size = 256 / n_sub;
@@ -211,7 +211,7 @@ static void Q3_K(uint8_t *b, const float *x)
         or_bits(&b[i % 32], q >> 2, i / 32);
     }
 }
-/* Codes of a block of Q4_K or Q5_K, with the scales written before them. */
+/* Computes the codes of a block of Q4_K or Q5_K and writes its scales. */
 static void k4_codes(int *code, uint8_t *b, const float *x, int levels)
 {
     int scale[16], min[16];
@@ -257,10 +257,10 @@ static void IQ4_XS(uint8_t *b, const float *x)
     }
     for (int i = 0; i < 256; i++) put_nibble(b + 8 + 16 * (i / 32), i % 32, nearest(iq4, x[i] * inverse(d * (float)scale[i / 32])));
 }
-/* The entry nearest to |x| inv, of n columns (4 or 8) whose digits choose among levels. */
+/* The grid entry nearest to |x| * inv; an entry has n columns (4 or 8), and the digit of a column selects a level. */
 static int nearest_of_grid(const float *x, float inv, const uint16_t *grid, int entries, int n, const float *levels)
 {
-    float square[8][16], least = INFINITY;               /* of the distance to each level */
+    float square[8][16], least = INFINITY;               /* squared distance to each level */
     int best = 0;
     for (int k = 0; k < n; k++)
         for (int v = 0; v < (n == 8 ? 3 : 8); v++) square[k][v] = (fabsf(x[k]) * inv - levels[v]) * (fabsf(x[k]) * inv - levels[v]);
@@ -271,13 +271,14 @@ static int nearest_of_grid(const float *x, float inv, const uint16_t *grid, int 
     }
     return best;
 }
-static int minus_bits(const float *x)                    /* of eight */
+static int minus_bits(const float *x)                    /* sign bits of eight values */
 {
     int bits = 0;
     for (int k = 0; k < 8; k++) bits |= (signbit(x[k]) ? 1 : 0) << k;
     return bits;
 }
-/* Seven of eight signs: where an odd number is minus, the smallest magnitude gets the wrong one. */
+/* Seven of eight signs; parity gives the eighth.  If an odd number of signs are minus, the value of smallest magnitude gets the wrong
+ * sign. */
 static unsigned seven_signs(const float *x)
 {
     int bits = minus_bits(x), smallest = 0, odd = 0;
@@ -291,7 +292,7 @@ static void or_word(uint8_t *p, unsigned value)
 {
     for (int i = 0; i < 4; i++) p[i] = (uint8_t)(p[i] | value >> 8 * i);
 }
-/* Scales 2 s + 1 of four bits: s for a run of n values whose largest magnitude is `top` steps. */
+/* Scales 2 s + 1 with s of four bits: the s for n values with a largest magnitude of `top` steps. */
 static int odd_scale(const float *x, int n, float d, float top) { return clamp((fabsf(extreme(x, n)) / top * inverse(d) - 1) / 2, 0, 15); }
 
 static const float levels2[3] = { 1, 25 / 8.0f, 43 / 8.0f }, levels3[8] = { 1, 3, 5, 7, 9, 11, 13, 15.5f },
@@ -359,10 +360,10 @@ static void IQ3_S(uint8_t *b, const float *x)
     }
 }
 
-/* ---- -1, 0, 1: near the extreme value, so a step is most of it ---- */
+/* ---- levels -1, 0, 1: a step is most of the extreme value ---- */
 
 static const float levels1[3] = { -1, 0, 1 };
-/* The entry whose -1, 0, 1 and 1/8 more or less are nearest to x inv, of eight columns; *minus: less. */
+/* The grid entry of eight columns (-1, 0, 1) that, shifted by +1/8 or -1/8, is nearest to x * inv; *minus: the shift is -1/8. */
 static int nearest_of_iq1(const float *x, float inv, int *minus)
 {
     float least = INFINITY;
@@ -382,7 +383,7 @@ static int nearest_of_iq1(const float *x, float inv, int *minus)
     }
     return best;
 }
-/* Scales 2 s + 1 of three bits. */
+/* Scales 2 s + 1 with s of three bits. */
 static int iq1_scale(const float *x, int n, float d) { return clamp((0.6f * fabsf(extreme(x, n)) * inverse(d) - 1) / 2, 0, 7); }
 
 static void IQ1_S(uint8_t *b, const float *x)
@@ -397,7 +398,7 @@ static void IQ1_S(uint8_t *b, const float *x)
             b[2 + 4 * j + k] = (uint8_t)index[k];
             word |= index[k] >> 8 << 3 * k;
         }
-        if (n_minus > 2) word |= 0x8000;                 /* one sign for all of them */
+        if (n_minus > 2) word |= 0x8000;                 /* all four share a sign */
         b[34 + 2 * j] = (uint8_t)word;
         b[35 + 2 * j] = (uint8_t)(word >> 8);
     }
@@ -418,14 +419,14 @@ static void IQ1_M(uint8_t *b, const float *x)
         b[49 + i / 8 * 2] = (uint8_t)(b[49 + i / 8 * 2] | s << at >> 8);
     }
 }
-/* -1, 0, 1 as 0, 1, 2. */
+/* -1, 0, 1 coded as 0, 1, 2. */
 static int ternary(float x, float d) { return clamp(x * inverse(d), -1, 1) + 1; }
 static void TQ2_0(uint8_t *b, const float *x)
 {
     const float d = put_half(b + 64, 0.5f * fabsf(extreme(x, 256)));
     for (int i = 0; i < 256; i++) or_bits(&b[32 * (i / 128) + i % 32], ternary(x[i], d), 2 * (i / 32 % 4));
 }
-/* A byte that begins with n digits to base 3: the least fraction of 256 that is not below theirs. */
+/* A byte with n digits to base 3: the smallest byte b for which b / 256 is at least the fraction of the digits. */
 static uint8_t digits_byte(const int *digit, int n)
 {
     int number = 0;
@@ -450,7 +451,7 @@ static void Q1_0(uint8_t *b, const float *x)
     put_half(b, sum / 128);
     for (int i = 0; i < 128; i++) or_bits(&b[2 + i / 8], x[i] > 0, i % 8);
 }
-static void Q2_0(uint8_t *b, const float *x)             /* -1 .. 2 */
+static void Q2_0(uint8_t *b, const float *x)             /* levels -1 .. 2 */
 {
     const float d = put_half(b, extreme(x, 64) * 0.5f);
     for (int i = 0; i < 64; i++) or_bits(&b[2 + i / 4], clamp(x[i] * inverse(d), -1, 2) + 1, 2 * (i % 4));

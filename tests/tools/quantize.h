@@ -1,4 +1,4 @@
-/* quantize.h -- floats to GGUF blocks: a plain quantiser for tests, one pass and no search, so a little worse than llama-quantize. */
+/* quantize.h -- quantises floats to GGUF blocks for tests, in one pass without a search, so a little worse than llama-quantize. */
 #ifndef TEST_QUANTIZE_H
 #define TEST_QUANTIZE_H
 #include "compiler/format/format.h"

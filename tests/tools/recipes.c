@@ -1,4 +1,4 @@
-/* recipes.c -- sizes from the config.json of each model's first release. */
+/* recipes.c -- sizes are from the config.json of each model's first release, keys as llama.cpp's converter (v0.4.0) writes them. */
 #include "recipes.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,7 @@ const struct recipe recipes[] = {
       "%.attention.key_length=256\n%.attention.value_length=256\n%.rope.dimension_count=64\n%.rope.freq_base=10000000.0\n" \
       "%.rope.dimension_sections=[11,11,10,0]\n%.attention.layer_norm_rms_epsilon=0.000001\n%.full_attention_interval=4\n" \
       "%.ssm.conv_kernel=4\n%.ssm.state_size=128\n%.ssm.group_count=16\n%.ssm.time_step_rank=32\n%.ssm.inner_size=4096\n" \
-      "%.expert_count=256\n%.expert_used_count=8\n%.expert_feed_forward_length=512\n%.expert_shared_feed_forward_length=512\n" \
-      "%.feed_forward_length=512\n" keys, \
+      "%.expert_count=256\n%.expert_used_count=8\n%.expert_feed_forward_length=512\n%.expert_shared_feed_forward_length=512\n" keys, \
       HEAD("2048") "output.weight 2048xV\n" \
       "blk.*.attn_norm.weight 2048\n" \
       "blk.*.attn_q.weight 2048x8192 @" at "\nblk.*.attn_k.weight 2048x512 @" at "\nblk.*.attn_v.weight 2048x512 @" at "\n" \
@@ -65,11 +64,12 @@ const struct recipe recipes[] = {
     /* google/gemma-4-26B-A4B (text) */
     { "gemma-4-26b-a4b", "gemma4", 30, 262144, 16, 8, true,
       "%.context_length=262144\n%.embedding_length=2816\n%.feed_forward_length=2112\n%.attention.head_count=16\n"
-      "%.attention.head_count_kv=[8,8,8,8,8,2]\n%.attention.key_length=512\n%.attention.value_length=512\n"
+      "%.attention.head_count_kv=[8,8,8,8,8,2,...]\n%.attention.key_length=512\n%.attention.value_length=512\n"
       "%.attention.key_length_swa=256\n%.attention.value_length_swa=256\n%.rope.dimension_count=512\n%.rope.dimension_count_swa=256\n"
       "%.rope.freq_base=1000000.0\n%.rope.freq_base_swa=10000.0\n%.attention.layer_norm_rms_epsilon=0.000001\n"
-      "%.attention.sliding_window=1024\n%.attention.sliding_window_pattern=[true,true,true,true,true,false]\n"
-      "%.final_logit_softcapping=30.0\n%.expert_count=128\n%.expert_used_count=8\n%.expert_feed_forward_length=704\n",
+      "%.attention.sliding_window=1024\n%.attention.sliding_window_pattern=[true,true,true,true,true,false,...]\n"
+      "%.final_logit_softcapping=30.0\n%.expert_count=128\n%.expert_used_count=8\n%.expert_feed_forward_length=704\n"
+      "%.attention.shared_kv_layers=0\n%.embedding_length_per_layer_input=0\n",
       HEAD("2816") "rope_freqs.weight 256\n"
       "blk.*.attn_norm.weight 2816\nblk.*.attn_q.weight 2816x4096 @!5%6\nblk.*.attn_q.weight 2816x8192 @5%6\n"
       "blk.*.attn_q_norm.weight 256 @!5%6\nblk.*.attn_q_norm.weight 512 @5%6\nblk.*.attn_k.weight 2816x2048 @!5%6\n"
@@ -87,7 +87,7 @@ const struct recipe recipes[] = {
       "%.attention.value_length_mla=256\n%.attention.q_lora_rank=768\n%.attention.kv_lora_rank=512\n%.rope.dimension_count=64\n"
       "%.rope.freq_base=1000000.0\n%.attention.layer_norm_rms_epsilon=0.00001\n%.leading_dense_block_count=1\n%.expert_count=64\n"
       "%.expert_used_count=4\n%.expert_shared_count=1\n%.expert_feed_forward_length=1536\n%.expert_weights_scale=1.8\n"
-      "%.expert_weights_norm=true\n%.expert_gating_func=2\n",
+      "%.expert_weights_norm=true\n%.expert_gating_func=2\n%.expert_group_count=1\n%.expert_group_used_count=1\n%.vocab_size=V\n",
       HEAD("2048") "output.weight 2048xV\n"
       "blk.*.attn_norm.weight 2048\nblk.*.attn_q_a.weight 2048x768\nblk.*.attn_q_a_norm.weight 768\nblk.*.attn_q_b.weight 768x5120\n"
       "blk.*.attn_kv_a_mqa.weight 2048x576\nblk.*.attn_kv_a_norm.weight 512\nblk.*.attn_k_b.weight 192x512x20\n"
@@ -99,9 +99,9 @@ const struct recipe recipes[] = {
     /* LiquidAI/LFM2-8B-A1B: attention in layers 2, 6, 10, 14, 18 and 21 of 24 */
     { "lfm2-8b-a1b", "lfm2moe", 24, 65536, 32, 8, true,
       "%.context_length=128000\n%.embedding_length=2048\n%.feed_forward_length=7168\n%.attention.head_count=32\n"
-      "%.attention.head_count_kv=[0,0,8,0,0,0,8,0,0,0,8,0,0,0,8,0,0,0,8,0,0,8,0,0]\n%.rope.freq_base=1000000.0\n"
+      "%.attention.head_count_kv=[0,0,8,0,0,0,8,0,0,0,8,0,0,0,8,0,0,0,8,0,0,8,0,0,...]\n%.rope.freq_base=1000000.0\n"
       "%.attention.layer_norm_rms_epsilon=0.00001\n%.shortconv.l_cache=3\n%.leading_dense_block_count=2\n%.expert_gating_func=2\n"
-      "%.expert_count=32\n%.expert_used_count=4\n%.expert_feed_forward_length=1792\n",
+      "%.expert_count=32\n%.expert_used_count=4\n%.expert_feed_forward_length=1792\n%.vocab_size=V\n",
       "token_embd.weight 2048xV\ntoken_embd_norm.weight 2048\nblk.*.attn_norm.weight 2048\n"
       "blk.*.shortconv.in_proj.weight 2048x6144 @!2,6,10,14,18,21\nblk.*.shortconv.conv.weight 3x2048 F32 @!2,6,10,14,18,21\n"
       "blk.*.shortconv.out_proj.weight 2048x2048 @!2,6,10,14,18,21\n"
@@ -111,7 +111,7 @@ const struct recipe recipes[] = {
       "blk.*.ffn_gate.weight 2048x7168 @<2\nblk.*.ffn_up.weight 2048x7168 @<2\nblk.*.ffn_down.weight 7168x2048 @<2\n"
       "blk.*.ffn_gate_inp.weight 2048x32 F32 @>1\nblk.*.exp_probs_b.bias 32 bias @>1\nblk.*.ffn_gate_exps.weight 2048x1792x32 @>1\n"
       "blk.*.ffn_up_exps.weight 2048x1792x32 @>1\nblk.*.ffn_down_exps.weight 1792x2048x32 @>1\n" },
-    /* no model: 3 billion weights, 0.6 of them for a token, to be measured where a real one does not fit */
+    /* not a real model: 3 billion weights, 0.6 billion of them per token, for measurements where a real model does not fit */
     { "3b-a0.6b", "qwen3moe", 24, 65536, 16, 4, false,
       "%.context_length=40960\n%.embedding_length=1024\n%.feed_forward_length=3072\n%.attention.head_count=16\n"
       "%.attention.head_count_kv=4\n%.attention.key_length=128\n%.attention.value_length=128\n%.rope.freq_base=1000000.0\n"
@@ -120,7 +120,7 @@ const struct recipe recipes[] = {
       "blk.*.attn_norm.weight 1024\nblk.*.attn_q.weight 1024x2048\nblk.*.attn_k.weight 1024x512\nblk.*.attn_v.weight 1024x512\n"
       "blk.*.attn_q_norm.weight 128\nblk.*.attn_k_norm.weight 128\nblk.*.attn_output.weight 2048x1024\nblk.*.ffn_norm.weight 1024\n"
       EXPERTS("1024", "512", "64") },
-    /* no models: two layers with experts, to be tested; with biases of experts, and without */
+    /* not real models: two layers with experts, for tests; with and without biases of experts */
 #define TINY(name, arch, ff, keys, layer) \
     { name, arch, 2, 300, 4, 2, false, \
       "%.context_length=512\n%.embedding_length=128\n%.feed_forward_length=" ff "\n%.attention.head_count=4\n" \
@@ -135,10 +135,10 @@ const struct recipe recipes[] = {
          "blk.*.attn_output.bias 128 bias\nblk.*.post_attention_norm.weight 128\nblk.*.ffn_gate_inp.bias 6 bias\n" \
          "blk.*.ffn_gate_exps.bias " ff "x6 F32\nblk.*.ffn_up_exps.bias " ff "x6 F32\nblk.*.ffn_down_exps.bias 128x6 F32\n")
     TINY_GPT_OSS("tiny-gpt-oss", "64"),
-    TINY_GPT_OSS("tiny-gpt-oss-wide", "192"),            /* experts that two or three GPUs share */
+    TINY_GPT_OSS("tiny-gpt-oss-wide", "192"),            /* two or three GPUs can divide the experts */
     TINY("tiny-qwen3moe", "qwen3moe", "64", "",
          "blk.*.attn_q_norm.weight 32\nblk.*.attn_k_norm.weight 32\nblk.*.ffn_norm.weight 128\n"),
-    /* attention and feed-forward part side by side, biases everywhere, for two GPUs */
+    /* attention and feed-forward part in parallel, biases everywhere, for two GPUs */
     { "tiny-phi2-wide", "phi2", 2, 300, 4, 4, false,
       "%.context_length=512\n%.embedding_length=128\n%.feed_forward_length=192\n%.attention.head_count=4\n%.attention.head_count_kv=4\n"
       "%.attention.layer_norm_epsilon=0.00001\n%.rope.dimension_count=16\n",
@@ -147,14 +147,14 @@ const struct recipe recipes[] = {
       "blk.*.attn_v.weight 128x128\nblk.*.attn_q.bias 128 bias\nblk.*.attn_k.bias 128 bias\nblk.*.attn_v.bias 128 bias\n"
       "blk.*.attn_output.weight 128x128\nblk.*.attn_output.bias 128 bias\nblk.*.ffn_up.weight 128x192\nblk.*.ffn_up.bias 192 bias\n"
       "blk.*.ffn_down.weight 192x128\nblk.*.ffn_down.bias 128 bias\n" },
-    /* and with a block that drafts: what layers add is small beside the embedding, which the block hands on: drafts are often right */
+    /* with an MTP block: layers add little to the embedding, which the block passes on, so drafts are often accepted */
 #define NEXTN "blk.*.nextn.eh_proj.weight 128x64 F32 eye @3\nblk.*.nextn.enorm.weight 64 @3\nblk.*.nextn.hnorm.weight 64 @3\n"
 #define SMALL_EXPERTS(where) "blk.*.ffn_gate_inp.weight 64x6 F32" where "\n" \
     "blk.*.ffn_gate_exps.weight 64x32x6" where "\nblk.*.ffn_up_exps.weight 64x32x6" where "\n" \
     "blk.*.ffn_down_exps.weight 32x64x6 small" where "\nblk.*.ffn_gate_shexp.weight 64x32" where "\n" \
     "blk.*.ffn_up_shexp.weight 64x32" where "\nblk.*.ffn_down_shexp.weight 32x64 small" where "\n"
     { "tiny-draft-qwen35moe", "qwen35moe", 4, 300, 4, 2, false,
-      "%.context_length=512\n%.embedding_length=64\n%.feed_forward_length=32\n%.attention.head_count=4\n%.attention.head_count_kv=2\n"
+      "%.context_length=512\n%.embedding_length=64\n%.attention.head_count=4\n%.attention.head_count_kv=2\n"
       "%.attention.key_length=32\n%.attention.value_length=32\n%.attention.layer_norm_rms_epsilon=0.000001\n%.rope.dimension_count=16\n"
       "%.rope.freq_base=10000000.0\n%.ssm.conv_kernel=4\n%.ssm.inner_size=64\n%.ssm.state_size=16\n%.ssm.time_step_rank=4\n"
       "%.ssm.group_count=2\n%.rope.dimension_sections=[3,3,2,0]\n%.full_attention_interval=3\n%.expert_count=6\n%.expert_used_count=2\n"
@@ -178,7 +178,7 @@ const struct recipe recipes[] = {
       "blk.*.attn_v_b.weight 40x16x4\nblk.*.attn_output.weight 64x64 small\nblk.*.ffn_norm.weight 64\n"
       "blk.*.ffn_gate.weight 64x64 @<1\nblk.*.ffn_up.weight 64x64 @<1\nblk.*.ffn_down.weight 64x64 small @<1\n"
       "blk.*.exp_probs_b.bias 6 bias @>0\n" SMALL_EXPERTS(" @>0") NEXTN },
-    /* the block has embedding and output of its own */
+    /* the block has its own embedding and output matrix */
     { "tiny-draft-glm4moe", "glm4moe", 4, 300, 4, 2, false,
       "%.context_length=512\n%.embedding_length=64\n%.feed_forward_length=64\n%.attention.head_count=4\n%.attention.head_count_kv=2\n"
       "%.attention.key_length=16\n%.attention.value_length=16\n%.attention.layer_norm_rms_epsilon=0.00001\n%.rope.dimension_count=8\n"
@@ -195,11 +195,11 @@ const uint32_t n_recipes = sizeof recipes / sizeof *recipes;
 
 static _Noreturn void bad_line(const struct recipe *r, const char *line)
 {
-    fprintf(stderr, "make_gguf: recipe %s: \"%s\" is no tensor\n", r->name, line);
+    fprintf(stderr, "make_gguf: recipe %s: \"%s\" is not a tensor\n", r->name, line);
     exit(1);
 }
 
-/* "3%4", "<2", ">1", "2,6,10", each with "!" before it for all others. */
+/* "3%4", "<2", ">1", "2,6,10"; "!" before it selects all other layers. */
 static bool holds(const char *where, int64_t layer)
 {
     const bool others = *where == '!';

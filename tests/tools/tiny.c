@@ -1,5 +1,5 @@
-/* tiny.c -- models of a few layers and no sense, one or more of each architecture that has no larger golden model: everything that its
- * wiring can read is in one of them. */
+/* tiny.c -- random models of a few layers, at least one for each architecture without a larger golden model: together they have everything
+ * that its wiring can read. */
 #include "recipes.h"
 
 /* 64 columns, 4 heads of 16, 2 for keys and values; 96 columns in between */
@@ -79,7 +79,7 @@ const struct recipe tiny_recipes[] = {
       EMBD NORM("attn_norm") QKV("64", "32") NORM("ffn_norm") EXPERTS("32", "6", "") SHARED("40", "") },
     /* long context: YaRN in the layers without a window */
     { TINY_AS("olmo3", "olmo2", 4), SIZES("96") RMSNORM "%.rope.freq_base=500000.0\n%.attention.sliding_window=16\n"
-      "%.attention.sliding_window_pattern=[true,true,true,false]\n%.rope.scaling.type=yarn\n%.rope.scaling.factor=8.0\n"
+      "%.attention.sliding_window_pattern=[true,true,true,false,...]\n%.rope.scaling.type=yarn\n%.rope.scaling.factor=8.0\n"
       "%.rope.scaling.original_context_length=128\n%.rope.scaling.yarn_attn_factor=1.2079441541679836\n"
       "%.rope.scaling.yarn_beta_fast=32.0\n%.rope.scaling.yarn_beta_slow=1.0\n",
       EMBD OUTPUT QKV("64", "32") "blk.*.attn_q_norm.weight 64\nblk.*.attn_k_norm.weight 32\n" NORM("post_attention_norm") GATED("96", "")
@@ -105,7 +105,7 @@ const struct recipe tiny_recipes[] = {
       "%.rope.scaling.yarn_beta_slow=2.0\n%.rope.scaling.yarn_log_multiplier=1.0\n%.attention.temperature_scale=0.1\n",
       EMBD OUTPUT NORM("attn_norm") QKV("128", "64") NORM("ffn_norm") GATED("96", "") },
     { TINY("phi3", 2), SIZES("96") RMSNORM "%.rope.dimension_count=16\n%.rope.scaling.attn_factor=1.19\n"
-      "%.rope.scaling.original_context_length=256\n",
+      "%.rope.scaling.original_context_length=16\n",
       EMBD OUTPUT "rope_factors_long.weight 8\nrope_factors_short.weight 8\n" NORM("attn_norm") FUSED("128") NORM("ffn_norm")
       "blk.*.ffn_up.weight 64x192\nblk.*.ffn_down.weight 96x64\n" },
     { TINY("exaone4", 3), SIZES("96") RMSNORM "%.rope.freq_base=1000000.0\n",
@@ -146,13 +146,13 @@ const struct recipe tiny_recipes[] = {
       "%.expert_used_count=2\n%.expert_feed_forward_length=32\n",
       EMBD OUTPUT NORM("attn_norm") QKV("128", "64") "blk.*.attn_q_norm.weight 32\nblk.*.attn_k_norm.weight 32\n" NORM("ffn_norm")
       EXPERTS("32", "6", "") },
-    { TINY("lfm2", 4), SIZES("96") "%.attention.head_count_kv=[0,2,0,2]\n%.attention.layer_norm_rms_epsilon=0.000001\n"
+    { TINY("lfm2", 4), SIZES("96") "%.attention.head_count_kv=[0,2,...]\n%.attention.layer_norm_rms_epsilon=0.000001\n"
       "%.rope.freq_base=1000000.0\n%.shortconv.l_cache=3\n",
       "token_embd.weight 64xV\ntoken_embd_norm.weight 64\n" NORM("attn_norm") "blk.*.shortconv.in_proj.weight 64x192 @0,2\n"
       "blk.*.shortconv.conv.weight 3x64 F32 @0,2\nblk.*.shortconv.out_proj.weight 64x64 @0,2\nblk.*.attn_q.weight 64x64 @1,3\n"
       "blk.*.attn_k.weight 64x32 @1,3\nblk.*.attn_v.weight 64x32 @1,3\nblk.*.attn_output.weight 64x64 @1,3\n"
       "blk.*.attn_q_norm.weight 16 @1,3\nblk.*.attn_k_norm.weight 16 @1,3\n" NORM("ffn_norm") GATED("96", "") },
-    { TINY("nemotron_h", 6), SIZES("[0,96,0,0,96,0]") HEADS("16") "%.attention.head_count_kv=[0,0,0,2,0,0]\n"
+    { TINY("nemotron_h", 6), SIZES("[0,96,0,0,96,0,...]") HEADS("16") "%.attention.head_count_kv=[0,0,0,2,0,0,...]\n"
       "%.attention.layer_norm_rms_epsilon=0.000001\n%.ssm.conv_kernel=4\n%.ssm.inner_size=96\n%.ssm.state_size=16\n"
       "%.ssm.time_step_rank=6\n%.ssm.group_count=2\n",
       EMBD OUTPUT NORM("attn_norm") "blk.*.ssm_in.weight 64x262 @0,2,5\nblk.*.ssm_conv1d.weight 4x160 F32 @0,2,5\n"

@@ -1,4 +1,4 @@
-/* die_capture.h -- lets a test see the message of die() and go on.  One test program includes it once. */
+/* die_capture.h -- lets a test read the message of die() and continue.  A test program includes it once. */
 #ifndef FORGEC_DIE_CAPTURE_H
 #define FORGEC_DIE_CAPTURE_H
 #include "compiler/base/base.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#if defined(__GNUC__) && !defined(__clang__)          /* GCC warns of locals that no path changes after setjmp */
+#if defined(__GNUC__) && !defined(__clang__)          /* GCC warns about locals that no path changes after setjmp */
 #  pragma GCC diagnostic ignored "-Wclobbered"
 #endif
 
@@ -19,7 +19,7 @@ static void die_captured(const char *message)
     longjmp(die_jump, 1);
 }
 
-/* True when the statement died; the message is then in die_text.  Variables it changes must be volatile or static. */
+/* True if the statement died; then the message is in die_text.  Variables that it changes must be volatile or static. */
 #define DIES(statement)                                              \
     (die_text[0] = '\0', die_handler = die_captured,                 \
      setjmp(die_jump) == 0 ? ((void)(statement), die_handler = NULL, false) : (die_handler = NULL, true))

@@ -11,7 +11,7 @@ static void put_u64(struct text *t, uint64_t v) { text_append(t, (const char *)&
 static void put_string(struct text *t, const char *s) { put_u64(t, strlen(s)); text_puts(t, s); }
 static void put_key(struct text *t, const char *key, uint32_t type) { put_string(t, key); put_u32(t, type); }
 
-/* Metadata described in words: "key=value" (string), "key#number" (u32), "key?1" (bool), "key:item|item" (strings),
+/* Metadata as a list of texts: "key=value" (string), "key#number" (u32), "key?1" (bool), "key:item|item" (strings),
  * "key%number|number" (i32 array), "key~number|number" (f32 array), "key&hex" (u8 array); NULL ends the list. */
 static inline struct gguf *make_gguf(struct arena *a, const char *const *lines)
 {

@@ -1,4 +1,4 @@
-/* scratch.h -- an arena and a folder for the tests of a program, the state of each: scratch_setup and scratch_teardown are cmocka's. */
+/* scratch.h -- an arena and a folder for each test of a program; scratch_setup and scratch_teardown are for cmocka. */
 #ifndef FORGEC_SCRATCH_H
 #define FORGEC_SCRATCH_H
 #include "compiler/base/base.h"
@@ -8,7 +8,7 @@
 
 struct scratch { struct arena *arena; char directory[64]; };
 
-/* What is compiled is cached in the folder, not in the user's. */
+/* Compiled code is cached in the folder, not in the user's cache. */
 static int scratch_setup(void **state)
 {
     static struct scratch s;

@@ -1,5 +1,5 @@
-/* test_answer.c -- what models write, taken apart: the examples of tests/data/answer, each with what it means, in any pieces;
- * and what is not in them. */
+/* test_answer.c -- parses answers of models: the examples of tests/data/answer with their expected meaning, in pieces of any size, and
+ * further cases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "runtime/chat/answer.h"
 #include "toolcalls.h"
 
-/* ---- what was told ---- */
+/* ---- events ---- */
 
 enum { TEXT = 1 << 17, CALLS = 64 };
 struct told {
@@ -44,6 +44,7 @@ static void collect(void *context, const struct answer_event *e)
         snprintf(t->calls[t->n_calls].name, 512, "%.*s", (int)e->n, e->text);
         snprintf(t->calls[t->n_calls].id, 512, "%.*s", (int)e->n_id, e->n_id ? e->id : "");
         t->calls[t->n_calls].n = 0;
+        t->calls[t->n_calls].arguments[0] = 0;
         return;
     case ANSWER_ARGUMENTS:
         assert_true(t->open && e->call == t->n_calls);
@@ -57,6 +58,7 @@ static void collect(void *context, const struct answer_event *e)
 }
 
 static uint32_t seed;
+static bool cut_off;                                         /* texts end because they were cut off */
 
 static uint32_t draw(uint32_t below)
 {
@@ -66,7 +68,7 @@ static uint32_t draw(uint32_t below)
 
 /* ---- one answer ---- */
 
-enum { WHOLE = 0, PIECES = -1 };                             /* else: bytes of a piece */
+enum { WHOLE = 0, PIECES = -1 };                             /* else: bytes per piece */
 
 static struct told *read_with(enum chat_family_id id, const struct json *offered, const char *prompt, const char *raw, size_t n,
     int pieces, size_t room)
@@ -88,7 +90,7 @@ static struct told *read_with(enum chat_family_id id, const struct json *offered
         free(exact);
         at += some;
     }
-    answer_end(&a);
+    (cut_off ? answer_cut : answer_end)(&a);
     assert_false(told.open);
     free(block);
     return &told;
@@ -177,7 +179,7 @@ static void answer_is(enum chat_family_id id, const char *prompt, const char *ra
 #define WEATHER "{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Lund\"}}"
 #define CALLED "get_weather({\"location\":\"Lund\"})"
 
-/* What is no call is content, and what stands in reasoning is no call. */
+/* Text that is not a call is content, and text inside reasoning is never a call. */
 static void no_calls(void **state)
 {
     (void)state;
@@ -214,7 +216,7 @@ static void no_calls(void **state)
     assert_string_equal(t->content, "<tool_call>" WEATHER "</tool_call>");
 }
 
-/* What models get wrong. */
+/* Mistakes of models. */
 static void sloppy(void **state)
 {
     (void)state;
@@ -284,7 +286,7 @@ static void sloppy(void **state)
     answer_is(CHAT_apertus, "", "<|tools_prefix|>[{\"now\": {}, \"f\": {\"a\": 1}}]<|tools_suffix|>", "now({})f({\"a\":1})");
 }
 
-/* Text without marks comes at once, but for what could become one. */
+/* Text without marks is reported at once, except a beginning of a possible mark. */
 static void at_once(void **state)
 {
     (void)state;
@@ -309,7 +311,48 @@ static void at_once(void **state)
     free(block);
 }
 
-/* A call that is longer than the room allows is text, whole; the next one is a call again. */
+/* A call that a limit of tokens cuts off is a call, with the beginning of its arguments; text without the name of a tool stays text. */
+static void cut(void **state)
+{
+    (void)state;
+    static const struct { enum chat_family_id id; const char *raw, *wanted; } texts[] = {
+        { CHAT_hermes, "So\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Lu",
+          "So\nget_weather({\"location\": \"Lu)" },
+        { CHAT_hermes, "<tool_call>\n{\"name\": \"get_weather\", \"argu", "get_weather()" },
+        { CHAT_hermes, "<tool_call>\n{\"name\": \"get_wea", "<tool_call>\n{\"name\": \"get_wea" },
+        { CHAT_hermes, "<tool_call>\n{\"name\": \"fly\", \"arguments\": {", "<tool_call>\n{\"name\": \"fly\", \"arguments\": {" },
+        { CHAT_hermes, "<tool_call>" WEATHER "</tool_call>\n<tool_call>{\"name\": \"now\", \"arguments\": {\"a",
+          "get_weather({\"location\":\"Lund\"})now({\"a)" },
+        { CHAT_mistral_nemo, "[TOOL_CALLS][{\"name\": \"now\", \"arguments\": {\"a\": [1, ", "now({\"a\": [1, )" },
+        { CHAT_command_r7b, "<|START_ACTION|>[\n {\"tool_call_id\": \"0\", \"tool_name\": \"now\", \"parameters\": {\"a\"",
+          "now({\"a\")#0" },
+        { CHAT_apertus, "<|tools_prefix|>[{\"now\": {\"a\": 1, ", "now({\"a\": 1, )" },
+        { CHAT_llama_3, "{\"name\": \"now\", \"parameters\": {\"a\": tr", "now({\"a\": tr)" },
+        { CHAT_llama_3, "{\"name\": \"Bob\", \"parameters\": {\"a\": tr", "{\"name\": \"Bob\", \"parameters\": {\"a\": tr" },
+        { CHAT_mistral_args, "[TOOL_CALLS]now[ARGS]{\"a\": \"x", "now({\"a\": \"x)" },
+        { CHAT_mistral_args, "[TOOL_CALLS]now[ARGS]", "now()" },
+        { CHAT_kimi_k2, "<|tool_calls_section_begin|><|tool_call_begin|>functions.now:0<|tool_call_argument_begin|>{\"a\"",
+          "now({\"a\")#functions.now:0" },
+        { CHAT_harmony, "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{\"a\": 1", "now({\"a\": 1)" },
+        { CHAT_qwen3_coder, "<tool_call>\n<function=get_weather>\n<parameter=location>\nLund\n</parameter>\n<parameter=x>\n1",
+          "get_weather({\"location\":\"Lund\")" },
+        { CHAT_qwen3_coder, "<tool_call>\n<function=now>\n", "now({)" },
+        { CHAT_glm, "<tool_call>get_weather\n<arg_key>location</arg_key>\n<arg_value>Lund</arg_value>\n",
+          "get_weather({\"location\":\"Lund\")" },
+        { CHAT_minimax_m3, "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"now\">]<]minimax[>[<a>1", "now({)" },
+        { CHAT_lfm2, "<|tool_call_start|>[now(a=1, b=\"", "now({)" },
+        { CHAT_gemma_4, "<|tool_call>call:now{a:1, b:<|\"|>x", "now({)" },
+    };
+    cut_off = true;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (int pieces = PIECES; pieces <= 1; pieces++) {
+            const char *line = line_of(read_with(texts[i].id, tools, "", texts[i].raw, strlen(texts[i].raw), pieces, ANSWER_ROOM));
+            if (strcmp(line, texts[i].wanted)) fail_msg("%s: %s, not %s", texts[i].raw, line, texts[i].wanted);
+        }
+    cut_off = false;
+}
+
+/* A call that is too long for the room is reported completely as text; the next call is a call again. */
 static void rooms(void **state)
 {
     (void)state;
@@ -330,7 +373,7 @@ static void rooms(void **state)
     }
 }
 
-/* Any text, made of pieces of the examples: the same events' text for any cutting. */
+/* Random text from pieces of the examples: the events have the same text however it is cut. */
 static void cuttings(void **state)
 {
     (void)state;
@@ -357,7 +400,7 @@ static void cuttings(void **state)
     }
 }
 
-/* The templates that are here lead to the families of the data; those that are not in it, to these. */
+/* Templates must select the families of the data; templates without data select the families of this table. */
 static void templates(void **state)
 {
     (void)state;
@@ -379,7 +422,7 @@ static void templates(void **state)
             const enum chat_family_id wanted = family ? family_of(text_of(family, "family")) : others[i].id;
             snprintf(path, sizeof path, FORGEC_UNPACKED "/chat/templates/%s.jinja", name);
             FILE *f = fopen(path, "rb");
-            if (!f) continue;                                /* some of the families' templates are not here */
+            if (!f) continue;                                /* some families have no template here */
             const size_t n = fread(text, 1, sizeof text, f);
             fclose(f);
             n_read++;
@@ -397,7 +440,7 @@ int main(void)
     seed = (uint32_t)time(NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(examples), cmocka_unit_test(no_calls), cmocka_unit_test(sloppy), cmocka_unit_test(at_once),
-            cmocka_unit_test(rooms),
+            cmocka_unit_test(rooms), cmocka_unit_test(cut),
         cmocka_unit_test(cuttings), cmocka_unit_test(templates),
     };
     return cmocka_run_group_tests(tests, load, NULL);

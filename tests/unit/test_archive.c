@@ -1,4 +1,4 @@
-/* Static libraries: their bytes as the format has them, and as ar and a linker read them. */
+/* Static libraries: their bytes, and reading them with ar and a linker. */
 #include "compiler/product/archive.h"
 #include "die_capture.h"
 #include "scratch.h"
@@ -45,7 +45,7 @@ static void bytes_of_a_small_one(void **state)
     assert_memory_equal(file.data, expected, file.size);
 }
 
-/* ar gives back what went in, for names of all lengths around that of the header's field. */
+/* ar extracts the original members, for names of all lengths around the length of the header's field. */
 static void ar_reads_it(void **state)
 {
     struct scratch *s = *state;
@@ -66,7 +66,7 @@ static void ar_reads_it(void **state)
         }
 }
 
-/* The linker takes the member because of the index. */
+/* The linker finds the member by the index. */
 static void linker_finds_the_symbol(void **state)
 {
     struct scratch *s = *state;

@@ -122,7 +122,7 @@ static void printable_is_safe(void **state)
     cut = printable(a, full, sizeof full);
     assert_true(strlen(cut) <= 200 && strstr(cut, "\\x01..."));
     for (size_t i = 0; i + 1 < sizeof full; i += 2) memcpy(full + i, "\xc3\xa4", 2);
-    cut = printable(a, full, sizeof full);             /* never half a letter */
+    cut = printable(a, full, sizeof full);             /* never inside a character */
     assert_true(strlen(cut) <= 200 && strstr(cut, "\xc3\xa4..."));
 }
 
@@ -189,7 +189,7 @@ static void die_removes_temporaries(void **state)
     assert_dies(die("anything"), "anything");
     assert_int_equal(count_files("dead"), 0);
     close(f.fd);
-    for (int i = 0; i < 200; i++) {                    /* slots are used again */
+    for (int i = 0; i < 200; i++) {                    /* slots are reused */
         const char *path = in_directory("slot");
         cleanup_unlink_at_exit(path);
         cleanup_forget(path);
@@ -217,7 +217,7 @@ static void signal_removes_temporaries(void **state)
     }
 }
 
-/* A process that waits for ever and holds `held` open, which others see as closed once it is gone. */
+/* A process that waits forever and keeps `held` open; when it ends, other processes see it closed. */
 static pid_t start_waiting(const int held[2])
 {
     const pid_t pid = fork();
@@ -274,11 +274,11 @@ static void file_errors_name_path_and_reason(void **state)
     static struct outfile full = { .path = "full", .temporary = "full.tmp" };
     full.fd = open("/dev/full", O_WRONLY);             /* writes to it fail with ENOSPC */
     assert_dies(outfile_write(&full, "x", 1), "full: cannot write: No space left on device; free some space");
-    const struct bytes status = file_read(a, "/proc/self/status");          /* of no size by its own account */
+    const struct bytes status = file_read(a, "/proc/self/status");          /* a file that reports size 0 */
     assert_memory_equal(status.data, "Name:", 5);
 }
 
-/* None of them may block, or be read until memory ends. */
+/* Reading these must neither block nor use up memory. */
 static void only_regular_files_are_read(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static void only_regular_files_are_read(void **state)
     assert_dies(file_read(a, grown), "has more than 268435456 bytes");
 }
 
-/* ulimit -f stands in for a small disk: the write fails in the middle of a block. */
+/* ulimit -f simulates a small disk: the write fails inside a block. */
 static void short_disk_leaves_nothing_behind(void **state)
 {
     (void)state;
@@ -357,7 +357,7 @@ static void outset_is_all_or_nothing(void **state)
     assert_int_equal(content_of(weights), '2');
     assert_int_equal(count_files("pair"), 2);
 
-    /* The product, renamed last, cannot be: the old weights come back, and what was not there goes. */
+    /* The product, which is renamed last, cannot be renamed: the old weights are restored, and new files are removed. */
     static struct outset set;
     set.n = 0;
     const char *blocked = in_directory("pair-blocked"), *fresh = in_directory("pair-fresh");
@@ -373,7 +373,7 @@ static void outset_is_all_or_nothing(void **state)
     assert_int_equal(count_files("tmp"), 0);
 }
 
-/* Whoever renames last, both files are from one of the two. */
+/* Both files must come from the same process, whichever process renames last. */
 static void outsets_do_not_mix(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The compile cache: round trip, damage, limit, absence of a directory. */
+/* The compile cache: round trip, damage, limit, missing directory. */
 #include "compiler/build/cache.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -94,7 +94,7 @@ static void limit_removes_oldest(void **state)
         cache_put(c, a, key_of(name), (struct bytes){ kilobyte, 1000 });
         if (i < 10) assert_int_equal(utimensat(AT_FDCWD, arena_printf(a, "%s/%.2s/%s", directory, hex, hex), old, 0), 0);
     }
-    c = cache_open_at(a, directory, 16000);         /* a new process with a small limit */
+    c = cache_open_at(a, directory, 16000);         /* like a new process, with a small limit */
     cache_put(c, a, key_of("last"), (struct bytes){ kilobyte, 1000 });
     struct bytes out;
     int kept_old = 0, kept_new = 0;
@@ -118,7 +118,7 @@ static void works_without_directory(void **state)
     arena_destroy(a);
 }
 
-/* The warnings while a look-up and two stores are tried, a line each. */
+/* The warnings of one look-up and two stores, one line each. */
 static char said[2048];
 static void keep_warning(const char *message) { snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", message); }
 
@@ -161,7 +161,7 @@ static void directories_of_others_are_refused(void **state)
     assert_false(works(a, cache));
     assert_non_null(strstr(said, "is a symbolic link"));
     assert_int_equal(unlink(folder), 0);
-    if (geteuid() == 0) {                               /* only root can give directories away */
+    if (geteuid() == 0) {                               /* only root can change the owner of a directory */
         assert_int_equal(chown(cache, 12345, 0), 0);
         assert_false(works(a, cache));
         assert_non_null(strstr(said, "belongs to another user"));

@@ -1,4 +1,4 @@
-/* test_candidates.c -- the programs that lists of values stand for, and their names. */
+/* test_candidates.c -- the programs that lists of values describe, and their names. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 #include "compiler/cli/candidates.h"
 
-/* words: "MODEL", then NAME VALUE for each option; names: of the programs, one after another with ';' between. */
+/* words: "MODEL", then NAME VALUE for each option; names: of the programs, separated by ';'. */
 static void check(const char *const *models, const char *const words[][2], const char *names)
 {
     struct arena *a = arena_create();

@@ -1,4 +1,5 @@
-/* Kernels through cc_compile for every GPU target and what code_object.c reads from the results, whole and damaged. */
+/* test_code_object.c -- compiles kernels with cc_compile for every GPU target, and reads the whole and damaged results with
+ * code_object.c. */
 #include "compiler/build/cc.h"
 #include "compiler/build/code_object.h"
 #include "compiler/build/issues.h"
@@ -15,7 +16,7 @@
 
 static const char *const gpus[] = { "gfx1100", "gfx1151", "gfx942", "sm_90" };
 
-/* launch.h first; two kernels that fit and one that keeps an array on the stack. */
+/* After launch.h: two kernels that fit into registers and one with an array on the stack. */
 static const char fitting[] =
     "KERNEL(256, 1) add_one(const struct forge_kernel_args a)\n{\n    pdl_launch();\n    pdl_wait();\n    FLOATS(0)[thread_x() + 256 * "
     "group_x()] += 1.0f;\n}\n"
@@ -32,24 +33,24 @@ static struct toolchain *tools(struct arena *a, const char *save_temps)
     return toolchain_open(a, &(struct cc_options){ .spawn = { .jobs = 2 }, .save_temps = save_temps });
 }
 
-static struct cc_job device_job(struct arena *a, const struct profile *p, const char *name, const char *text, const char *const *flags)
+static struct cc_job device_job(struct arena *a, const struct target *p, const char *name, const char *text, const char *const *flags)
 {
     const struct bytes header = cc_expand(a, "templates/gpu/launch.h");
     const char *source = arena_printf(a, "%.*s%s", (int)header.size, (const char *)header.data, text);
-    return (struct cc_job){ .name = name, .source = bytes_of(source), .kind = CC_DEVICE, .profile = p, .flags = flags };
+    return (struct cc_job){ .name = name, .source = bytes_of(source), .kind = CC_DEVICE, .target = p, .flags = flags };
 }
 
 static struct bytes compile(struct arena *a, const char *target, const char *text, const char *const *flags)
 {
-    struct cc_job job = device_job(a, profile_load(a, target, NULL), "kernels.c", text, flags);
+    struct cc_job job = device_job(a, target_load(a, target, NULL), "kernels.c", text, flags);
     cc_compile(a, tools(a, NULL), &job, 1);
     return job.object;
 }
 
-/* What a target's programs are linked with may be missing here. */
+/* The tools to link a target's programs may be missing here. */
 static void need_tools(struct arena *a)
 {
-    if (tools(a, NULL)->lld && !cc_target_missing(a, profile_load(a, "gfx1151", NULL))) return;
+    if (tools(a, NULL)->lld && !cc_target_missing(a, target_load(a, "gfx1151", NULL))) return;
     arena_destroy(a);
     skip();
 }
@@ -60,7 +61,7 @@ static void kernels_are_found(void **state)
     struct arena *a = arena_create();
     need_tools(a);
     for (size_t g = 0; g < COUNT_OF(gpus); g++) {
-        const struct profile *p = profile_load(a, gpus[g], NULL);
+        const struct target *p = target_load(a, gpus[g], NULL);
         const struct bytes object = compile(a, gpus[g], fitting, NULL);
         size_t n;
         struct kernel_resources *k = code_object_read(a, object, &n);
@@ -84,7 +85,7 @@ static void kernels_are_found(void **state)
             assert_in_range(k[i].issues.outside, 1, 100);
             assert_int_equal(k[i].issues.n_loops, 0);
         }
-        /* nothing of paths or times */
+        /* no paths or times */
         const struct bytes again = compile(a, gpus[g], fitting, (const char *const[]){ "-DANOTHER_CACHE_KEY", NULL });
         assert_int_equal(object.size, again.size);
         assert_memory_equal(object.data, again.data, again.size);
@@ -98,7 +99,7 @@ static void a_stack_is_refused(void **state)
     struct arena *a = arena_create();
     need_tools(a);
     for (size_t g = 0; g < COUNT_OF(gpus); g++) {
-        const struct profile *p = profile_load(a, gpus[g], NULL);
+        const struct target *p = target_load(a, gpus[g], NULL);
         size_t n;
         struct kernel_resources *k = code_object_read(a, compile(a, gpus[g], stacked, NULL), &n);
         assert_non_null(k);
@@ -130,7 +131,7 @@ static void assembly_shows_the_kernel(void **state)
     arena_destroy(a);
 }
 
-/* The host's kernels are a shared object that says what its wave is. */
+/* The host's kernels are a shared object that defines its number of lanes of a wave. */
 static void host_object(void **state)
 {
     (void)state;
@@ -162,7 +163,7 @@ static void several_at_once_and_kept(void **state)
     assert_non_null(mkdtemp(directory));
     struct cc_job jobs[COUNT_OF(gpus)];
     for (size_t g = 0; g < COUNT_OF(gpus); g++)
-        jobs[g] = device_job(a, profile_load(a, gpus[g], NULL), arena_printf(a, "kernels-%s.c", gpus[g]), fitting, NULL);
+        jobs[g] = device_job(a, target_load(a, gpus[g], NULL), arena_printf(a, "kernels-%s.c", gpus[g]), fitting, NULL);
     cc_compile(a, tools(a, directory), jobs, COUNT_OF(jobs));
     for (size_t g = 0; g < COUNT_OF(gpus); g++) {
         const char *ending = g == 3 ? "ptx" : "co", *object = arena_printf(a, "%s/kernels-%s.%s", directory, gpus[g], ending);
@@ -181,11 +182,12 @@ static void compile_lines(void **state)
     (void)state;
     struct arena *a = arena_create();
     static const struct { const char *target, *begin, *end; } rows[] = {
-        { "gfx1151", "clang --target=x86_64-linux-gnu -x hip ", " --offload-arch=gfx1151 -DFORGE_NO_PDL -o model.co model.c" },
+        { "gfx1151", "clang --target=x86_64-linux-gnu -x hip ",
+          " --offload-arch=gfx1151 -Xclang -target-feature -Xclang -real-true16 -DFORGE_NO_PDL -o model.co model.c" },
         { "sm_90", "clang --target=x86_64-linux-gnu -x cuda ", " --cuda-gpu-arch=sm_90 -o model.ptx model.c" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const char *line = cc_line(a, profile_load(a, rows[i].target, NULL), CC_DEVICE, "model.c");
+        const char *line = cc_line(a, target_load(a, rows[i].target, NULL), CC_DEVICE, "model.c");
         assert_memory_equal(line, rows[i].begin, strlen(rows[i].begin));
         assert_true(strlen(line) > strlen(rows[i].end));
         assert_string_equal(line + strlen(line) - strlen(rows[i].end), rows[i].end);
@@ -193,7 +195,7 @@ static void compile_lines(void **state)
     arena_destroy(a);
 }
 
-/* docs/gpu: registers at which the number of waves changes, and one more; from clang 19's remarks. */
+/* docs/gpu_internals.md: numbers of registers at which the number of waves changes, and one more; from clang 19's remarks. */
 static void occupancy(void **state)
 {
     (void)state;
@@ -208,7 +210,7 @@ static void occupancy(void **state)
     };
     struct arena *a = arena_create();
     for (size_t i = 0; i < COUNT_OF(rows); i++)
-        assert_int_equal(code_object_waves(profile_load(a, rows[i].target, NULL), rows[i].vgprs), rows[i].waves);
+        assert_int_equal(code_object_waves(target_load(a, rows[i].target, NULL), rows[i].vgprs), rows[i].waves);
     arena_destroy(a);
 }
 
@@ -217,7 +219,7 @@ static void ptxas_knows_more(void **state)
     (void)state;
     struct arena *a = arena_create();
     need_tools(a);
-    const struct profile *p = profile_load(a, "sm_90", NULL);
+    const struct target *p = target_load(a, "sm_90", NULL);
     const struct bytes ptx = compile(a, "sm_90", arena_printf(a, "%s%s", fitting, stacked), NULL);
     size_t n;
     const char *messages;
@@ -252,7 +254,7 @@ static void read_copy(const uint8_t *data, size_t size)
     for (size_t i = 0; k && i < n; i++) assert_true(k[i].name[0]);
     static uint32_t calls;
     const char *why;
-    if (k && calls++ % 16 == 0) issues_count(a, profile_load(a, "gfx942", NULL), (struct bytes){ copy, size }, k, n, &why);
+    if (k && calls++ % 16 == 0) issues_count(a, target_load(a, "gfx942", NULL), (struct bytes){ copy, size }, k, n, &why);
     free(copy);
     arena_destroy(a);
 }

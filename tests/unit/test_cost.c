@@ -1,4 +1,4 @@
-/* test_cost.c -- the model of a kernel's time, term by term; against measured kernels tests/predict holds it. */
+/* test_cost.c -- the model of a kernel's time, term by term; tests/predict compares it with measured kernels. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,10 +16,10 @@ static void assert_near(double is, double expected)
     if (fabs(is - expected) > 1e-9 * fmax(1, fabs(expected))) fail_msg("%.12g where %.12g is right", is, expected);
 }
 
-/* 100 GB/s, of which products reach 50: 1 MB in 20 us. */
-static struct profile chip(void)
+/* 100 GB/s; products reach 50 GB/s: 1 MB in 20 us. */
+static struct target chip(void)
 {
-    struct profile t = { .bandwidth_gb_s = 100, .launch_us = 1 };
+    struct target t = { .bandwidth_gb_s = 100, .launch_us = 1 };
     t.prediction.latency_us = 2;
     t.prediction.stride_bytes = 2048;
     t.prediction.of[PREDICT_PRODUCTS] = (struct prediction){ .start_us = 3, .row_us = 0.5, .bandwidth_gb_s = 50, .strided = 0.8,
@@ -32,14 +32,14 @@ static struct profile chip(void)
 static void terms(void **state)
 {
     (void)state;
-    const struct profile t = chip();
+    const struct target t = chip();
     static const struct { struct cost_work w; double us; } rows[] = {
         { { .kind = PREDICT_PRODUCTS, .bytes = 1e6 }, 3 + 20 },
         { { .kind = PREDICT_PRODUCTS, .bytes = 1e6, .cols = 4000 }, 3 + 2 + 20 },
         { { .kind = PREDICT_PRODUCTS, .bytes = 1e6, .uneven = 1.5 }, 3 + 30 },
         { { .kind = PREDICT_PRODUCTS, .bytes = 1e6, .stride = 4096 }, 3 + 25 },
         { { .kind = PREDICT_PRODUCTS, .bytes = 1e6, .stride = 4112 }, 3 + 20 },
-        /* 2 us at 50 GB/s want 100,000 bytes */
+        /* 2 us at 50 GB/s need 100,000 bytes */
         { { .kind = PREDICT_PRODUCTS, .bytes = 1e6, .in_flight = 25000 }, 3 + 80 },
         { { .kind = PREDICT_PRODUCTS, .bytes = 1e6, .in_flight = 1e6 }, 3 + 20 },
         { { .kind = PREDICT_PRODUCTS, .bytes = 1e6, .issue_us = 50 }, 3 + 50 },
@@ -48,13 +48,13 @@ static void terms(void **state)
         { { .kind = PREDICT_ATTENTION, .bytes = 1e6, .operations = 1e8 }, 50 },
         { { .kind = PREDICT_PREFILL, .bytes = 1e6, .clocks_us = 100 }, 50 },
         { { .kind = PREDICT_PREFILL, .bytes = 1e6, .clocks_us = 100, .copied = true }, 25 },
-        { { .kind = PREDICT_OTHERS, .bytes = 1e6 }, 1 + 10 },                       /* none was measured */
-        /* less than any that was measured: from the launch on, in proportion */
+        { { .kind = PREDICT_OTHERS, .bytes = 1e6 }, 1 + 10 },                       /* no kernel was measured */
+        /* fewer bytes than every measured kernel: proportional, after the time of the launch */
         { { .kind = PREDICT_PRODUCTS, .bytes = 0 }, 1 },
         { { .kind = PREDICT_PRODUCTS, .bytes = 5e5 }, 1 + 22 * 0.5 },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) assert_near(cost_micros(&t, &rows[i].w), rows[i].us);
-    struct profile unknown = chip();
+    struct target unknown = chip();
     unknown.bandwidth_gb_s = unknown.prediction.of[PREDICT_PRODUCTS].bandwidth_gb_s = 0;
     assert_near(cost_micros(&unknown, &rows[0].w), 0);
 }
@@ -62,7 +62,7 @@ static void terms(void **state)
 static void trust(void **state)
 {
     (void)state;
-    const struct profile t = chip();
+    const struct target t = chip();
     const struct cost_work large = { .kind = PREDICT_PRODUCTS, .bytes = 2e6 }, small = { .kind = PREDICT_PRODUCTS, .bytes = 2e5 },
                            others = { .kind = PREDICT_OTHERS };
     assert_near(cost_trust(&t, &large).percent, 5);
@@ -71,7 +71,7 @@ static void trust(void **state)
     assert_true(cost_trust(&t, &others).percent < 0);
 }
 
-/* Another memory's constants do not hold. */
+/* Constants of another memory are not used. */
 static void inherited(void **state)
 {
     struct scratch *s = *state;
@@ -81,26 +81,26 @@ static void inherited(void **state)
     assert_non_null(f);
     assert_int_equal(fwrite(text, 1, sizeof text - 1, f), sizeof text - 1);
     assert_int_equal(fclose(f), 0);
-    const struct profile *parent = profile_load(s->arena, "gfx1100", NULL), *t = profile_load(s->arena, path, NULL);
+    const struct target *parent = target_load(s->arena, "gfx1100", NULL), *t = target_load(s->arena, path, NULL);
     assert_true(parent->prediction.of[PREDICT_PRODUCTS].held_out > 0);
     assert_int_equal(t->prediction.of[PREDICT_PRODUCTS].held_out, 0);
     const struct cost_work w = { .kind = PREDICT_PRODUCTS, .bytes = 64e6 };
     assert_near(cost_micros(t, &w), t->launch_us + 100);
 }
 
-/* A step is its launches, and the work of a kernel what the plan gives it. */
+/* The time of a step is the sum of its launches, with the work that the plan gives each kernel. */
 static void steps(void **state)
 {
     struct scratch *s = *state;
     struct arena *a = s->arena;
     const struct plan_options o = { .n_ctx = 64 };
-    const struct plan *p = plan_make(a, graph_build(a, tiny_model(a, &tiny_llama)), FUSE_LAYER, profile_load(a, "gfx1151", NULL), &o);
+    const struct plan *p = plan_make(a, graph_build(a, tiny_model(a, &tiny_llama)), FUSE_LAYER, target_load(a, "gfx1151", NULL), &o);
     const struct kernel_list *list = p->kernels;
     double sum = 0, bytes = 0;
     for (uint32_t i = 0; i < list->n_decode; i++) {
         const struct kernel *k = &list->kernels[list->decode[i].kernel];
         const struct cost_work w = cost_work_of(p, k, 1, 40);
-        assert_true(cost_micros(p->profile, &w) > 0);
+        assert_true(cost_micros(p->target, &w) > 0);
         if (w.kind == PREDICT_PRODUCTS) assert_true(w.in_flight > 0 && w.uneven >= 1 && w.cols > 0 && w.bytes >= (double)k->weight_bytes);
         if (w.kind == PREDICT_ATTENTION) assert_near(w.operations, (double)k->attention * 41);
         sum += cost_kernel_micros(p, k, 1, 40);

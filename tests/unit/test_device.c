@@ -1,5 +1,5 @@
-/* The table of driver functions: what it says when a driver is missing or wrong, and every operation on the emulator of lanes,
- * tests/lanes/libsimt.c, which stands in for libamdhip64. */
+/* test_device.c -- the table of driver functions: its messages if a driver is missing or wrong, and every operation on the emulator of
+ * lanes (tests/lanes/libsimt.c), which replaces libamdhip64. */
 #include "compiler/build/cc.h"
 #include "compiler/build/spawn.h"
 #include "runtime/device/device.h"
@@ -16,7 +16,7 @@
 static const char module_source[] =
     "#include \"templates/gpu/launch.h\"\n"
     "extern __attribute__((visibility(\"default\"))) const uint32_t forge_simt_wave; const uint32_t forge_simt_wave = 32;\n"
-    /* one word for each thread of each group: which, and what the launch said */
+    /* one word for each thread of each workgroup: its number and the launch's argument */
     "KERNEL(64, 1) count(const struct forge_kernel_args a)\n"
     "{ ((uint32_t *)a.arena)[(group_y() * 3 + group_x()) * 64 + thread_x()] += "
     "1000 * a.mark + 100 * group_y() + 10 * group_x() + (thread_x() == 63 ? a.weight[11] : 0); }\n";
@@ -110,7 +110,7 @@ static void what_is_missing(void **state)
     wants(FORGE_NO_DEVICE, "FORGE_CUDA_LIBRARY", "/nonexistent/libcuda.so", "NVIDIA");
     wants(FORGE_NO_DEVICE, "FORGE_HIP_LIBRARY", "libm.so.6", "libm.so.6 has no hipInit");
     wants(FORGE_NO_DEVICE, "FORGE_CUDA_LIBRARY", library, "has no cuInit");
-    wants(FORGE_NO_DEVICE, "FORGE_SIMT_VERSION", "40500000", "HIP 4.5.0: too old");
+    wants(FORGE_NO_DEVICE, "FORGE_SIMT_VERSION", "40500000", "HIP 4.5.0, which is too old");
     wants(FORGE_NO_DEVICE, "FORGE_SIMT_DEVICES", "0", "no AMD GPU found");
     wants(FORGE_OK, "FORGE_SIMT_VERSION", "70100000", "");
 }
@@ -119,7 +119,7 @@ static void open_device(struct forge_device *d)
 {
     struct forge_error error = { "" };
     setenv("FORGE_HIP_LIBRARY", library, 1);
-    if (device_library(d, FORGE_GPU_HIP, &error) != FORGE_OK || device_select(d, "simt", DEVICE_ANY, &error) != FORGE_OK)
+    if (device_library(d, FORGE_GPU_HIP, &error) != FORGE_OK || device_select(d, "simt", DEVICE_ANY, NULL, &error) != FORGE_OK)
         fail_msg("%s", error.text);
     assert_string_equal(d->version_text, "HIP 6.2.0");
     assert_string_equal(d->name, "emulator of lanes");
@@ -218,7 +218,7 @@ static void code_and_graphs(void **state)
     read_words(&d, host, arena);
     for (uint32_t i = 0; i < WORDS; i++) assert_int_equal(host[i], 2000 + i / 192 * 100 + i / 64 % 3 * 10 + (i % 64 == 63 ? 5 : 0));
 
-    /* The graph keeps the arguments it was made with. */
+    /* The graph keeps the arguments of its capture. */
     WORKS(device_clear(&d, arena, WORDS * 4, &error));
     WORKS(device_capture_begin(&d, &error));
     args.mark = 1;

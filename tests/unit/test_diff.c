@@ -1,4 +1,4 @@
-/* test_diff.c -- differences of texts: they turn one into the other, and none are fewer. */
+/* test_diff.c -- differences of texts: they transform one text into the other, and their number is minimal. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ static void test_lines(void **state)
         { "a\nb\nc\nd\ne\nf\n", "a\nb\nc\nX\ne\nf\n", 0, "@4,4;-d;+X;" },
         { "a\nb\nc\nd\ne\nf\ng\n", "X\nb\nc\nd\ne\nf\nY\n", 1, "-a;+X; b;@6,6; f;-g;+Y;" },
         { "a\nb\nc\nd\n", "X\nb\nc\nY\n", 1, "-a;+X; b; c;-d;+Y;" },
-        { "a\nb\nc\na\nb\nb\na\n", "c\nb\na\nb\na\nc\n", 9, "-a;-b; c;+b; a; b;-b; a;+c;" },      /* of the paper: five steps */
+        { "a\nb\nc\na\nb\nb\na\n", "c\nb\na\nb\na\nc\n", 9, "-a;-b; c;+b; a; b;-b; a;+c;" },      /* the paper's example: five steps */
         { "x\ny\n", "x\nnew\ny\n", 9, " x;+new; y;" },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
@@ -53,7 +53,7 @@ static void test_most(void **state)
     arena_destroy(a);
 }
 
-/* Lines of both that no difference takes away: at most the longest common subsequence, by the table of all prefixes. */
+/* The length of the longest common subsequence, by the table of all prefixes: the maximum number of unchanged lines. */
 static uint32_t common(const char *x, uint32_t n, const char *y, uint32_t m)
 {
     uint32_t best[41][41] = { { 0 } };

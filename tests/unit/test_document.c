@@ -1,29 +1,27 @@
-/* test_document.c -- which items of a text its user reaches: pasted names, conditions, shapes, and what looks like a use and is none. */
+/* test_document.c -- the items of a text that its user reaches: pasted names, conditions, shapes, and text that only looks like a use. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "compiler/source/document.h"
+#include "compiler/source/paste.h"
 #include "compiler/source/reach.h"
+#include "scratch.h"
 
 static struct arena *a;
 
 static int setup(void **state)
 {
-    (void)state;
-    a = arena_create();
-    return 0;
-}
-static int teardown(void **state)
-{
-    (void)state;
-    arena_destroy(a);
-    return 0;
+    const int failed = scratch_setup(state);
+    a                = ((struct scratch *)*state)->arena;
+    return failed;
 }
 
-/* The lines of `library` that stay, when the items of `user` are wanted; FORMAT is each of the formats in turn. */
+/* The lines of `library` that `user` needs; FORMAT is each of the formats in turn. */
 static const char *kept(const char *library, const char *user, const char *const formats[])
 {
     struct reach        *r = reach_new(a, NULL, NULL);
@@ -66,7 +64,7 @@ static void names_are_pasted_as_the_compiler_does(void **state)
                                   "static int F(load)(int x) { return x; }\nstatic int F(gemv)(int x) { return F(load)(x); }\n";
     KEPT(library, "int x = gemv_q8_0(1);\n", one, wanted);
     KEPT(library, "int x = gemv_q4_K(1);\n", one, "");
-    /* what the first call gives is a macro that takes what follows */
+    /* the first call expands to a macro, whose arguments follow */
     KEPT("#define J(a, b) a##b\n#define BYTES_q8(n) size(n)\nstatic int size(int n) { return n; }\n", "int x = J(BYTES_, q8)(4);\n", one,
          "#define J(a, b) a##b\n#define BYTES_q8(n) size(n)\nstatic int size(int n) { return n; }\n");
 }
@@ -80,7 +78,7 @@ static void shapes_are_read_each(void **state)
         "whole();\n#else\n"
         "    return small();\n#endif\n}\n";
     assert_null(strstr(kept(library, "int x = dot_q8_0();\n", one), "int small"));
-    /* what stays for one shape is compiled in the other, too */
+    /* an item kept for one shape is compiled for the other shape too */
     assert_non_null(strstr(kept(library, "int x = dot_q8_0();\n", two), "int small"));
     assert_non_null(strstr(kept(library, "int x = dot_f32();\n", two), "int whole"));
     assert_non_null(strstr(kept(library, "int x = dot_f32() + dot_q8_0();\n", two), "int whole"));
@@ -121,12 +119,103 @@ static void what_is_not_known_stays(void **state)
     KEPT("#ifndef GUARD_H\n#define GUARD_H\nint f(void);\n#endif\n", "int x = f();\n", one, "int f(void);\n");
 }
 
+/* templates/t/NAME in the folder. */
+static void put_template(const struct scratch *s, const char *name, const char *text)
+{
+    const char *folder = arena_printf(a, "%s/t", s->directory), *path = arena_printf(a, "%s/%s", folder, name);
+    mkdir(folder, 0755);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fputs(text, f) < 0, 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static uint32_t times(const char *text, const char *what)
+{
+    uint32_t n = 0;
+    for (; (text = strstr(text, what)); text++) n++;
+    return n;
+}
+
+/* The document of a model that includes these headers in order, preprocessed for a compiler that defines `flag`. */
+static const char *compiled(const struct scratch *s, const char *const headers[], const char *model, const char *flag)
+{
+    struct document *d = document_new(a, s->directory);
+    for (uint32_t i = 0; headers[i]; i++) document_use(d, headers[i]);
+    const struct bytes text = document_print(d, "/* a model\n", model);
+    const char *source = arena_printf(a, "%s/model.c", s->directory), *out = arena_printf(a, "%s/model.i", s->directory);
+    FILE *f = fopen(source, "w");
+    assert_int_equal(fwrite(text.data, 1, text.size, f), text.size);
+    assert_int_equal(fclose(f), 0);
+    const char *const argv[] = { "cc", "-E", "-P", flag, "-DSOURCE_NAME=\"model.c\"", source, "-o", out, NULL };
+    struct spawn_job job = { .argv = argv };
+    spawn_run(a, &(struct spawn_options){ .jobs = 1 }, &job, 1);
+    assert_int_equal(job.status, 0);
+    static char all[65536];
+    f = fopen(out, "r");
+    all[fread(all, 1, sizeof all - 1, f)] = 0;
+    assert_int_equal(fclose(f), 0);
+    return all;
+}
+
+/* If the first include of a header is in a branch that the compiler skips, the header must appear at its next include. */
+static void a_header_in_a_branch_is_there_behind_it(void **state)
+{
+    const struct scratch *s = *state;
+    put_template(s, "quarter.h", "#ifndef QUARTER_H\n#define QUARTER_H\n#include \"base.h\"\nint quarter(int x) { return base(x); }\n"
+                                 "#endif\n");
+    put_template(s, "base.h", "#ifndef BASE_H\n#define BASE_H\nint base(int x) { return x; }\n#endif\n");
+    put_template(s, "maybe.h", "#ifndef MAYBE_H\n#define MAYBE_H\n#ifdef __MAYBE__\n#include \"quarter.h\"\nint maybe(int x) { return "
+                               "quarter(x); }\n#else\nint maybe(int x) { return x; }\n#endif\n#endif\n");
+    put_template(s, "other.h", "#ifndef OTHER_H\n#define OTHER_H\n#if defined(__OTHER__)\nint other(int x) { return -x; }\n#else\n"
+                               "#include \"quarter.h\"\nint other(int x) { return quarter(x); }\n#endif\n#endif\n");
+    put_template(s, "plain.h", "#include \"quarter.h\"\n#include \"base.h\"\nint plain(int x) { return quarter(base(x)); }\n");
+    put_template(s, "twice.h", "#ifdef __MAYBE__\n#include \"quarter.h\"\n#include \"plain.h\"\n#include \"quarter.h\"\n#endif\n"
+                               "int twice(int x) { return x; }\n");
+    static const char *const flags[] = { "-D__MAYBE__", "-D__OTHER__", "-D__NEITHER__" };
+    static const char model[] = "int use(int x) { return maybe(x) + other(x) + plain(x); }\n";
+    static const char *const orders[][4] = {
+        { "templates/t/maybe.h", "templates/t/other.h", "templates/t/plain.h" },
+        { "templates/t/other.h", "templates/t/plain.h", "templates/t/maybe.h" },
+        { "templates/t/plain.h", "templates/t/maybe.h", "templates/t/other.h" },
+    };
+    for (uint32_t i = 0; i < COUNT_OF(orders); i++)
+        for (uint32_t k = 0; k < COUNT_OF(flags); k++) {
+            const char *text = compiled(s, orders[i], model, flags[k]);
+            static const char *const names[] = { "int base(", "int quarter(", "int maybe(", "int other(", "int plain(", "int use(" };
+            for (uint32_t n = 0; n < COUNT_OF(names); n++) assert_int_equal(times(text, names[n]), 1);
+            assert_true(strstr(text, "int base(") < strstr(text, "int quarter("));
+            assert_true(strstr(text, "int quarter(") < strstr(text, "int plain("));
+        }
+    /* it appears inside its branch, and only once */
+    struct document *d = document_new(a, s->directory);
+    document_use(d, "templates/t/twice.h");
+    const struct bytes text = document_print(d, "/* a model\n", "int use(int x) { return twice(x); }\n#ifdef __MAYBE__\n"
+                                                                "int more(int x) { return plain(x); }\n#endif\n");
+    assert_int_equal(times((const char *)text.data, "int quarter("), 1);
+    assert_int_equal(times((const char *)text.data, "int plain("), 1);
+}
+
+static void a_pasted_header_in_a_branch_is_pasted_behind_it(void **state)
+{
+    const struct scratch *s = *state;
+    put_template(s, "q.h", "#ifndef Q_H\n#define Q_H\nint q;\n#endif\n");
+    put_template(s, "m.h", "#ifndef M_H\n#define M_H\n#ifdef __MAYBE__\n#include \"q.h\"\n#endif\n#include \"q.h\"\n"
+                           "#include \"q.h\"\n#endif\n");
+    struct text out = { .arena = a };
+    emit_paste(&(struct paster){ .arena = a, .out = &out, .templates = s->directory }, "templates/t/m.h");
+    assert_int_equal(times(text_str(&out), "int q;"), 2);
+    assert_true(strstr(strstr(text_str(&out), "#endif\n/* ---- end templates/t/q.h"), "int q;") != NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_followed),      cmocka_unit_test(names_are_pasted_as_the_compiler_does),
         cmocka_unit_test(shapes_are_read_each),    cmocka_unit_test(other_things_of_the_name_are_no_use),
         cmocka_unit_test(items_end_where_they_do), cmocka_unit_test(what_is_not_known_stays),
+        cmocka_unit_test(a_header_in_a_branch_is_there_behind_it),
+        cmocka_unit_test(a_pasted_header_in_a_branch_is_pasted_behind_it),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }

@@ -1,4 +1,4 @@
-/* test_expr.c -- arithmetic in the YAML: values, precedence, and what is refused, with its place. */
+/* test_expr.c -- arithmetic in the YAML: values, precedence, and errors with their place. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ static bool find(void *context, struct place at, const char *name, double *out)
     return false;
 }
 
-/* In memory of exactly its size, so that a sanitizer sees what is read behind it. */
+/* In memory of exactly its size, so that a sanitizer finds a read past the end. */
 static double value(const char *text)
 {
     const size_t n = strlen(text) + 1;
@@ -41,10 +41,10 @@ static void values(void **state)
     static const struct { const char *text; double value; } rows[] = {
         { "1", 1 }, { " 2 ", 2 }, { "2.", 2 }, { ".5", 0.5 }, { "1e3", 1000 }, { "1.5e-2", 0.015 }, { "2E+1", 20 }, { "x", 5 },
         { "2 + 3 * 4", 14 }, { "(2 + 3) * 4", 20 }, { "7 - 2 - 1", 4 }, { "8 / 4 / 2", 1 }, { "2 * 3 % 4", 2 }, { "1+x*2", 11 },
-        { "7 % 3", 1 }, { "-1 % 3", 2 }, { "7 % -4", -1 }, { "5.5 % 2", 1.5 },               /* of floor: the sign of the divisor */
+        { "7 % 3", 1 }, { "-1 % 3", 2 }, { "7 % -4", -1 }, { "5.5 % 2", 1.5 },               /* floored: the sign of the divisor */
         { "-2 * 3", -6 }, { "2 * -3", -6 }, { "--2", 2 }, { "- -2", 2 }, { "2--3", 5 }, { "-(x)", -5 },
         { "sqrt(16)", 4 }, { "ln(1)", 0 }, { "floor(-1.5)", -2 }, { "floor(1.5)", 1 }, { "min(3, 2)", 2 }, { "max(min(1,7), -2)", 1 },
-        { "sqrt (x + 4) / 3", 1 }, { "min(x, half)", 0.5 },
+        { "sqrt (x + 4) / 3", 1 }, { "min(x, half)", 0.5 }, { "pow(2, x) + pow(4, half)", 34 },
         { "1 < 2", 1 }, { "2 < 2", 0 }, { "2 <= 2", 1 }, { "2 > 2", 0 }, { "2 >= 2", 1 }, { "x == 5", 1 }, { "x != 5", 0 }, { "x<6", 1 },
         { "1 + 1 == 2", 1 }, { "(1 < 2) + (2 < 1) + true", 2 }, { "true", 1 }, { "false", 0 },
         { "not 0", 1 }, { "not 3", 0 }, { "not not 3", 1 }, { "not 1 == 2", 1 }, { "not x > 3", 0 }, { "(not 0) + 1", 2 },
@@ -76,15 +76,15 @@ static void refused(void **state)
         { "1 & 1", "expected an operator" },
         { "1 < 2 < 3", "expected an operator at \"< 3\"" }, { "not", "expected a number or a name" }, { "1 or", "expected a number" },
         { "1 not 2", "expected an operator at \"not 2\"" }, { "* 2", "expected a number or a name at \"* 2\"" },
-        { "1 / 0", "\"1 / 0\" is no finite number" }, { "0 / 0", "is no finite number" }, { "1 % 0", "is no finite number" },
-        { "ln(0)", "is no finite number" }, { "sqrt(-1)", "is no finite number" }, { "1e308 * 10", "is no finite number" },
-        { "1e999", "is no finite number" },
+        { "1 / 0", "\"1 / 0\" is not a finite number" }, { "0 / 0", "is not a finite number" }, { "1 % 0", "is not a finite number" },
+        { "ln(0)", "is not a finite number" }, { "sqrt(-1)", "is not a finite number" }, { "1e308 * 10", "is not a finite number" },
+        { "1e999", "is not a finite number" },
         { "a234567890123456789012345678901234567890123456789012345678901234", "a name too long" },
         { "1234567890123456789012345678901234567890123456789012345678901234", "a number too long" },
         { "\xff", "expected a number or a name" },
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) assert_dies(value(rows[i].text), rows[i].expected);
-    /* One less of each is taken. */
+    /* One less of each is accepted. */
     assert_dies(value("a23456789012345678901234567890123456789012345678901234567890123"), "there is no parameter a2345");
     assert_true(value("123456789012345678901234567890123456789012345678901234567890123") > 1e62);
 }
@@ -110,14 +110,14 @@ static void nesting(void **state)
     assert_dies(value(nested(a, 1000000, "(", "7", ")")), "nested too deep");
     assert_dies(value(nested(a, 1000000, "-", "7", "")), "nested too deep");
     assert_dies(value(nested(a, 1000000, "sqrt(", "7", ")")), "nested too deep");
-    /* What does not nest may be long. */
+    /* Text without nesting may be long. */
     assert_true(value(nested(a, 100000, "", "0", " + 1")) == 100000);
     assert_true(value(nested(a, 100001, "not ", "7", "")) == 0);
     assert_true(value(nested(a, 1000, "(1) + ", "0", "")) == 1000);
     arena_destroy(a);
 }
 
-/* Plain words and numbers are the YAML's own; the rest is read here. */
+/* Plain words and numbers stay YAML; all other text is an expression. */
 static void compound(void **state)
 {
     (void)state;

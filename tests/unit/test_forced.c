@@ -1,4 +1,5 @@
-/* test_forced.c -- grammars that make models write calls: they accept the calls of tests/data/answer, each family's, and nothing else. */
+/* test_forced.c -- grammars that force models to write calls: they accept the calls of each family in tests/data/answer and nothing
+ * else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,16 +28,16 @@ static struct lexicon lexicon;
 static void *memory;
 static struct text_out *rules;
 
-static void add_rule(void *context, const char *name, const struct json *schema, const struct json *root)
+static void add_rule(void *context, const char *name, const struct json *schema, const struct json *function)
 {
     char line[64];
     const bool whole = strncmp(name, "args-", 5) == 0;
     (void)context;
-    assert_true(whole == (schema == root));
+    assert_true(whole == (schema == json_member(function, "parameters")));
     text_out_put(rules, line, (size_t)snprintf(line, sizeof line, "%s ::= %s\n", name, whole ? "object" : "value"));
 }
 
-/* False: none is made. */
+/* False: there is no grammar. */
 static bool open_grammar(struct mask *m, struct answer_force force)
 {
     static char rule_bytes[1 << 16];
@@ -66,7 +67,8 @@ static bool opens_reasoning(const struct chat_family *f, const char *prompt)
     return f->think[0] && strstr(prompt, f->think[0]);
 }
 
-/* What the grammars do not write, though it is read: marks left out, built-in tools, Python's words, JSON on many lines or in a row. */
+/* Forms that are read but that the grammars do not allow: missing marks, built-in tools, Python's words, JSON on many lines or on one
+ * line. */
 static bool is_other_form(const char *family, const char *what)
 {
     static const char *const others[][2] = {
@@ -112,6 +114,26 @@ static void examples(void **state)
     assert_true(n_accepted > 110);
 }
 
+/* Parameters that are a reference: their properties are found, and the rules get the function in which references are resolved. */
+static void referred(void **state)
+{
+    static const char text[] = "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"$ref\":\"#/$defs/P\",\"$defs"
+        "\":{\"P\":{\"type\":"
+                               "\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/A\"}},\"required\":[\"a\"]},\"A\":{\"type\":\"i"
+                                   "nteger\"}}}}}]";
+    static uint8_t bytes[1 << 14];
+    struct room r = room_of(bytes, sizeof bytes);
+    struct json_error error;
+    struct mask m;
+    (void)state;
+    const struct answer_force force = { .family = chat_family(family_of("qwen3-coder")), .tools = json_read(&r, text,
+        sizeof text - 1, &error) };
+    assert_non_null(force.tools);
+    assert_true(open_grammar(&m, force));
+    assert_true(accepts(&m, "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>"));
+    assert_false(accepts(&m, "<tool_call>\n<function=f>\n</function>\n</tool_call>"));
+}
+
 static int32_t fake_control(void *context, const char *text, size_t n, size_t *used)
 {
     (void)context;
@@ -140,7 +162,7 @@ static void forms(void **state)
         snprintf(text, sizeof text, "<|tool_call_start|>%s<|tool_call_end|>", refused[i]);
         assert_false(accepts(&m, text));
     }
-    /* strings end at the first mark, whatever stands before it */
+    /* strings end at the first mark, after any text */
     force.family = chat_family(CHAT_qwen3_coder);
     assert_true(open_grammar(&m, force));
     assert_true(accepts(&m, "<tool_call>\n<function=get_weather>\n<parameter=location>\n<<\n\n</parameter\n</\n</parameter>\n"
@@ -153,7 +175,7 @@ static void forms(void **state)
     assert_true(answer_forced(&force, &out));
     out.bytes[out.n] = 0;
     assert_true(strstr(out.bytes, "<[5]> \"get_weather\"") && !strstr(out.bytes, "TOOL_CALLS"));
-    /* what cannot be */
+    /* impossible grammars */
     force.name = "unknown";
     force.n_name = 7;
     assert_false(answer_forced(&force, &out));
@@ -168,12 +190,12 @@ static void forms(void **state)
     assert_false(answer_forced(&force, &out));
 }
 
-static struct arena *a;                  /* to the end */
+static struct arena *a;                  /* lives until the end */
 
 static int set_up(void **state)
 {
     a = arena_create();
-    const uint8_t *vocab = vocab_build(a, gguf_open(a, FORGEC_TEST_DATA "/tokenizers/tiny-granite-a.gguf", true), 0).data;
+    const uint8_t *vocab = vocab_build(a, gguf_open(a, FORGEC_UNPACKED "/tokenizers/tiny-granite-a.gguf", true), 0).data;
     const size_t bytes = lexicon_room(vocab, forge_vocab_n_tokens(vocab));
     struct room r = room_of(malloc(bytes), bytes);
     if (!lexicon_make(&lexicon, vocab, forge_vocab_n_tokens(vocab), &r)) return -1;
@@ -183,6 +205,6 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(examples), cmocka_unit_test(forms) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(examples), cmocka_unit_test(referred), cmocka_unit_test(forms) };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -1,4 +1,4 @@
-/* test_format.c -- packed rows say what the blocks in the file said: every format, every layout, against the scalar oracle. */
+/* test_format.c -- packed rows have the values of the file's blocks: compares every format and layout with the scalar oracle. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ static uint32_t random_u32(void)                 /* splitmix64: Steele, Lea & Fl
     return (uint32_t)(z >> 32 ^ z >> 16);
 }
 
-/* Blocks of any bytes that are finite. */
+/* Blocks of random bytes with finite numbers. */
 static uint8_t *random_rows(const struct format *f, uint64_t bytes)
 {
     uint8_t *rows = malloc(bytes);
@@ -48,7 +48,7 @@ static void assert_rows(struct packing p, const uint8_t *packed, const uint8_t *
     free(got);
 }
 
-/* In two pieces over other bytes: what is left unwritten differs. */
+/* Packs in two pieces over other bytes, so that unwritten bytes differ. */
 static void pack_twice(struct packing p, uint8_t *packed, const uint8_t *rows, uint64_t n_rows, uint64_t cols)
 {
     const uint64_t bytes = packing_bytes(p, n_rows, cols), group_bytes = packing_group_bytes(p, cols), groups = bytes / group_bytes;
@@ -82,7 +82,7 @@ static void packed_rows_are_the_files(void **unused)
     }
 }
 
-/* Kernels load groups at these alignments; rows beyond the last are zero weights, so that a group of 16 never adds to a sum. */
+/* Kernels load groups with these alignments; rows beyond the last have zero weights, so that they add nothing to sums of a group of 16. */
 static void groups_are_whole(void **unused)
 {
     (void)unused;
@@ -101,8 +101,8 @@ static void groups_are_whole(void **unused)
     }
 }
 
-/* Columns that models have.  With row_period 512 no row is a multiple of 512 bytes from the next, and none is longer than it has to be;
- * prints which are padded. */
+/* Numbers of columns of real models.  With row_period 512 no distance of rows is a multiple of 512 bytes, and no row is longer than
+ * necessary; prints the padded formats. */
 static void rows_are_padded(void **unused)
 {
     (void)unused;

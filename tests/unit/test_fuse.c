@@ -1,4 +1,4 @@
-/* test_fuse.c -- which operations become one kernel, as fuse_print shows it. */
+/* test_fuse.c -- the operations that become one kernel, as fuse_print shows them. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -58,7 +58,7 @@ static void architectures(void **state)
     }
 }
 
-/* Attention and feed-forward side by side: one norm, five siblings, both orders of the operands of add. */
+/* Attention and feed-forward in parallel: one norm, five siblings, both orders of the operands of add. */
 static void parallel_block(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void a_norm_with_other_readers_is_stored(void **state)
         "rmsnorm\nmatmul(ffn_gate) glu_silu matmul(ffn_up)\nmatmul(ffn_down) add\n");
 }
 
-/* Two readers, both operands of one node included, keep a value out of registers. */
+/* A value with two readers, also as both operands of one node, is not kept in registers. */
 static void values_read_twice_are_stored(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void values_read_twice_are_stored(void **state)
                                              "%x\n%x = add %e, %d\n")), "matmul(ffn_gate)\nglu_silu\nmatmul(ffn_down)\nadd\nadd\n");
 }
 
-/* Only biases may stand between up and its glu: whatever else there is stays a kernel of its own. */
+/* Only biases may be between up and its glu: any other operation stays a separate kernel. */
 static void glu_partners(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void glu_partners(void **state)
         "matmul(ffn_gate) glu_silu matmul(ffn_up) matmul(ffn_up)\nglu_gelu\nmatmul(ffn_down)\n");
 }
 
-/* The sum of two branches of one kernel needs both finished. */
+/* The sum of two branches of one kernel needs both results, so it is a separate kernel. */
 static void add_of_two_fresh_branches(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void limits_are_kept(void **state)
     for (const char *p = text_str(&t); *p; p += strcspn(p, "\n") + 1) text_printf(&yaml, "    %.*s\n", (int)strcspn(p, "\n"), p);
     text_puts(&yaml, "  output:\n    %norm = rmsnorm output_norm, %x\n    %logits = matmul output, %norm\n");
     struct tiny s = tiny_llama;
-    s.head_dim = s.n_embd;               /* one tensor serves as both norms */
+    s.head_dim = s.n_embd;               /* the same tensor is used for both norms */
     const struct fused *f = fuse(a, graph_build(a, tiny_yaml(a, &s, text_str(&yaml))), FUSE_LAYER, &products);
     uint32_t n_nodes = 0;
     for (uint32_t i = 0; i < f->n_groups; i++) {
@@ -142,10 +142,10 @@ static void limits_are_kept(void **state)
         }
         assert_true(n_weights <= FORGE_MAX_WEIGHTS);
     }
-    assert_true(n_nodes >= f->graph->n_nodes);           /* none is lost; norms may be recomputed in several groups */
+    assert_true(n_nodes >= f->graph->n_nodes);           /* no operation is lost; norms may be recomputed in several groups */
 }
 
-/* Where products do not see whole heads, attention takes them over if nothing else reads them. */
+/* If products do not compute whole heads, attention finishes the heads, provided that no other operation reads them. */
 static void heads_of_attention(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void heads_of_attention(void **state)
     for (uint32_t i = 0; i < f->graph->n_nodes; i++) assert_true(f->group_of[i] == NO_GROUP || f->group_of[i] < f->n_groups);
 }
 
-/* Heads of more items than attention finishes, and norms that are not those of a head. */
+/* Heads with more items than attention can finish, and norms that are not per head. */
 static void heads_of_another_kind(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void heads_of_another_kind(void **state)
     "" k "\n%mv = matmul attn_v, %n\n%cv = store_v %mv\n"                                                                                  \
     "%kqv = attention " q ", %ck, %cv\n%s = add %kqv, %rq\n%x = matmul attn_output, %s\n"
 
-/* A rotated query that an add reads, too, or a rotation of one of the two: kernels of their own. */
+/* A rotated query that an add reads too, or a rotation of only q or k, is a separate kernel. */
 static void heads_that_attention_leaves(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void heads_that_attention_leaves(void **state)
                         "rmsnorm matmul(attn_q) matmul(attn_k) matmul(attn_v)\nrope\nstore_k\nstore_v\nattention\nmatmul(attn_output)\n");
 }
 
-/* Where a target's kernels want gate and up in one format, others are two products and a gate. */
+/* If a target's kernels need gate and up in the same format, gate and up of different formats are two products and a separate glu. */
 static void gates_of_two_formats(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void gates_of_two_formats(void **state)
     assert_non_null(strstr(layer_0(fuse(a, graph_build(a, m), FUSE_LAYER, &products)), whole));
 }
 
-/* Threads go on from heads to attention only where every unit of rows is a head. */
+/* Threads continue from heads to attention without a barrier only if every unit of rows is a head. */
 static void joined_attention(void **state)
 {
     (void)state;
@@ -244,7 +244,7 @@ static void joined_attention(void **state)
     assert_true(fuse(a, g, FUSE_LAYER, &(struct absorbs){ .product_heads = true,
                                                           .joined_rows = g->model->layers[0].head_dim })->groups[2].joins);
     const char *parallel = "%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n";
-    assert_false(fused_wiring(parallel)->groups[2].joins);             /* gate and up are made with the heads */
+    assert_false(fused_wiring(parallel)->groups[2].joins);             /* gate and up are computed with the heads */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* test_gguf.c -- files written here byte by byte, and every file of tests/data/bad.
+/* test_gguf.c -- reads files that are written here byte by byte, and every file of tests/data/bad.
  * argv[1]: the tests/data directory (default "tests/data"). */
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void put_tensor(const char *name, uint32_t type, uint64_t rows, uint64_t 
 static void put_zeros(size_t n) { while (n--) put("", 1); }
 static void pad(size_t alignment) { while (out.size % alignment) put("", 1); }
 
-/* A copy of exactly the written size in its own heap block, so that ASan sees a read past the end. */
+/* A copy in a heap block of exactly its size, so that ASan finds a read past the end. */
 static uint8_t *exact;
 static const struct gguf *parse(bool header_only)
 {
@@ -123,7 +123,9 @@ static void every_value_type(void **state)
     assert_dies(gguf_get_u64(g, "yes", &u), "the type is bool");
     assert_true(gguf_get_f64(g, "f32", &f) && f == 0.5);
     assert_true(gguf_get_f64(g, "f64", &f) && f == 0.1);
-    assert_dies(gguf_get_f64(g, "u32", &f), "the type is u32, f32 or f64 is needed");
+    assert_true(gguf_get_f64(g, "u32", &f) && f == UINT32_MAX);
+    assert_true(gguf_get_f64(g, "i32", &f) && f == -7);
+    assert_dies(gguf_get_f64(g, "yes", &f), "the type is bool, a number is needed");
     assert_dies(gguf_get_f64(g, "nan", &f), "NaN");
     assert_dies(gguf_get_f64(g, "inf", &f), "infinite");
     assert_true(gguf_get_bool(g, "yes", &b) && b);
@@ -197,6 +199,16 @@ static void tensors_and_alignment(void **state)
         memcpy(&one, f->data, sizeof one);
         assert_true(one == 1.0f);
     }
+    /* A tensor without dimensions is a scalar. */
+    start(3, 1, 0);
+    put_string("s");
+    put_u32(0);
+    put_u32(QUANT_F32);
+    put_u64(0);
+    pad(32);
+    put("\x00\x00\x80\x3f", 4);
+    const struct gguf_tensor *s = gguf_tensor_find(parse(false), "s");
+    assert_true(s->n_dims == 1 && s->ne[0] == 1 && s->ne[1] == 1 && s->ne[3] == 1 && s->bytes == 4);
     start(3, 0, 1);
     PUT_SCALAR("general.alignment", GGUF_U64, uint64_t, 32);
     assert_dies(parse(false), "the type is u64, u32 is needed");
@@ -205,7 +217,7 @@ static void tensors_and_alignment(void **state)
     assert_dies(parse(false), "4 is not a power of two from 8 on");
 }
 
-/* More than 2^32 items and bytes, in a file of holes: of the last row and of what follows it every byte is where it should be. */
+/* More than 2^32 items and bytes, in a sparse file: every byte of the last row, and after it, is at the right place. */
 static void beyond_4_gib(void **state)
 {
     (void)state;
@@ -232,7 +244,7 @@ static void beyond_4_gib(void **state)
     const struct gguf *volatile g = NULL;
     const bool refused = !written || DIES(g = gguf_open(a, path, false));
     unlink(path);
-    if (!written) skip();                                            /* a file system without holes */
+    if (!written) skip();                                            /* a file system without sparse files */
     assert_false(refused);
     const struct gguf_tensor *large = gguf_tensor_find(g, "large"), *last = gguf_tensor_find(g, "behind");
     assert_true(large->bytes == bytes && bytes > UINT32_MAX && large->ne[0] * large->ne[1] > UINT32_MAX);
@@ -324,7 +336,7 @@ static void many_tensors_are_found(void **state)
     assert_null(gguf_tensor_find(g, "blk.3000.w"));
 }
 
-/* COUNT names of 8 letters; chosen: such that a hash table without a seed would keep all of them in a thirty-second of itself. */
+/* COUNT names of 8 letters; chosen: names that a hash table without a seed would put into 1/32 of its places. */
 enum { CHOSEN_COUNT = 40000 };
 static const char **names_of_letters(bool chosen)
 {
@@ -338,7 +350,7 @@ static const char **names_of_letters(bool chosen)
     return names;
 }
 
-/* Seconds to open a file with these keys and tensors and to find each. */
+/* Seconds to open a file with these keys and tensors and to look up each of them. */
 static double seconds_with(const char **names)
 {
     start(3, CHOSEN_COUNT, CHOSEN_COUNT);
@@ -375,7 +387,7 @@ static void quant_tables(void **state)
     }
 }
 
-/* Every prefix of a valid file is refused or, for header_only, at least survives. */
+/* Every prefix of a valid file is refused; with header_only it may be accepted, but must not crash. */
 static void every_truncation_is_refused(void **state)
 {
     (void)state;
@@ -396,7 +408,7 @@ static void every_truncation_is_refused(void **state)
 
 /* ---- the files of tests/data/bad ---- */
 
-/* By the start of the name; files not listed have a defect that only the model stage sees, and must open. */
+/* By the start of the name; files that are not listed must open: only the model stage finds their defect. */
 static const struct { const char *prefix, *part; } bad[] = {
     { "trunc-00000", "is empty" }, { "trunc-ti-end", "do not fit" }, { "trunc-data", "do not fit" }, { "trunc-", "damaged or cut off" },
     { "magic-rev", "reverse order" }, { "magic-", "from before GGUF" }, { "version-bigendian", "big-endian GGUF file (version 3)" },
@@ -407,7 +419,8 @@ static const struct { const char *prefix, *part; } bad[] = {
     { "key-empty", "name is empty" }, { "key-70000", "70000 bytes" }, { "key-dup", "already given" },
     { "align-64", "multiple of the alignment 4096" },
     { "align-", "power of two" }, { "tensor-dup", "already given" }, { "tname-empty", "name is empty" }, { "tname-nul", "\\x00" },
-    { "tnamelen-", "claims" }, { "ndims-", "1 to 4 are possible" }, { "dim-0", "dimension 0 is 0" }, { "dim-4", "do not fit" },
+    { "tnamelen-", "claims" }, { "ndims-0", "type Q4_0_4_8 (removed)" }, { "ndims-9", "0 to 4 are possible" },
+    { "dim-0", "dimension 0 is 0" }, { "dim-4", "do not fit" },
     { "dim", "more than 2^63" }, { "ttype-q4k", "multiple of the 256" }, { "ttype-", "quantize the model" },
     { "offset-zero", "overlaps" }, { "offset-mis", "multiple of the alignment" }, { "offset-", "do not fit" },
     { "shard-missing", "shard 2 of 3 is missing" }, { "shard-cyclic", "says it is shard 1 of 2" },
@@ -489,7 +502,7 @@ static void shards_open_from_the_first(void **state)
     char folder[] = "/tmp/forgec-test-XXXXXX";
     assert_non_null(mkdtemp(folder));
     const char *pipe_path = arena_printf(a, "%s/m.gguf", folder);
-    assert_int_equal(mkfifo(pipe_path, 0600), 0);                /* nobody ever writes into it */
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);                /* no process writes into it */
     const bool refused = DIES(gguf_open(a, pipe_path, false));
     unlink(pipe_path);
     rmdir(folder);
@@ -528,7 +541,7 @@ static void hash_is_stable(void **state)
     assert_string_equal(gguf_hash(a, base), "516120d223cdf9ec021c6beecbbde765");
 }
 
-/* What the child prints, with metadata that no terminal and no JSON reader may see raw. */
+/* The child's output, for metadata that must not reach a terminal or a JSON reader unescaped. */
 static char *inspect_output(bool json)
 {
     start(3, 1, 4);
@@ -578,14 +591,14 @@ static void inspect_shows_no_raw_text(void **state)
                            "-2]\n\t\t}],\n\t\"tensors\":\t[{\n\t\t\t\"name\":\t\"w\",\n"
                                  "\t\t\t\"type\":\t\"F16\",\n\t\t\t\"shape\":\t[16, "
                                  "2],\n\t\t\t\"bytes\":\t64,\n\t\t\t\"shard\":\t0,\n\t\t\t\"present\":\ttrue\n\t\t}],\n\t\"types\":\t{\n"));
-    cJSON *tree = cJSON_Parse(json);                   /* any reader's JSON, laid out as this one's writer does */
+    cJSON *tree = cJSON_Parse(json);                   /* valid JSON, with the layout of this library's writer */
     assert_non_null(tree);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(tree, "keys")), 4);
     cJSON_Delete(tree);
     for (const char *s = json; *s; s++) assert_true((*s >= 0x20 && *s < 0x7f) || *s == '\n' || *s == '\t');
 }
 
-/* Bytes by which the memory of this process grows while all keys are written as JSON. */
+/* The growth of this process's memory, in bytes, while all keys are written as JSON. */
 static uint64_t json_growth(const struct gguf *g)
 {
     struct rusage before, after;

@@ -1,5 +1,5 @@
-/* test_grammar.c -- grammars: what they accept and refuse byte by byte, their masks against every token tried alone, hostile ones, and
- * memory that is too small.  FORGEC_GRAMMAR_BENCH=1 prints the time of masks with large vocabularies. */
+/* test_grammar.c -- grammars: accepted and refused texts byte by byte, masks compared with every token tried alone, hostile grammars, and
+ * too little memory.  FORGEC_GRAMMAR_BENCH=1 prints the time of masks with large vocabularies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,17 +13,14 @@
 #include "runtime/chat/mask.h"
 #include "runtime/model/vocab.h"
 #include "runtime/text/tokenize.h"
+#include "made_gguf.h"
 
 enum { ROOM = 16 << 20 };
-static uint8_t *block;                                       /* [ROOM], all of it given back before each test */
+static uint8_t *block;                                       /* [ROOM], freed as a whole before each test */
 
 static const uint8_t *load(struct arena *a, const char *name)
 {
-    const char *path = arena_printf(a, FORGEC_TEST_DATA "/tokenizers/%s.gguf", name);
-    FILE *f = fopen(path, "rb");
-    if (f) fclose(f);
-    else path = arena_printf(a, FORGEC_UNPACKED "/tokenizers/%s.gguf", name);
-    return vocab_build(a, gguf_open(a, path, true), 0).data;
+    return vocab_build(a, gguf_open(a, arena_printf(a, FORGEC_UNPACKED "/tokenizers/%s.gguf", name), true), 0).data;
 }
 
 static struct lexicon lexicon_of(struct arena *a, const uint8_t *vocab, uint32_t n_vocab)
@@ -40,7 +37,7 @@ static const struct grammar *grammar_of(const char *text, const uint8_t *vocab)
     struct room r = room_of(block, ROOM);
     struct grammar_error error;
     const size_t n = strlen(text);
-    char *exact = malloc(n ? n : 1);                         /* a read past the end is seen */
+    char *exact = malloc(n ? n : 1);                         /* sanitizers find a read past the end */
     memcpy(exact, text, n);
     const struct grammar *g = grammar_read(&r, exact, n, vocab, &error);
     if (!g) fail_msg("%u:%u: %s in\n%s", error.line, error.column, error.text, text);
@@ -48,7 +45,7 @@ static const struct grammar *grammar_of(const char *text, const uint8_t *vocab)
     return g;
 }
 
-/* ---- what grammars accept ---- */
+/* ---- accepted texts ---- */
 
 #define JSON_TEXT \
     "root ::= object\n" \
@@ -137,7 +134,7 @@ static void forms_accept(void **state)
             if (accepts(&m, forms[i].refused[k], strlen(forms[i].refused[k])))
                 fail_msg("'%s' accepted by\n%s", forms[i].refused[k], forms[i].grammar);
     }
-    /* Counts, which are no copies. */
+    /* Counts are not expanded into copies. */
     char text[400];
     memset(text, 'a', sizeof text);
     assert_int_equal(mask_open(&m, grammar_of("root ::= [a-z]{300} \"!\"", NULL), &x, memory, mask_usual(&x)), MASK_OK);
@@ -178,28 +175,28 @@ static void choices(void **state)
     arena_destroy(a);
 }
 
-/* ---- what is refused ---- */
+/* ---- refused grammars ---- */
 
 static const struct { const char *grammar, *why; uint32_t line, column; } wrong[] = {
     { "", "root", 0, 0 }, { "a ::= \"b\"", "root", 0, 0 }, { "root ::= x", "not defined: 'x'", 1, 10 },
     { "root ::= \"a\"\nroot ::= \"b\"", "twice: 'root'", 2, 1 }, { "root = \"a\"", "::=", 1, 6 },
       { "root ::= \"a", "closing quote", 1, 10 },
-    { "root ::= \"a\nb\"", "closing quote", 1, 10 }, { "root ::= [a", "without its ]", 1, 10 },
-      { "root ::= (\"a\"\n", "without its )", 1, 10 },
+    { "root ::= \"a\nb\"", "closing quote", 1, 10 }, { "root ::= [a", "has no closing ]", 1, 10 },
+      { "root ::= (\"a\"\n", "has no closing )", 1, 10 },
     { "root ::= \"\\q\"", "unknown escape", 1, 11 }, { "root ::= \"\\x4\"", "two hex", 1, 14 },
       { "root ::= \"\\ud800\"", "Unicode", 1, 17 },
     { "root ::= \"\\U00110000\"", "Unicode", 1, 21 }, { "root ::= [z-a]", "before it begins", 1, 11 },
       { "root ::= [\xff]", "UTF-8", 1, 11 },
-    { "root ::= \"\xc3\"", "UTF-8", 1, 11 }, { "root ::= \"a\"{", "number", 1, 14 }, { "root ::= \"a\"{2,1}", "least", 1, 13 },
-    { "root ::= \"a\"{1", "without its }", 1, 13 }, { "root ::= \"a\"{1048577}", "1048576", 1, 20 },
-      { "root ::= \"a\" )", "no rule has", 1, 14 },
-    { "root ::= *", "no rule has", 1, 10 }, { "root ::= \"a\" \n | \"b\"", "no name", 2, 2 },
+    { "root ::= \"\xc3\"", "UTF-8", 1, 11 }, { "root ::= \"a\"{", "number", 1, 14 }, { "root ::= \"a\"{2,1}", "minimum", 1, 13 },
+    { "root ::= \"a\"{1", "has no closing }", 1, 13 }, { "root ::= \"a\"{1048577}", "1048576", 1, 20 },
+      { "root ::= \"a\" )", "cannot stand in a rule", 1, 14 },
+    { "root ::= *", "cannot stand in a rule", 1, 10 }, { "root ::= \"a\" \n | \"b\"", "expected the name of a rule", 2, 2 },
     { "root ::= root \"a\" | \"b\"", "left recursion", 1, 1 },
       { "root ::= a\na ::= b \"x\"\nb ::= \"\"? c\nc ::= a | \"y\"", "left recursion", 2, 1 },
     { "root ::= (\"x\"? root)*", "left recursion", 1, 1 }, { "root ::= \"a\" root", "never ends", 0, 0 },
-    { "root ::= (\"a\"?){2,100000}", "may be empty", 0, 0 }, { "root ::= <[99999]>", "has not", 1, 10 },
-      { "root ::= <nothing>", "has not", 1, 10 },
-    { "root ::= \"a\"++++++++++", "four repetitions", 1, 18 }, { "root ::= !\"a\"", "no <", 1, 11 },
+    { "root ::= (\"a\"?){2,100000}", "may be empty", 0, 0 }, { "root ::= <[99999]>", "does not have", 1, 10 },
+      { "root ::= <nothing>", "does not have", 1, 10 },
+    { "root ::= \"a\"++++++++++", "four repetitions", 1, 18 }, { "root ::= !\"a\"", "expected <", 1, 11 },
 };
 
 static void refused(void **state)
@@ -220,7 +217,7 @@ static void refused(void **state)
 
 /* ---- masks ---- */
 
-/* The mask against every token tried alone, from where m stands. */
+/* Compares the mask with every token tried alone, from the state of m. */
 static void check_mask(struct mask *m, struct mask *other, const uint32_t *bits, const char *text, size_t n)
 {
     const uint8_t *vocab = m->lexicon->vocab;
@@ -253,7 +250,7 @@ static const char *const walked[] = {
 
 static uint32_t random_next(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
 
-/* Of the bits that are set one by chance. */
+/* A random set bit. */
 static int32_t random_token(const uint32_t *bits, uint32_t n_vocab, uint32_t *seed)
 {
     uint32_t n = 0;
@@ -272,7 +269,7 @@ static void masks_are_right(void **state)
         struct arena *a = arena_create();
         const uint8_t *vocab = load(a, names[v]);
         const uint32_t n_vocab = forge_vocab_n_tokens(vocab);
-        const struct lexicon x = lexicon_of(a, vocab, n_vocab + 7);         /* the model has more than the vocabulary */
+        const struct lexicon x = lexicon_of(a, vocab, n_vocab + 7);         /* the model has more tokens than the vocabulary */
         void *memory = malloc(mask_usual(&x)), *memory_other = malloc(mask_usual(&x));
         for (size_t i = 0; i < COUNT_OF(walked); i++) {
             const struct grammar *g = grammar_of(walked[i], vocab);
@@ -300,7 +297,7 @@ static void masks_are_right(void **state)
     free(bits);
 }
 
-/* Tokens that the grammar names. */
+/* Grammars that name tokens. */
 static void named_tokens(void **state)
 {
     (void)state;
@@ -338,7 +335,68 @@ static void named_tokens(void **state)
 
 /* ---- bounds ---- */
 
-/* In rooms that are too small reading fails and says so; in small memory masks are right or refused. */
+/* Wide and deep grammars: choices of many texts are read in one way, chains of rules take linear time, and what is too large is refused. */
+static void large(void **state)
+{
+    enum { WIDE = 20000, DEEP = 60000, BYTES = 3 << 20 };
+    (void)state;
+    struct arena *a = arena_create();
+    const uint8_t *vocab = load(a, "tiny-llama-a");
+    const struct lexicon x = lexicon_of(a, vocab, forge_vocab_n_tokens(vocab));
+    const size_t room = grammar_room(BYTES);
+    void *memory = malloc(mask_usual(&x)), *big = malloc(room);
+    uint32_t *bits = malloc(x.n_words * 4);
+    char *text = malloc(BYTES), *at = text + sprintf(text, "root ::= \"<\" (");
+    struct grammar_error error;
+    struct mask m;
+    for (int i = 0; i < WIDE; i++) at += sprintf(at, "%s\"word%d\"%s", i ? " | " : "", i * 7919 % WIDE, i * 7919 % WIDE % 3 ? ""
+        : " [a-c]");
+    at += sprintf(at, " | [x]) \">\"\n");
+    struct room r = room_of(big, room);
+    const struct grammar *g = grammar_read(&r, text, (size_t)(at - text), NULL, &error);
+    if (!g) fail_msg("%s", error.text);
+    assert_int_equal(mask_open(&m, g, &x, memory, mask_usual(&x)), MASK_OK);
+    static const struct { const char *text; bool good; } wide[] = {
+        { "<word1>", true }, { "<word19999>", true }, { "<word3a>", true }, { "<x>", true }, { "<word3>", false }, { "<word20000>", false },
+        { "<word>", false },
+    };
+    for (size_t i = 0; i < COUNT_OF(wide); i++) {
+        size_t n_read;
+        assert_int_equal(mask_restart(&m), MASK_OK);
+        const bool good = mask_text(&m, wide[i].text, strlen(wide[i].text), &n_read) == MASK_OK && mask_may_end(&m);
+        if (good != wide[i].good) fail_msg("%s", wide[i].text);
+    }
+    assert_int_equal(mask_restart(&m), MASK_OK);
+    assert_int_equal(mask_text(&m, "<word1", 6, NULL), MASK_OK);
+    assert_int_equal(mask_fill(&m, bits), MASK_OK);
+    /* Each rule leads to the next; only the last shows that all of them end. */
+    at = text + sprintf(text, "root ::= r0\n");
+    for (int i = 0; i < DEEP; i++) at += sprintf(at, "r%d ::= \"a\" r%d\n", i, i + 1);
+    at += sprintf(at, "r%d ::= \"b\"\n", DEEP);
+    r = room_of(big, room);
+    const clock_t begin = clock();
+    g = grammar_read(&r, text, (size_t)(at - text), NULL, &error);
+    if (!g) fail_msg("%s", error.text);
+    const double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    if (seconds > 2) fail_msg("%g s", seconds);              /* quadratic: more than 3 s on a fast machine */
+    at = text + sprintf(text, "root ::= \"a\"\n");
+    for (int i = 0; i <= GRAMMAR_MOST_RULES; i++) at += sprintf(at, "r%x::=.\n", i);
+    r = room_of(big, room);
+    assert_null(grammar_read(&r, text, (size_t)(at - text), NULL, &error));
+    assert_non_null(strstr(error.text, "131072 rules"));
+    at = text + sprintf(text, "root ::= \"b\"");
+    for (int i = 0; i <= GRAMMAR_MOST_ALIKE; i++) at += sprintf(at, " | [a] \"%d\"", i);
+    r = room_of(big, room);
+    assert_null(grammar_read(&r, text, (size_t)(at - text), NULL, &error));
+    assert_non_null(strstr(error.text, "2048 alternatives"));
+    free(text);
+    free(bits);
+    free(memory);
+    free(big);
+    arena_destroy(a);
+}
+
+/* In rooms that are too small, reading fails with an error; with little memory, masks are right or refused. */
 static void small_rooms(void **state)
 {
     (void)state;
@@ -395,6 +453,54 @@ static void small_rooms(void **state)
     arena_destroy(a);
 }
 
+/* When memory is full, unneeded states are freed and the others move: nested brackets, opened and closed. */
+static void memory_is_reused(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    const uint8_t *vocab = load(a, "tiny-llama-a");
+    const struct lexicon x = lexicon_of(a, vocab, forge_vocab_n_tokens(vocab));
+    void *memory = malloc(mask_least(&x));
+    struct mask m;
+    uint32_t depth = 1, seed = 3, forgotten = 0;
+    const struct grammar *g = grammar_of("root ::= \"[\" (root (\",\" root)*)? \"]\"", NULL);
+    assert_int_equal(mask_open(&m, g, &x, memory, mask_least(&x)), MASK_OK);
+    assert_int_equal(mask_text(&m, "[", 1, NULL), MASK_OK);
+    for (uint32_t step = 0, closed = 0; step < 4000 || depth > 0; step++) {
+        const uint32_t before = m.n_stacks;
+        const bool open = step < 4000 && (depth < 2 || (depth < 30 && random_next(&seed) % 64 < 33));
+        if (open && closed) assert_int_equal(mask_text(&m, ",", 1, NULL), MASK_OK);
+        assert_int_equal(mask_text(&m, open ? "[" : "]", 1, NULL), MASK_OK);
+        depth = open ? depth + 1 : depth - 1;
+        closed = !open;
+        forgotten += m.n_stacks < before;
+        assert_int_equal(mask_may_end(&m), depth == 0);
+    }
+    assert_true(forgotten > 2);
+    free(memory);
+    arena_destroy(a);
+}
+
+/* Tokens of invalid UTF-8 bytes are not allowed where any text is allowed. */
+static void broken_characters(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    const struct gguf *made = GGUF("tokenizer.ggml.model=llama", "tokenizer.ggml.tokens:<unk>|<s>|</s>|a|\xc3\xa9|\xed\x9f\xbf|"
+                                   "\xf4\x8f\xbf\xbf|\xc3|\xed\xa0\x80|\xed\xbf\xbf|\xe0\x9f\xbf|\xf0\x8f\xbf\xbf|\xf4\x90\x80\x80");
+    const uint8_t *vocab = vocab_build(a, made, 0).data;
+    const struct lexicon x = lexicon_of(a, vocab, forge_vocab_n_tokens(vocab));
+    const struct grammar *g = grammar_of("root ::= ([^\"\\\\\\x7F\\x00-\\x1F])+", NULL);
+    void *memory = malloc(mask_usual(&x));
+    struct mask m;
+    uint32_t bits[1];
+    assert_int_equal(mask_open(&m, g, &x, memory, mask_usual(&x)), MASK_OK);
+    assert_int_equal(mask_fill(&m, bits), MASK_OK);
+    assert_int_equal(bits[0] >> 3, 31);                      /* \xc3 may be continued */
+    free(memory);
+    arena_destroy(a);
+}
+
 static double seconds(void)
 {
     struct timespec t;
@@ -402,7 +508,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Grammars made to take long: each is refused or answered in bounded time. */
+/* Grammars that would take long: each is refused or answered in bounded time. */
 static void hostile(void **state)
 {
     (void)state;
@@ -425,7 +531,7 @@ static void hostile(void **state)
             for (int i = 0; i < 20000; i++) at += sprintf(at, "r%d ::= r%d r%d\n", i, i + 1, i + 1);
             at += sprintf(at, "r20000 ::= \"a\"");
             break;
-        case 5:                                              /* each rule twice the one before it */
+        case 5:                                              /* each rule is twice the previous rule */
             at += sprintf(at, "root ::= r0\n");
             for (int i = 0; i < 60; i++) at += sprintf(at, "r%d ::= r%d | r%d r%d\n", i, i + 1, i + 1, i + 1);
             at += sprintf(at, "r60 ::= [a-z]");
@@ -536,7 +642,8 @@ int main(void)
     block = malloc(ROOM);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_accept), cmocka_unit_test(choices), cmocka_unit_test(refused), cmocka_unit_test(masks_are_right),
-        cmocka_unit_test(named_tokens), cmocka_unit_test(small_rooms), cmocka_unit_test(hostile), cmocka_unit_test(bench),
+        cmocka_unit_test(named_tokens), cmocka_unit_test(large), cmocka_unit_test(small_rooms), cmocka_unit_test(memory_is_reused),
+        cmocka_unit_test(broken_characters), cmocka_unit_test(hostile), cmocka_unit_test(bench),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

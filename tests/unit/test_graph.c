@@ -1,4 +1,4 @@
-/* test_graph.c -- wiring text to nodes and back, and what is refused, with its place. */
+/* test_graph.c -- converts wiring text to nodes and back; errors with their place. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,7 +60,7 @@ static void attributes_of_a_line(void **state)
     assert_true(attr->window == 1024 && attr->scale == 0.1 && attr->cap == 30 && attr->head_dim == 32);
     assert_non_null(strstr(printed(g), "%1.a = attention head_dim=32 scale=0.1 cap=30 window=1024 causal=true %1.q, %1.kc, %1.vc"));
     assert_string_equal(printed(graph_parse(a, m, "again", printed(g))), printed(g));
-    /* What a line does not give: a literal, a parameter, or what follows from others. */
+    /* Attributes that a line does not give: a literal, a parameter, or a value derived from others. */
     g = graph_build(a, tiny_wired(a, &tiny_llama, ATTENTION("", "%a")));
     attr = &find(g, "0.a")->attr;
     assert_true(attr->window == 0 && attr->scale == 1 / sqrt(32) && attr->cap == 0);
@@ -70,7 +70,7 @@ static void attributes_of_a_line(void **state)
 
 #define OWN "architecture: llama\ninherits: transformer\nparameters:\n  rope_neox: true\n"
 
-/* The wiring of ATTENTION with parameters of the architecture's own. */
+/* The wiring of ATTENTION with the architecture's own parameters. */
 static struct model *with_parameters(const struct tiny *s, const char *parameters, const char *wiring)
 {
     struct text t = { .arena = a };
@@ -107,7 +107,7 @@ static void parameters_of_an_architecture(void **state)
                        "  factor: {key: \"{arch}.logit_scale\", type: f64}\n";
     g = graph_build(a, with_parameters(&s, both, ATTENTION("window=window scale=factor ", "%a")));
     assert_true(find(g, "0.a")->attr.window == 0 && find(g, "1.a")->attr.window == 9 && find(g, "1.a")->attr.scale == 0.25);
-    /* A key that a parameter reads and nothing uses would look read. */
+    /* A key of an unused parameter must not count as read. */
     static const struct model *m;
     m = with_parameters(&s, both, ATTENTION("window=window ", "%a"));
     assert_dies(graph_build(a, m), "tiny has the key llama.logit_scale, parameter factor, which neither the graph nor a shape uses");
@@ -131,7 +131,7 @@ static void sizes_by_layer(void **state)
     s.omit = "feed_forward_length";
     assert_dies(with_parameters(&s, "  n_ff: {default: [96, 95], per_layer: true}\n", ATTENTION("", "%a")),
                 "tensor blk.1.ffn_gate.weight is 96 x 64; the hyperparameters ask for 95 x 64");
-    /* A dimension of the architecture's own. */
+    /* A dimension that the architecture defines. */
     const char *own = "  wide: {type: u32, default: 128}\ntensors:\n  attn_q: {name: \"blk.{l}.attn_q.weight\", shape: [wide, n_embd]}\n";
     assert_int_equal(find(graph_build(a, with_parameters(&tiny_llama, own, ATTENTION("", "%a"))), "1.q")->cols, 128);
 }
@@ -194,10 +194,11 @@ static void errors_name_line_and_column(void **state)
         { TINY_INPUT "layer:\ny = add %x, %x\n" TINY_OUTPUT, "llama.yaml:8:3: expected input:" },
         { TINY_INPUT "layer:\n%x = matmul attn_zzz, %x\n" TINY_OUTPUT, "llama.yaml:8:15: there is no tensor role attn_zzz" },
         { TINY_INPUT "layer:\n%x = bias attn_q_bias, %x\n" TINY_OUTPUT, 
-         "llama.yaml:8:13: tiny has no tensor attn_q_bias here, which this line needs; where it may be absent, write attn_q_bias?" },
+         "tensor blk.0.attn_q.bias (or blk.0.attn_qkv.bias) is missing, which architecture llama needs in every layer; " },
         { TINY_INPUT "layer:\n%y = add %x, %x\n%y = add %x, %x\n" TINY_OUTPUT, "llama.yaml:9:3: %y is defined twice" },
         { TINY_INPUT "layer:\n%y = add %x, %x\n" TINY_OUTPUT, "%0.y is never read" },
-        { TINY_INPUT "layer:\n%x = matmul attn_norm, %x\n" TINY_OUTPUT, "llama.yaml:8:3: matmul takes a matrix; attn_norm is none" },
+        { TINY_INPUT "layer:\n%x = matmul attn_norm, %x\n" TINY_OUTPUT,
+          "llama.yaml:8:3: matmul takes a matrix; attn_norm is not a matrix" },
         { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%x = matmul attn_q, %q\n" TINY_OUTPUT, "%0.q has 128 columns; attn_q takes 64" },
         { TINY_INPUT "layers:\n%x = add %x, %x\n" TINY_OUTPUT, "llama.yaml:7:3: expected input:" },
         { TINY_INPUT "layer:\n%x = add %x, %x\nlayer:\n" TINY_OUTPUT, "llama.yaml:9:3: a second section layer:" },
@@ -220,19 +221,19 @@ static void errors_name_line_and_column(void **state)
          "attention reads a query, and a store_k and a store_v" },
         { "input:\n%x = embed token_embd\n%kc = store_k %x\nlayer:\n" TINY_OUTPUT, "store_k outside the layers" },
         { ATTENTION("wndow=3 ", "%a"), "llama.yaml:13:18: attention has no attribute wndow; it has head_dim, scale, cap, window" },
-        { TINY_INPUT "layer:\n%x = add eps=1 %x, %x\n" TINY_OUTPUT, "llama.yaml:8:12: add has no attribute eps; it has none" },
+        { TINY_INPUT "layer:\n%x = add eps=1 %x, %x\n" TINY_OUTPUT, "llama.yaml:8:12: add has no attribute eps; it has no attributes" },
         { ATTENTION("window=3 cap=1 window=3 ", "%a"), "llama.yaml:13:33: window is given twice" },
         { ATTENTION("window= ", "%a"), "llama.yaml:13:25: expected the value of window" },
         { ATTENTION("window=1.5 ", "%a"), "llama.yaml:13:25: window=1.5: a whole number is needed, or a parameter" },
         { ATTENTION("window=-1 ", "%a"), "window=-1: a whole number is needed" },
         { ATTENTION("window=true ", "%a"), "window=true: a whole number is needed" },
-        { ATTENTION("window=4294967296 ", "%a"), "llama.yaml:13:25: window=4294967296 is 4294967296; it takes 0 to 4294967295" },
+        { ATTENTION("window=4294967296 ", "%a"), "llama.yaml:13:25: window=4294967296 is 4294967296; it must be from 0 to 4294967295" },
         { ATTENTION("scale=0x1 ", "%a"), "scale=0x1: a number is needed" },
         { ATTENTION("scale=1e999 ", "%a"), "scale=1e999: a number is needed" },
         { ATTENTION("scale=nan ", "%a"), "scale=nan: there is no parameter of that name" },
         { ATTENTION("window=rope_base ", "%a"), "window=rope_base: a whole number is needed, and the parameter is a number" },
-        { ATTENTION("head_dim=n_layer ", "%a"), "attention: heads of the query have 2 items, those of %0.kc 32" },
-        { ATTENTION("head_dim=window ", "%a"), "llama.yaml:13:27: head_dim=window is 0 in layer 0; it takes 2 to 1048576" },
+        { ATTENTION("head_dim=n_layer ", "%a"), "attention: heads of the query have 2 items, but heads of %0.kc have 32" },
+        { ATTENTION("head_dim=window ", "%a"), "llama.yaml:13:27: head_dim=window is 0 in layer 0; it must be from 2 to 1048576" },
         { ATTENTION("window=3, ", "%a"), "expected" },
         { TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%r = rope neox=1 %q\n%x = matmul attn_output, %r\n" TINY_OUTPUT,
          "llama.yaml:9:18: neox=1: true or false is needed" },
@@ -258,7 +259,7 @@ static struct model *with_blocks(const char *blocks, const char *wiring)
 static void blocks(void **state)
 {
     (void)state;
-    /* Lines of a block stand where it is used; conditions look at a parameter of the layer, or at whether the file has a tensor. */
+    /* The lines of a block replace its use; conditions test a parameter of the layer, or whether the file has a tensor. */
     const char *lines = "blocks:\n  both: |\n    use one\n    use two # the other\n"
                         "  one: |\n    %y = add %x, %x\n\n  two: |\n    # a comment\n"
                         "    %z = add %y, %x\n  never: |\n    %y = nonsense\n";
@@ -273,7 +274,7 @@ static void blocks(void **state)
     assert_ptr_equal(find(g, "0.x")->inputs[1], find(g, "0.z"));
     assert_ptr_equal(find(g, "1.x")->inputs[1], find(g, "1.y"));
     assert_string_equal(printed(graph_parse(a, m, "again", printed(g))), printed(g));
-    /* A file's block takes the place of the one that it inherits, wherever that is used. */
+    /* A file's block replaces the inherited block everywhere. */
     m = tiny_yaml(a, &tiny_llama, OWN "blocks:\n  dense_glu: |\n    %glu = glu_gelu %gate_bias, %up_bias\n");
     assert_int_equal(find(graph_build(a, m), "1.glu")->op, OP_glu_gelu);
     assert_int_equal(find(graph_build(a, tiny_model(a, &tiny_llama)), "1.glu")->op, OP_glu_silu);
@@ -313,12 +314,12 @@ static void mistakes_in_blocks(void **state)
     assert_dies(graph_build(a, m), "attn_q is a tensor of a layer");
     m = with_blocks(ONE, "use one\n" TINY_INPUT "layer:\n" TINY_OUTPUT);
     assert_dies(graph_build(a, m), "llama.yaml:12:3: expected input:");
-    /* Unrolled text has none. */
+    /* Unrolled text has no blocks. */
     m = tiny_model(a, &tiny_llama);
     assert_dies(graph_parse(a, m, "t", "use embedding\n"), "t:1:1: expected %value");
 }
 
-/* Eight blocks deep, and no further; together not beyond all measure. */
+/* Blocks may nest eight deep, and their total size is limited. */
 static void depth_of_blocks(void **state)
 {
     (void)state;
@@ -343,7 +344,7 @@ static void depth_of_blocks(void **state)
     assert_dies(graph_build(a, m), "with all its blocks and layers the wiring has more than 1048576 lines");
 }
 
-/* A key counts as read where a block that may be used names its parameter; not where only others do. */
+/* A key counts as read if a block that may be used names its parameter, but not if only other blocks do. */
 static void keys_of_blocks(void **state)
 {
     (void)state;
@@ -399,7 +400,7 @@ static void put_wide(void)
     tiny_slices("stack.weight", QUANT_Q8_0, 4, 1 << 23, 64);
 }
 
-/* Columns are counted in 32 bits: none are lost. */
+/* Columns are counted in 32 bits: an overflow must not lose any. */
 static void too_many_columns(void **state)
 {
     (void)state;
@@ -419,7 +420,7 @@ static void too_many_columns(void **state)
     tiny_more = NULL;
 }
 
-/* ---- the block that drafts ---- */
+/* ---- the MTP block ---- */
 
 static void put_nextn(void)
 {
@@ -428,7 +429,7 @@ static void put_nextn(void)
     tiny_tensor("blk.1.nextn.hnorm.weight", QUANT_F32, 0, 64);
 }
 
-/* Two blocks, of which the second drafts; wiring: that of transformer.yaml, or "graph: |" and another one. */
+/* Two blocks; the second is an MTP block.  wiring: transformer.yaml's, or "graph: |" and another wiring. */
 static struct model *with_draft(const char *wiring)
 {
     struct tiny s = tiny_llama;
@@ -456,7 +457,7 @@ static void block_that_drafts(void **state)
     assert_ptr_equal(g->draft_state, find(g, "1.norm"));
     assert_ptr_equal(find(g, "1.ffn_inp")->inputs[0], find(g, "1.e_h_proj"));
     assert_ptr_equal(graph_of_drafts(a, g)->output, g->draft);
-    /* What its state needs, up to attention, stands before the logits, all else behind them. */
+    /* The operations that its state needs, up to attention, are before the logits; all others are after them. */
     assert_true(find(g, "norm")->index < g->draft_from->index && find(g, "1.kqv")->index < g->output->index);
     assert_true(find(g, "1.attn_out")->index > g->output->index);
     for (uint32_t i = 0; i < g->n_nodes; i++) assert_int_equal(g->nodes[i]->index, i);
@@ -464,7 +465,7 @@ static void block_that_drafts(void **state)
     assert_string_equal(printed(again), printed(g));
     assert_string_equal(again->output->name, "head");
     assert_string_equal(again->draft_state->name, "1.norm");
-    /* Without it the graph is the trunk's. */
+    /* Without it the graph is only the trunk. */
     struct tiny s = tiny_llama;
     s.n_layer = 1;
     assert_null(graph_build(a, tiny_model(a, &s))->draft);
@@ -474,18 +475,18 @@ static void mistakes_of_drafts(void **state)
 {
     (void)state;
     static const struct { const char *lines, *expected; } rows[] = {
-        { "", "models/llama.yaml does not say how its draft (nextn) block is wired, so there is no --spec mtp" },
+        { "", "models/llama.yaml does not say how its draft (nextn) block is wired, so --spec mtp is not available" },
         { "draft:\n%e = embed token_embd\n%norm = rmsnorm output_norm, %e\n%l = matmul output, %norm\n",
           "the section draft has no operation previous" },
         { "draft:\n%h = previous %norm\n%g = previous %norm\n%y = add %h, %g\n%norm = rmsnorm output_norm, %y\n%l = matmul output, %norm\n",
           "the section draft has a second operation previous, %1.g" },
         { "draft:\n%h = previous %norm\n%n = rmsnorm output_norm, %h\n%l = matmul output, %n\n",
-          "the section draft does not define %norm, which stands for the trunk's" },
+          "the section draft does not define %norm with as many columns as the trunk's" },
         { "draft:\n%h = previous %norm\n%norm = rmsnorm output_norm, %h\n%l = matmul attn_q, %norm\n",
-          "the last value, %1.l, is none of the block that drafts, or no logits" },
+          "the last value, %1.l, must be logits that the section draft computes" },
         { "draft:\n%h = previous %norm\n%b = part count=4 %h\n%r = recur head_dim=16 value_dim=16 %h, %h, %h, %h, %b\n"
           "%norm = rmsnorm output_norm, %r\n%l = matmul output, %norm\n",
-          "what a draft adds to the state of a recur cannot be taken back" },
+          "the section draft cannot use recur, since what a draft adds to its state cannot be taken back" },
         { "draft:\n%h = previous %norm\nuse layers\n", "there is no block layers" },
         { "draft:\n%h = previous %norm\n%h = add %h, %h\n", "%h is defined twice" },
     };
@@ -504,7 +505,7 @@ static void mistakes_of_drafts(void **state)
     assert_dies(tiny_yaml(a, &s, OWN "  n_nextn: {type: u32, default: 0}\n"), "the file has no block that drafts tokens (nextn)");
     tiny_drafts = false;
     assert_dies(tiny_yaml(a, &s, OWN "tensors:\n  one: {name: one.weight, shape: [n_embd], else: two}\n"
-                             "  two: {name: two.weight, shape: [n_embd], else: one}\n"), "else: two leads back to itself");
+                             "  two: {name: two.weight, shape: [n_embd], else: one}\n"), "else: two refers to itself");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* test_image.c -- what may not get into a weight image: NaN and infinities, in every place of every format where a block has a number with
- * an exponent. */
+/* test_image.c -- a weight image must not contain NaN or infinity: at every place of every format where a block has a number with an
+ * exponent. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,7 +29,7 @@ static const struct bits bad_bits[] = {
     { NUMBER_F32, 0xff800000, "infinity" },
     { NUMBER_E8M0, 0xff, "NaN" },
 };
-/* The largest that are finite, and what has the bits of an exponent in another place. */
+/* The largest finite numbers, and numbers with the exponent's bits at another place. */
 static const struct bits good_bits[] = {
     { NUMBER_F16, 0x7bff, NULL }, { NUMBER_F16, 0xfbff, NULL }, { NUMBER_F16, 0x03ff, NULL }, { NUMBER_F16, 0x8000, NULL },
     { NUMBER_BF16, 0x7f7f, NULL }, { NUMBER_BF16, 0xff7f, NULL },
@@ -37,19 +37,22 @@ static const struct bits good_bits[] = {
     { NUMBER_E8M0, 0xfe, NULL },
 };
 
-/* A model whose tensors are all 0x77: codes of any value, scales and floats large and finite; f32 vectors 0x77777777, too. */
-static struct model *filled_model(enum quant quant)
+/* A model with tensors of bytes 0x77: scales and floats, also f32 vectors of 0x77777777, are large and finite.  F32 matrices are 51,015,
+ * because a GPU refuses values from 65,520 on. */
+static struct model *filled_model_of(enum quant quant, uint32_t n_vocab)
 {
-    struct tiny shape = { "llama", N_EMBD, 256, 4, 2, 64, N_VOCAB, quant, 1, NULL, 0, NULL, false };
+    struct tiny shape = { "llama", N_EMBD, 256, 4, 2, 64, n_vocab, quant, 1, NULL, 0, NULL, false };
     struct model *m = tiny_model(a, &shape);
     for (uint64_t i = 0; i < m->gguf->n_tensors; i++) {
         struct gguf_tensor *t = &m->gguf->tensors[i];
         uint8_t *data = arena_alloc(a, t->bytes);
-        memset(data, 0x77, t->bytes);
+        memset(data, quant == QUANT_F32 ? 0x47 : 0x77, t->bytes);
         t->data = data;
     }
     return m;
 }
+
+static struct model *filled_model(enum quant quant) { return filled_model_of(quant, N_VOCAB); }
 
 static uint8_t *data_of(const struct model *m, const char *name)
 {
@@ -61,11 +64,11 @@ static uint8_t *data_of(const struct model *m, const char *name)
 static struct image_writer writer_of(const struct model *m, const char *target)
 {
     const struct plan_options options = { .n_ctx = 32, .max_threads = 2 };
-    struct plan *p = plan_make(a, graph_build(a, m), FUSE_LAYER, profile_load(a, target, NULL), &options);
+    struct plan *p = plan_make(a, graph_build(a, m), FUSE_LAYER, target_load(a, target, NULL), &options);
     return (struct image_writer){ .arena = a, .plans = { p }, .n_plans = 1, .jobs = 2 };
 }
 
-static struct outfile file;                      /* of the last image; open after a death */
+static struct outfile file;                      /* the last image's file; still open after die() */
 
 static void image_make(struct image_writer *w)
 {
@@ -75,7 +78,8 @@ static void image_make(struct image_writer *w)
     outfile_discard(&file);
 }
 
-/* Puts the bits into number i of a block, makes an image, and puts back what was there.  text: of the message; NULL: it must succeed. */
+/* Writes the bits into number i of a block, makes an image, and restores the old bits.  text: part of the message; NULL: it must
+ * succeed. */
 static void image_with(struct image_writer *w, const struct format *q, uint8_t *block, uint32_t i, uint32_t bits, const char *text)
 {
     uint8_t was[256];
@@ -98,13 +102,18 @@ static const char *place_text(const struct format *q, const char *tensor, uint64
                        (ull)row, (ull)block, q->name, (ull)(block * q->block_weights), (ull)((block + 1) * q->block_weights - 1), what);
 }
 
+static bool is_beyond(const struct image_writer *w, const struct bits *b)
+{
+    return w->plans[0]->target->kind == TARGET_GPU && b->kind == NUMBER_F32 && (b->bits & 0x7f800000u) > 0x47000000u;
+}
+
 static void check_scale(struct image_writer *w, const struct format *q, uint32_t number)
 {
     static const struct { const char *tensor; uint64_t row; bool last; } where[] = {
         { "token_embd.weight", 0, false }, { "token_embd.weight", N_VOCAB - 1, true }, { "blk.0.ffn_up.weight", 37, true },
     };
     const uint64_t n_blocks = N_EMBD / q->block_weights;
-    /* With sanitizers an image takes ten times as long, and is the same code at each place. */
+    /* With sanitizers an image takes ten times as long, and every place runs the same code. */
     for (size_t k = getenv("FORGEC_TEST_FEW") ? COUNT_OF(where) - 1 : 0; k < COUNT_OF(where); k++) {
         const uint64_t block = where[k].last ? n_blocks - 1 : 0;
         uint8_t *at = data_of(w->plans[0]->model, where[k].tensor) + (where[k].row * n_blocks + block) * q->block_bytes;
@@ -113,7 +122,9 @@ static void check_scale(struct image_writer *w, const struct format *q, uint32_t
                 image_with(w, q, at, number, bad_bits[i].bits,
                            place_text(q, where[k].tensor, where[k].row, block, bad_bits[i].name));
         for (size_t i = 0; i < COUNT_OF(good_bits); i++)
-            if (good_bits[i].kind == q->number) image_with(w, q, at, number, good_bits[i].bits, NULL);
+            if (good_bits[i].kind == q->number)
+                image_with(w, q, at, number, good_bits[i].bits,
+                           is_beyond(w, &good_bits[i]) ? "on a GPU F32 weights must be below 65520" : NULL);
     }
 }
 
@@ -130,7 +141,7 @@ static void every_format_and_place(void **state)
         }
 }
 
-/* Wherever a value stands: loops over floats look at many at once. */
+/* At every position: loops over floats test many at once. */
 static void every_column(void **state)
 {
     (void)state;
@@ -158,7 +169,7 @@ static void vectors(void **state)
     image_with(&w, f32, norm, 0, 0x7f7fffff, NULL);
 }
 
-/* The first of several is named, however many threads pack. */
+/* The message names the first of several, for any number of threads. */
 static void the_first_is_named(void **state)
 {
     (void)state;
@@ -171,6 +182,20 @@ static void the_first_is_named(void **state)
     }
 }
 
+/* Threads that share rows pack all of them, for any number of rows: a NaN in the last row is found. */
+static void the_last_is_packed(void **state)
+{
+    (void)state;
+    enum { ROWS = 301 };                         /* 19 groups of 16, of 16 KiB each: enough for several threads */
+    struct image_writer w = writer_of(filled_model_of(QUANT_F32, ROWS), "portable");
+    uint32_t *rows = (uint32_t *)(void *)data_of(w.plans[0]->model, "token_embd.weight");
+    rows[(ROWS - 1) * N_EMBD + 3] = 0x7fc00000;
+    for (w.jobs = 1; w.jobs < 8; w.jobs++) {
+        assert_dies(image_make(&w), "tensor token_embd.weight, row 300, column 3 is NaN");
+        close(file.fd);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +203,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_column, setup, teardown),
         cmocka_unit_test_setup_teardown(vectors, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_last_is_packed, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* test_json.c -- JSON read and written: what RFC 8259 allows and what it does not, and rooms that are too small. */
+/* test_json.c -- reads and writes JSON: text that RFC 8259 allows and does not allow, and rooms that are too small. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 static uint8_t block[1 << 20];
 static struct json_error error;
 
-/* The text in a block of its own size, so that a read past its end is seen; it stays until the next one. */
+/* The text in a block of exactly its size, so that sanitizers find a read past the end; it lives until the next call. */
 static struct json *read_n(const char *text, size_t n)
 {
     static char *exact;
@@ -99,7 +99,7 @@ static void numbers(void **state)
     assert_true(json_real(read_text("1e-999999999999"), &x) && x == 0);
 }
 
-/* In every room that is too small reading fails and says so; nothing is written outside. */
+/* In every room that is too small, reading fails with an error and writes nothing outside. */
 static void small_rooms(void **state)
 {
     (void)state;

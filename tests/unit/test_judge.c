@@ -1,5 +1,5 @@
-/* test_judge.c -- verify's judgement of logits where routers nearly tie: what a program would give that takes the other expert is made by
- * the reference itself. */
+/* test_judge.c -- verify's judgement of logits when routers nearly tie: the reference itself computes the logits of a program that chooses
+ * the other expert. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include "die_capture.h"
 #include "tiny_model.h"
 
-/* Two layers of attention and 6 experts, two of which are used. */
+/* Two layers of attention and 6 experts, with two used per token. */
 enum { N = 400, VOCAB = 100, EMBD = 32, EXPERTS = 6, USED = 2, LAYERS = 2 };
 static struct arena *a;
 static const struct graph *graph;
@@ -22,7 +22,7 @@ static const struct bound bound = { .name = "f16", .rounding = { .halves = true,
                                     .most = 6e-3, .least = 6e-3, .mean_kl = 1.5e-5 };
 
 struct tie { uint32_t position, router, dropped, taken; double margin; };
-static struct tie ties[N * LAYERS];       /* of last and first, narrowest first */
+static struct tie ties[N * LAYERS];       /* between the last chosen and first rejected expert; narrowest first */
 
 static void more_tensors(void)
 {
@@ -43,7 +43,7 @@ static const char *const yaml =
     "  %q = matmul attn_q, %n\n  %qr = rope %q\n  %k = matmul attn_k, %n\n  %kr = rope %k\n  %kc = store_k %kr\n"
     "  %v = matmul attn_v, %n\n  %vc = store_v %v\n  %kqv = attention %qr, %kc, %vc\n  %ao = matmul attn_output, %kqv\n  %y = add %x, %ao\n"
     "  %m = rmsnorm ffn_norm, %y\n  %r = matmul router, %m\n  %c = route used=2 norm=true %r\n"
-    "  %u = expert_matmul up_exps, %m, %c\n  %w = silu %u\n  %d = expert_matmul down_exps, %w, %c\n  %s = expert_sum %d, %c\n"
+    "  %u = expert_matmul up_exps, %m, %c\n  %w = silu %u\n  %d = expert_matmul each=true down_exps, %w, %c\n  %s = expert_sum %d, %c\n"
     "  %x = add %y, %s\n  output:\n  %norm = rmsnorm output_norm, %x\n  %logits = matmul output, %norm\n";
 
 static int narrower(const void *x, const void *y)
@@ -80,7 +80,7 @@ static int setup(void **state)
 }
 static int teardown(void **state) { (void)state; tiny_more = NULL; arena_destroy(a); return 0; }
 
-/* The judgement of a program that goes the other way in n ties. */
+/* The judgement of a program that chooses the other expert in n ties. */
 static struct judged judged(const struct tie *other, uint32_t n)
 {
     struct routes given = { LAYERS, arena_array(a, struct router, LAYERS) };
@@ -123,7 +123,7 @@ static void narrow_ties(void **state)
     }
 }
 
-/* Margins wider than rounding: a router that is wrong. */
+/* Margins wider than rounding: the router is wrong. */
 static void wide_margins(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void wide_margins(void **state)
     }
 }
 
-/* A narrow tie excuses nothing else at its position. */
+/* A narrow tie does not excuse other errors at its position. */
 static void other_faults(void **state)
 {
     (void)state;

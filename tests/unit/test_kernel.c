@@ -1,5 +1,5 @@
-/* test_kernel.c -- the list of kernels: what is one kernel and what is two, names, weights' places, choices of a plan that is read back;
- * and that the lines of what a CPU's kernel does tell neither more nor less than its text. */
+/* test_kernel.c -- the list of kernels: which launches share a kernel, names, places of weights, choices of a plan that is read back; and
+ * that the description of a CPU's kernel identifies its text exactly. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -114,7 +114,7 @@ static void weights(void **state)
     assert_dies(kernel_does(&d, "%s", line), "a line of 1999 characters");
 }
 
-/* Symbols are one for each place and stride, and no two are equal. */
+/* Each place and stride has one symbol, and no two symbols are equal. */
 static void places_have_symbols(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void choices(void **state)
     assert_int_equal(kernel_chosen(NULL, PARAM_ROWS, 5), 5);
 }
 
-/* ---- a CPU's kernels: one text for what is told alike, another for what is not ---- */
+/* ---- a CPU's kernels: equal descriptions have equal texts, different descriptions different texts ---- */
 
 static void add_texts(const struct plan *p, const char **texts, const struct launch *list, uint32_t n)
 {
@@ -206,13 +206,13 @@ static void texts(void **state)
     tiny_plans(a, check_texts);
 }
 
-/* What is known of a llama's kernels: which there are, what they read, how they are called. */
+/* The expected kernels of a llama: their inputs and names. */
 static void kernels_of_a_llama(void **state)
 {
     (void)state;
     const struct plan_options o = { .max_threads = 3 };
     const struct model *m = tiny_model(a, &tiny_llama);
-    const struct plan *p = plan_make(a, graph_build(a, m), FUSE_LAYER, profile_load(a, "portable", NULL), &o);
+    const struct plan *p = plan_make(a, graph_build(a, m), FUSE_LAYER, target_load(a, "portable", NULL), &o);
     static const struct { const char *name; uint32_t unless, joins; uint64_t bytes; } decode[] = {
         { "embed_rows", 0, 0, 64 + 64 / 32 * 2 + 2 * 32 * 4 }, { "attn_qkv_decode", 0, 0, 64 * 4 + 2 * 128 * 68 },
         { "attention_decode", 0, 2, 0 }, { "attention_decode_merge", 2, 0, 0 }, { "attn_output_decode", 0, 0, 64 * 136 },

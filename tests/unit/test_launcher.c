@@ -1,4 +1,4 @@
-/* test_launcher.c -- what mpirun and srun say, and shells in their jobs. */
+/* test_launcher.c -- detects the environment of mpirun and srun, and of shells in their jobs. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@ static const char *const all[] = { "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK
                                    "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS",
                                    "SLURM_PROCID", "SLURM_LOCALID" };
 
-/* What is found where the environment says only this: "NAME=VALUE NAME=VALUE". */
+/* The result for an environment with only "NAME=VALUE NAME=VALUE". */
 static struct forge_launcher found(const char *environment, enum forge_status expected)
 {
     char text[400];
@@ -57,7 +57,7 @@ static void launchers(void **state)
         assert_int_equal(l.rank, rows[i].rank);
         assert_int_equal(l.local, rows[i].local);
     }
-    /* an mpirun whose daemons srun started */
+    /* mpirun with daemons that srun started */
     char both[400];
     snprintf(both, sizeof both, "%s OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_RANK=0", slurm);
     assert_int_equal(found(both, FORGE_OK).n, 2);

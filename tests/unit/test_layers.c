@@ -1,5 +1,5 @@
-/* test_layers.c -- graphs of GPUs in a row, read plainly one after the other, give the very logits of the whole one: of all golden models
- * with so many layers, by two and three of them.  Where the row is cut. */
+/* test_layers.c -- graphs of pipeline stages, executed one after the other by the reference, give exactly the logits of the whole graph:
+ * for all golden models with enough layers, with two and three stages.  Also the choice of the cuts. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 enum { TOKENS = 5, MOST_PASSED = 16 };
 
-/* Values on their way to the next GPU, in the order in which they are sent, and received. */
+/* Values between two GPUs, in the order in which they are sent and received. */
 struct passing {
     struct arena       *arena;
     const struct graph *graph;
@@ -68,7 +68,7 @@ static void check_cuts(struct arena *a, const struct graph *g, const struct laye
     assert_memory_equal(p.logits, whole, TOKENS * g->output->cols * sizeof *whole);
 }
 
-/* Returns whether it has layers enough. */
+/* Returns whether the model has enough layers. */
 static bool check_model(const char *path, uint32_t ranks)
 {
     static const double alike[LAYERS_RANKS] = { 1, 1, 1, 1, 1, 1, 1, 1 };

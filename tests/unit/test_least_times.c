@@ -1,4 +1,4 @@
-/* test_least_times.c -- from the simulator's counters to least times: known numbers in, known times out; damaged files; targets without
+/* test_least_times.c -- computes least times from the simulator's counters: known numbers give known times; damaged files; targets without
  * rates. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "compiler/cli/least_times.h"
 #include "die_capture.h"
 
-/* Of a kernel, what no case changes. */
+/* The constant part of a kernel's counters. */
 #define REST \
     "\"lanes_idle\": {\"valu\": 0, \"trans\": 0, \"dot\": 0, \"matrix\": 0, \"lds\": 0, \"global_load\": 0, \"global_store\": 0}, "        \
     "\"static_lds\": 1024, "                                                                                                               \
@@ -27,15 +27,15 @@
 #define KINDS "\"kinds\": {\"mul32\": %u, \"f64\": %u, \"acc_move\": 0, \"nop\": 0}"
 #define FLOP "\"matrix_flop\": {\"f16\": %.0f, \"f8\": 0, \"f32\": 0, \"i8\": %.0f, \"i4\": 0}"
 
-/* Everything that the cases change. */
+/* The counters that cases change. */
 struct kernel_text {
-    uint32_t wave, threads, groups, launches, registers, valu, trans, mul32, f64;   /* groups: of a launch; instructions: of a wave */
-    double   f16, i8, lds_cycles, lds_conflicts, unique, stored;              /* FLOP and cycles of a wave; bytes of a launch */
+    uint32_t wave, threads, groups, launches, registers, valu, trans, mul32, f64;   /* groups: per launch; instructions: per wave */
+    double   f16, i8, lds_cycles, lds_conflicts, unique, stored;              /* FLOP and cycles per wave; bytes per launch */
     bool     pair;
     uint32_t run;                        /* groups of a launch that ran */
 };
 
-/* cmocka of some versions compares floats only. */
+/* Some versions of cmocka compare only floats. */
 static void near(double x, double expected)
 {
     if (!(fabs(x - expected) <= 1e-9 * fmax(1, fabs(expected)))) fail_msg("%.12g is not %.12g", x, expected);
@@ -77,11 +77,11 @@ static struct step_times times_of(struct arena *a, const char *target, const str
     struct counters *c = arena_new(a, struct counters);
     write_kernel(k);
     *c = counters_read(a, path);
-    return least_times(a, profile_load(a, target, NULL), c, steps);
+    return least_times(a, target_load(a, target, NULL), c, steps);
 }
 
 static struct arena *arena;
-/* What cJSON holds when die() jumps out of it lies in the arena, too. */
+/* cJSON allocates from the arena too, because die() jumps out of it. */
 static void *json_alloc(size_t bytes) { return arena_alloc(arena, bytes); }
 static void json_free(void *p)        { (void)p; }
 
@@ -119,7 +119,7 @@ static void test_gfx942(void **state)
     assert_int_equal(one->resident, 2);                                                  /* 32 KiB of 64 */
 }
 
-/* The busiest SIMD: groups go round, waves of small ones share compute units. */
+/* The busiest SIMD: workgroups are distributed in turn, and waves of small workgroups share compute units. */
 static void test_fill(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void test_fill(void **state)
     }
 }
 
-/* gfx1100: 48 pairs of compute units, 4 SIMDs each, a vector instruction a clock; 2.5 GHz. */
+/* gfx1100: 48 pairs of compute units with 4 SIMDs each, one vector instruction per clock; 2.5 GHz. */
 static void test_rdna(void **state)
 {
     (void)state;
@@ -147,12 +147,12 @@ static void test_rdna(void **state)
     near(t.kernels[0].fill, 1);
     near(t.kernels[0].us[PIPE_VECTOR], 2 * (1000 + 3 * 50 + 15 * 2) / 2500.0);
     near(t.kernels[0].us[PIPE_MATRIX], 2 * 25 * 32 / 2500.0);
-    near(t.kernels[0].us[PIPE_LDS], 8 * 100 / 2.0 / 2500.0);         /* both halves of the WGP's */
+    near(t.kernels[0].us[PIPE_LDS], 8 * 100 / 2.0 / 2500.0);         /* both halves of the WGP's LDS */
     assert_int_equal(t.kernels[0].simd_waves, 16);
     k = (struct kernel_text){ .wave = 32, .threads = 256, .groups = 96, .launches = 1, .registers = 48, .trans = 1000, .pair = false };
     t = times_of(arena, "gfx1100", &k, 1);
     near(t.kernels[0].fill, 1);
-    near(t.kernels[0].us[PIPE_VECTOR], 4 * 4 * 1000 / 2500.0);       /* their own unit is the slower one */
+    near(t.kernels[0].us[PIPE_VECTOR], 4 * 4 * 1000 / 2500.0);       /* their own unit is slower */
 }
 
 static void test_bound(void **state)
@@ -169,7 +169,7 @@ static void test_bound(void **state)
     }
 }
 
-/* Bytes that groups share are not multiplied. */
+/* Bytes that workgroups share count once. */
 static void test_sample(void **state)
 {
     (void)state;
@@ -183,10 +183,11 @@ static void test_damaged(void **state)
 {
     (void)state;
     static const struct { const char *text, *message; } cases[] = {
-        { "", "no list \"kernels\"" }, { "{", "no list \"kernels\"" }, { "[]", "no list \"kernels\"" },
-        { "{\"kernels\": 1}", "no list \"kernels\"" },
-        { "{\"kernels\": [1]}", "no number \"launches\"" }, { "{\"kernels\": [{\"launches\": \"1\"}]}", "no number \"launches\"" },
-        { "{\"kernels\": [{\"launches\": 1, \"groups\": 1, \"waves\": 1}]}", "no number \"valu\"" },
+        { "", "the list \"kernels\"" }, { "{", "the list \"kernels\"" }, { "[]", "the list \"kernels\"" },
+        { "{\"kernels\": 1}", "the list \"kernels\"" },
+        { "{\"kernels\": [1]}", "the number \"launches\" is missing" },
+        { "{\"kernels\": [{\"launches\": \"1\"}]}", "the number \"launches\" is missing" },
+        { "{\"kernels\": [{\"launches\": 1, \"groups\": 1, \"waves\": 1}]}", "the number \"valu\" is missing" },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         write_file(cases[i].text);
@@ -194,11 +195,13 @@ static void test_damaged(void **state)
     }
     /* a whole file, one word of it changed */
     static const struct { const char *word, *instead, *message; } changes[] = {
-        { "\"wave\": 64", "\"wave\": 63", "a wave of 63 lanes" }, { "\"threads\": [256, 1, 1]", "\"threads\": []x", "no list \"kernels\"" },
-        { "\"threads\": [256, 1, 1]", "\"threads\": [0, 1, 1]", "a group of 0 threads" }, { "[[304, 1]]", "[[304]]  ", "list of pairs" },
-        { "[[304, 1]]", "[7]      ", "list of pairs" },
-        { "\"name\": \"one\"", "\"name\": 1", "without a name" }, { "\"registers\": 64", "\"registers\": -4", "out of range" },
-        { "\"mul32\"", "\"mul33\"", "no number \"mul32\"" },
+        { "\"wave\": 64", "\"wave\": 63", "a wave has 63 lanes instead of 32 or 64" },
+        { "\"threads\": [256, 1, 1]", "\"threads\": []x", "the list \"kernels\" is missing" },
+        { "\"threads\": [256, 1, 1]", "\"threads\": [0, 1, 1]", "a group has 0 threads instead of 1 to 1024" },
+        { "[[304, 1]]", "[[304]]  ", "array of pairs" },
+        { "[[304, 1]]", "[7]      ", "array of pairs" },
+        { "\"name\": \"one\"", "\"name\": 1", "a kernel has no name" }, { "\"registers\": 64", "\"registers\": -4", "out of range" },
+        { "\"mul32\"", "\"mul33\"", "the number \"mul32\" is missing" },
     };
     const struct kernel_text k = { .wave = 64, .threads = 256, .groups = 304, .launches = 1, .registers = 64 };
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
@@ -211,17 +214,17 @@ static void test_damaged(void **state)
     }
 }
 
-/* sm_90 has no rates: nothing simulates it.  A kernel of a format that a chip has no rate for says so. */
+/* sm_90 has no rates, because there is no simulator for it.  A kernel with a format for which a chip has no rate reports this. */
 static void test_missing(void **state)
 {
     (void)state;
-    assert_string_equal(profile_missing_rate(profile_load(arena, "sm_90", NULL)), "rates: clock");
+    assert_string_equal(target_missing_rate(target_load(arena, "sm_90", NULL)), "rates: clock");
     for (size_t i = 0; i < 3; i++)
-        assert_null(profile_missing_rate(profile_load(arena, (const char *const[]){ "gfx942", "gfx1100", "gfx1151" }[i], NULL)));
+        assert_null(target_missing_rate(target_load(arena, (const char *const[]){ "gfx942", "gfx1100", "gfx1151" }[i], NULL)));
     struct kernel_text k = { .wave = 64, .threads = 256, .groups = 304, .launches = 1, .registers = 64, .i8 = 1 };
     write_kernel(&k);
     struct counters c = counters_read(arena, path);
-    struct profile p = *profile_load(arena, "gfx942", NULL);
+    struct target p = *target_load(arena, "gfx942", NULL);
     p.rates.matrix[MATRIX_I8] = 0;
     assert_string_equal(least_times(arena, &p, &c, 1).missing, "rates: matrix_i8");
     p.rates.lds_bytes = 0;

@@ -1,4 +1,4 @@
-/* Compiling and linking small programs with a weight image: all link modes, both machines, reproducible bytes. */
+/* test_link.c -- compiles and links small programs with a weight image: all link modes, both machines, reproducible bytes. */
 #include "compiler/build/cc.h"
 #include "compiler/build/link.h"
 #include "compiler/build/weights_file.h"
@@ -60,10 +60,10 @@ static struct toolchain *tools(struct arena *a)
     return toolchain_open(a, &(struct cc_options){ .spawn = { .jobs = 2 } });
 }
 
-static struct link_object compile(struct arena *a, struct toolchain *tc, const struct profile *p)
+static struct link_object compile(struct arena *a, struct toolchain *tc, const struct target *p)
 {
     struct cc_job job = { .name = "program.c", .source = { (const uint8_t *)program, sizeof program - 1 }, .kind = CC_RUNTIME,
-                          .profile = p };
+                          .target = p };
     cc_compile(a, tc, &job, 1);
     return (struct link_object){ "program.o", job.object };
 }
@@ -79,10 +79,10 @@ static void link_one(struct arena *a, struct toolchain *tc, const struct link_in
 static void build(struct arena *a, const char *target, bool is_static, uint64_t n, const char *out)
 {
     struct toolchain *tc = tools(a);
-    struct profile   *p = profile_load(a, target, NULL);
+    struct target   *p = target_load(a, target, NULL);
     const struct link_object objects[] = { compile(a, tc, p),
                                            link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
-    const struct link_input  input = { .profile = p, .objects = objects, .n_objects = 2, .is_static = is_static, .weights_bytes = n };
+    const struct link_input  input = { .target = p, .objects = objects, .n_objects = 2, .is_static = is_static, .weights_bytes = n };
     link_one(a, tc, &input, out, write_pattern, &n);
 }
 
@@ -162,7 +162,7 @@ static void other_machine(void **state)
 {
     struct scratch *s = *state;
     struct arena   *a = s->arena;
-    struct profile *p = profile_load(a, "aarch64", NULL);
+    struct target *p = target_load(a, "aarch64", NULL);
     struct spawn_job probe = { .argv = (const char *const[]){ "qemu-aarch64", "--version", NULL } };
     spawn_run(a, &(struct spawn_options){ .jobs = 1 }, &probe, 1);
     if (cc_target_missing(a, p) || probe.status) skip();
@@ -174,7 +174,7 @@ static void other_machine(void **state)
     }
 }
 
-/* Beyond 4 GiB: the file is a hole, so it costs no disk. */
+/* Beyond 4 GiB: the file is sparse, so it needs no disk space. */
 static void write_huge(struct outfile *f, void *context)
 {
     outfile_pad(f, f->offset + *(uint64_t *)context - 1);
@@ -188,11 +188,11 @@ static void six_gigabytes(void **state)
     uint64_t        n = 6000000000u / 100000007 * 100000007 + 1;  /* the program reads every 100000007th byte, the last one too */
     const char     *out = arena_printf(a, "%s/huge", s->directory);
     struct toolchain *tc = tools(a);
-    struct profile   *p = profile_load(a, "portable", NULL);
+    struct target   *p = target_load(a, "portable", NULL);
     const struct link_object objects[] = { compile(a, tc, p),
                                            link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
     for (int is_static = 0; is_static < 2; is_static++) {
-        const struct link_input input = { .profile = p, .objects = objects, .n_objects = 2, .is_static = is_static, .weights_bytes = n };
+        const struct link_input input = { .target = p, .objects = objects, .n_objects = 2, .is_static = is_static, .weights_bytes = n };
         link_one(a, tc, &input, out, write_huge, &n);
         assert_string_equal(run_program(a, (const char *const[]){ out, arena_printf(a, "%llu", (unsigned long long)n), NULL }),
                             arena_printf(a, "%llu 0 8 0 a 1.414\n", (unsigned long long)(5 * n)));
@@ -219,10 +219,10 @@ static void failures_leave_nothing(void **state)
     struct scratch *s = *state;
     struct arena   *a = s->arena;
     struct toolchain *tc = tools(a);
-    struct profile   *p = profile_load(a, "portable", NULL);
+    struct target   *p = target_load(a, "portable", NULL);
     const struct link_object objects[] = { compile(a, tc, p),
                                            link_data_object(a, p, "forge_vocab", (struct bytes){ (const uint8_t *)"vocab", 5 }) };
-    struct link_input input = { .profile = p, .objects = objects, .n_objects = 2, .weights_bytes = 10 };
+    struct link_input input = { .target = p, .objects = objects, .n_objects = 2, .weights_bytes = 10 };
     const char *out = arena_printf(a, "%s/absent", s->directory);
     die_handler = on_die;
     if (!setjmp(escape)) link_one(a, tc, &input, out, write_too_little, NULL);
@@ -233,7 +233,7 @@ static void failures_leave_nothing(void **state)
     die_handler = NULL;
 }
 
-/* A clang that cannot say now which linker it has is an error, not a clang without lld: the bytes would differ. */
+/* If clang cannot report its linker, that is an error and must not mean a clang without lld: the bytes would differ. */
 static void no_answer_is_an_error(void **state)
 {
     struct scratch *s = *state;
@@ -282,15 +282,15 @@ static void includes_are_pasted(void **state)
     assert_null(strstr(at, "#include \""));
 }
 
-/* Every source of the runtime compiles for every target there is a C library for; where there is a cache for all tests, once. */
+/* Every source of the runtime compiles for every target with a C library here; with a cache for all tests it is compiled only once. */
 static void runtime_compiles(void **state)
 {
     struct scratch *s = *state;
     struct arena   *a = s->arena;
     if (getenv("FORGEC_TEST_CACHE")) setenv("XDG_CACHE_HOME", getenv("FORGEC_TEST_CACHE"), 1);
     struct toolchain *tc = tools(a);
-    for (const char **name = profile_names(a, NULL); *name; name++) {
-        struct profile *p = profile_load(a, *name, NULL);
+    for (const char **name = target_names(a, NULL); *name; name++) {
+        struct target *p = target_load(a, *name, NULL);
         if (cc_target_missing(a, p)) continue;
         size_t n;
         struct cc_job *jobs = cc_runtime_jobs(a, p, (struct cc_parts){ false, true }, 0, &n);

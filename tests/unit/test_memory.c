@@ -1,4 +1,4 @@
-/* Room and large pages as the kernel tells of them. */
+/* test_memory.c -- free memory and large pages, as the kernel reports them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Nodes of memory as the kernel tells of them, threads shared out to them, and memory that lies on them. */
+/* test_numa.c -- NUMA nodes as the kernel reports them, distribution of threads to nodes, and memory on nodes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static uint32_t first_cpu(void)
     return 0;
 }
 
-/* Nodes without processors, or without any of ours, are none. */
+/* Nodes without processors, or without processors that this process may use, do not count. */
 static void nodes(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void nodes(void **state)
     snprintf(others, sizeof others, "%u-%u\n", 8100, 8191);
     put("online", "0-2,5\n");
     put("node0/cpulist", ours);
-    put("node1/cpulist", "\n");                                  /* memory alone */
+    put("node1/cpulist", "\n");                                  /* only memory */
     put("node2/cpulist", others);
     put("node5/cpulist", ours);
     numa_read(&n, directory);
@@ -102,7 +102,7 @@ static void memory(void **state)
     static struct numa n;
     numa_read(&n, "/sys/devices/system/node");
     assert_in_range(n.n, 1, NUMA_MOST_NODES);
-    for (uint32_t node = 0; node <= n.n; node++) {                /* the last one: all of them */
+    for (uint32_t node = 0; node <= n.n; node++) {                /* the last value: all nodes */
         const size_t bytes = 5 << 20;
         struct forge_error error;
         void *base = NULL;
@@ -113,7 +113,7 @@ static void memory(void **state)
         }
         munmap(base, bytes);
     }
-    /* A node that the machine lacks. */
+    /* A node that the machine does not have. */
     struct forge_error error;
     void *base = NULL;
     n.node[0].id = 1000;

@@ -1,5 +1,5 @@
-/* Objects that clang made for four machines, with their API left visible, data behind them, two of them in one program; and damaged
- * ones. */
+/* test_objfile.c -- objects of clang for four machines: only their API stays visible, data are appended, and two objects fit into one
+ * program.  Also damaged objects. */
 #include "compiler/build/cc.h"
 #include "die_capture.h"
 #include "compiler/build/link.h"
@@ -15,7 +15,7 @@
 /* cmocka.h needs the above */
 #include <cmocka.h>
 
-/* A library in two sources that use each other's functions and tables; NAME stands for the prefix. */
+/* A library of two sources that use each other's functions and tables; NAME is the prefix. */
 static const char one[] =
     "#include <stddef.h>\n#include <stdint.h>\n"
     "void *memcpy(void *, const void *, size_t);\n"
@@ -59,9 +59,9 @@ static struct bytes replaced(struct arena *a, const char *source, const char *na
 static struct bytes compile(struct scratch *s, const char *target, const char *name)
 {
     struct arena *a = s->arena;
-    const struct profile *p = profile_load(a, target, NULL);
-    struct cc_job jobs[] = { { .name = "one.c", .source = replaced(a, one, name), .kind = CC_LIBRARY, .profile = p },
-                             { .name = "two.c", .source = replaced(a, two, name), .kind = CC_LIBRARY_KERNELS, .profile = p } };
+    const struct target *p = target_load(a, target, NULL);
+    struct cc_job jobs[] = { { .name = "one.c", .source = replaced(a, one, name), .kind = CC_LIBRARY, .target = p },
+                             { .name = "two.c", .source = replaced(a, two, name), .kind = CC_LIBRARY_KERNELS, .target = p } };
     cc_compile(a, tc, jobs, COUNT_OF(jobs));
     const struct link_object objects[] = { { "one.o", jobs[0].object }, { "two.o", jobs[1].object } };
     return link_relocatable(a, tc, p, objects, COUNT_OF(objects));
@@ -92,7 +92,7 @@ static int run(struct scratch *s, const char *const *argv, const char **said)
     return job.status;
 }
 
-/* ---- what comes out ---- */
+/* ---- results ---- */
 
 static const char *const targets[] = { "x86-64-v3", "aarch64-none", "riscv64", "cortex-m7" };
 
@@ -124,7 +124,8 @@ static void only_the_api_is_left(void **state)
     }
 }
 
-/* Two libraries with the same inner names, linked into one image for each machine: nothing is defined twice, every image is there. */
+/* Two libraries with the same internal names are linked into one image for each machine: no name is defined twice, and both weight images
+ * are present. */
 static void two_in_one_link(void **state)
 {
     struct scratch *s = *state;
@@ -136,7 +137,7 @@ static void two_in_one_link(void **state)
         "int start(char *p); int start(char *p) { return m_call(0, 1, p) + n_call(1, 2, p) + m_get(5) + n_get(6); }\n";
     for (size_t i = 0; i < COUNT_OF(targets); i++) {
         struct cc_job job = { .name = "start.c", .source = bytes_of(start), .kind = CC_LIBRARY,
-                              .profile = profile_load(a, targets[i], NULL) };
+                              .target = target_load(a, targets[i], NULL) };
         cc_compile(a, tc, &job, 1);
         const char *paths[] = { arena_printf(a, "%s/start.o", s->directory), arena_printf(a, "%s/m.o", s->directory),
                                 arena_printf(a, "%s/n.o", s->directory) };
@@ -166,7 +167,7 @@ static void runs_with_two(void **state)
 {
     struct scratch *s = *state;
     struct arena   *a = s->arena;
-    const struct profile *p = profile_load(a, "portable", NULL);
+    const struct target *p = target_load(a, "portable", NULL);
     if (cc_target_missing(a, p)) skip();
     const char *paths[] = { arena_printf(a, "%s/main.c", s->directory), arena_printf(a, "%s/hm.o", s->directory),
                             arena_printf(a, "%s/hn.o", s->directory) };
@@ -192,12 +193,12 @@ static void same_bytes_twice(void **state)
     assert_null(memmem(x.data, x.size, "/tmp", 4));
 }
 
-/* ---- what is refused ---- */
+/* ---- refused objects ---- */
 
 static struct bytes compile_one(struct scratch *s, const char *target, const char *source)
 {
     struct cc_job job = { .name = "bad.c", .source = bytes_of(source), .kind = CC_LIBRARY,
-                          .profile = profile_load(s->arena, target, NULL) };
+                          .target = target_load(s->arena, target, NULL) };
     cc_compile(s->arena, tc, &job, 1);
     return job.object;
 }
@@ -215,8 +216,11 @@ static void broken_promises(void **state)
     static const char refers[] = "extern const char test_image[]; const char *f(void); const char *f(void) { return test_image; }";
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int g(void); int g(void) { return 1; }"), &plain),
                 "x.o: f is not defined in it");
+    assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int (*g(void))(void); static int f(void) { return 1; } "
+                                                                     "int (*g(void))(void) { return f; }"), &plain),
+                "x.o: f is not defined in it");
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int g(void); int f(void); int f(void) { return g(); }"), &plain),
-                "it needs g, which it must bring itself");
+                "it needs g but does not define it");
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int n; int f(void); int f(void) { return ++n; }"), &plain),
                 "section .bss.n holds 4 bytes of variables");
     assert_dies(objfile_rewrite(a, "x.o", compile_one(s, "portable", "int n = 5; int f(void); int f(void) { return ++n; }"), &plain),
@@ -245,13 +249,13 @@ static void damaged_headers(void **state)
     assert_dies(rewrite(s, (struct bytes){ good.data, 60 }, "m"), "cut short");
     patch(s, good, EI_CLASS, 3, "neither 32 nor 64 bits");
     patch(s, good, EI_DATA, ELFDATA2MSB, "not little-endian");
-    patch(s, good, 16, ET_EXEC, "no relocatable object");
-    patch(s, good, 18, EM_SPARC, "not one forgec writes objects for");
+    patch(s, good, 16, ET_EXEC, "not a relocatable object");
+    patch(s, good, 18, EM_SPARC, "forgec does not write objects for");
     patch(s, good, 40 + 5, 1, "table of sections is damaged");
     patch(s, good, 62, 200, "table of sections is damaged");
 }
 
-/* Any prefix and any changed byte: a sentence or a result, never a crash (run under ASan by tests/checks.sh). */
+/* Any prefix and any changed byte give an error message or a result, never a crash (tests/checks.sh runs this under ASan). */
 static void damaged_anywhere(void **state)
 {
     struct scratch *s = *state;
@@ -265,7 +269,7 @@ static void damaged_anywhere(void **state)
         assert_non_null(copy);
         for (volatile size_t i = 0; i < good.size; i++) {
             struct arena *a = arena_create();
-            uint8_t *cut = malloc(i ? i : 1);             /* of its size, for ASan */
+            uint8_t *cut = malloc(i ? i : 1);             /* of exactly its size, for ASan */
             memcpy(cut, good.data, i);
             assert_true(DIES(objfile_rewrite(a, "cut.o", ((struct bytes){ cut, i }), &edit)));
             free(cut);

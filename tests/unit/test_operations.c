@@ -1,5 +1,5 @@
-/* test_operations.c -- operations of the graph in the reference, against plain arithmetic of another form on the values that they read; and
- * the operands that their shape rules refuse. */
+/* test_operations.c -- compares the reference's operations with plain arithmetic in another form on the same inputs; and operands that
+ * shape rules refuse. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,12 +11,12 @@
 #include "die_capture.h"
 #include "tiny_model.h"
 
-/* T tokens; 4 heads of 8, two of K and V; 6 experts of 5 rows. */
+/* T tokens; 4 heads of 8, two KV heads; 6 experts of 5 rows. */
 enum { T = 6, VOCAB = 100, EMBD = 32, FF = 100, HEADS = 4, DIM = 8, Q = HEADS * DIM, KV = 16, EXPERTS = 6, ROWS = 5, TAPS = 3 };
 static struct arena *a;
-static const struct model *last;          /* of the values computed last */
+static const struct model *last;          /* the model of the last computed values */
 static uint32_t n_layer;
-static struct { const char *name; uint32_t numbers; } scales[4];          /* beside tensors of every layer; name NULL: none */
+static struct { const char *name; uint32_t numbers; } scales[4];          /* of tensors of every layer; name NULL: no scale */
 static const int32_t tokens[T] = { 5, 7, 9, 11, 3, 2 };
 
 static int setup(void **state) { (void)state; a = arena_create(); n_layer = 1; memset(scales, 0, sizeof scales); return 0; }
@@ -64,8 +64,7 @@ static const char *const roles =
     "  asks: |\n    %q = matmul attn_q, %x\n    %z = scale by=8 %q\n"
     "  reads: |\n    %y = attention %z, %kc, %vc\n";
 
-/* A model whose layers have these lines, which read %x; its logits are %name of the last layer, of `cols` columns, and what
- * fills them up. */
+/* A model with these lines in its layers; they read %x.  Its logits are %name of the last layer, with `cols` columns, and padding. */
 static const struct model *model_of(const char *lines, const char *name, uint32_t cols)
 {
     const struct tiny s = { "llama", EMBD, FF, HEADS, 2, DIM, VOCAB, QUANT_F32, n_layer, NULL, 0, NULL, true };
@@ -101,7 +100,7 @@ static void near(const char *what, uint32_t i, float got, double wanted)
     if (!(fabs((double)got - wanted) <= 2e-6 * (1 + fabs(wanted)))) fail_msg("%s: item %u is %.9g, not %.9g", what, i, (double)got, wanted);
 }
 
-/* Inputs of most tests: values to both sides of 0, some beyond 2. */
+/* Inputs of most tests: values on both sides of 0, some above 2. */
 #define Z "%q = matmul attn_q, %x\n%z = scale by=8 %q\n"
 #define W "%p = matmul ffn_gate, %x\n%w = part first=7 count=32 %p\n"
 #define K "%k = matmul attn_k, %x\n"
@@ -224,7 +223,7 @@ static void norms(void **state)
         near("layernorm_heads, weights of each head", i, centered_own[i], of_head * (double)w[i % Q]);
         near("layernorm with a weight", i, weighted[i], ((double)z[i] - m) / sqrt(variance + 0.25) * (double)w[i % Q]);
     }
-    /* Shorter than eps: divided by it. */
+    /* A vector shorter than eps is divided by eps. */
     const float *tiny = values(Z "%s = scale by=1e-6 %z\n%y = l2norm eps=0.25 %s\n", "y", Q);
     for (uint32_t i = 0; i < T * Q; i++) near("l2norm of little", i, tiny[i], (double)z[i] * 4e-6);
 }
@@ -236,7 +235,8 @@ static void learned_positions(void **state)
     (void)state;
     const float *z = values(Z, "z", Q), *y = values(Z "%y = add_position places, %z\n", "y", Q), *w = tensor("blk.0.places");
     for (uint32_t i = 0; i < T * Q; i++) near("add_position", i, y[i], (double)z[i] + (double)w[i]);
-    assert_dies(values("%y = add_position few_places, %x\n", "y", Q), "6 tokens, but blk.0.few_places has learned 5 positions");
+    assert_dies(values("%y = add_position few_places, %x\n", "y", Q),
+        "a text of 6 tokens is longer than the 5 learned positions of blk.0.few_places");
 }
 
 static void rotation_from(void **state)
@@ -253,7 +253,7 @@ static void rotation_from(void **state)
 
 #define CACHES Z K V "%kc = store_k %k\n%vc = store_v %v\n"
 
-/* Without subtracting the largest score: they are small here.  sinks: [HEADS] or NULL. */
+/* Does not subtract the largest score, because scores are small here.  sinks: [HEADS] or NULL. */
 static void check_attention(const char *what, const float *y, const float *q, const float *k, const float *v, const float *sinks)
 {
     for (uint32_t i = 0; i < T * Q; i++) {
@@ -278,7 +278,7 @@ static void sinks(void **state)
     check_attention("attention with sinks", y, q, k, v, tensor("blk.0.four"));
 }
 
-/* The second layer reads what the first one stored: the same tokens, another query. */
+/* The second layer reads the first layer's stored keys and values: the same tokens, another query. */
 static void keys_of_another_layer(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void row_before(void **state)
     for (uint32_t i = 0; i < T * Q; i++) near("previous", i, y[i], i < Q ? 0 : (double)z[i - Q]);
 }
 
-/* What a state has kept of position p at t: exp of the sum of the decays after p; g: [T][stride]. */
+/* The factor of position p in the state at t: exp of the sum of the decays after p; g: [T][stride]. */
 static double kept(const float *g, uint32_t stride, uint32_t item, uint32_t p, uint32_t t)
 {
     double sum = 0;
@@ -318,7 +318,8 @@ static double kept(const float *g, uint32_t stride, uint32_t item, uint32_t p, u
     return exp(sum);
 }
 
-/* Without a state: y(t) = sum over p of <q(t), k(p) as kept> d(p), d(p) = beta (v(p) - what the positions before p give for k(p)). */
+/* The recurrence without a state: y(t) = sum over p of <q(t), decayed k(p)> d(p); d(p) = beta (v(p) - the sum over positions before p for
+ * k(p)). */
 static void recurrences(void **state)
 {
     (void)state;
@@ -366,7 +367,7 @@ static void recurrences(void **state)
 
 #define ROUTER "%r = matmul router, %x\n%l = scale by=4 %r\n"
 
-/* Does x have so many betters among n? */
+/* The number of the n values that come before x[i]: larger values, and equal values with a lower index. */
 static uint32_t rank_of(const double *x, uint32_t n, uint32_t i)
 {
     uint32_t better = 0;
@@ -419,7 +420,7 @@ static void routes(void **state)
             }
         }
     }
-    assert_true(moved > 0);           /* groups and preferences have changed who is first */
+    assert_true(moved > 0);           /* groups and preferences have changed the choice */
 }
 
 static void experts(void **state)
@@ -430,7 +431,7 @@ static void experts(void **state)
     const float *x = values("", "x", EMBD), *choice = values(CHOICE "%y = part %c\n", "y", 2 * USED);
     const float *up = values(CHOICE "%y = expert_matmul up_exps, %x, %c\n", "y", UP);
     const float *second = values(CHOICE "%y = expert_matmul pair_b, %x, %c\n", "y", UP);
-    const float *down = values(CHOICE "%u = expert_matmul up_exps, %x, %c\n%y = expert_matmul down_exps, %u, %c\n", "y", DOWN);
+    const float *down = values(CHOICE "%u = expert_matmul up_exps, %x, %c\n%y = expert_matmul each=true down_exps, %u, %c\n", "y", DOWN);
     const float *bias = values(CHOICE "%u = expert_matmul up_exps, %x, %c\n%y = expert_bias exps_bias, %u, %c\n", "y", UP);
     const float *rows = values(CHOICE "%u = expert_matmul up_exps, %x, %c\n%y = expert_times exps_bias, %u, %c\n", "y", UP);
     const float *each = values(CHOICE "%u = expert_matmul up_exps, %x, %c\n%y = expert_times exps_scale, %u, %c\n", "y", UP);
@@ -466,7 +467,7 @@ static void experts(void **state)
     }
 }
 
-/* A scale beside a tensor multiplies what the tensor gives, whatever wiring reads it: one number, or one of each slice. */
+/* A tensor's scale multiplies its result in every wiring: one number, or one number per slice. */
 static void scales_beside_tensors(void **state)
 {
     (void)state;
@@ -490,7 +491,7 @@ static void scales_beside_tensors(void **state)
                 near(lines[i], t * cols[i] + r, y[t * cols[i] + r], (double)plain[i][t * cols[i] + r] * (double)of[i][number[i]]);
             }
     }
-    /* Of rows of a table, too; what is printed names both operations and reads back. */
+    /* Also for rows of a table; the printed text names both operations and reads back. */
     const float *x = values("", "x", EMBD);
     scales[3].name = "token_embd.scale", scales[3].numbers = 1;
     const float *scaled = values("", "x", EMBD), *factor = tensor("token_embd.scale");
@@ -514,9 +515,10 @@ static void scales_refused(void **state)
     scales[0].name = "blk.0.taps.scale", scales[0].numbers = 1;
     static const struct model *m;
     m = model_of("%y = conv taps, %x\n", "y", EMBD);
-    assert_dies(graph_build(a, m), "tensor blk.0.taps.scale scales blk.0.taps.weight, of which conv makes no product");
+    assert_dies(graph_build(a, m),
+        "tensor blk.0.taps.scale scales the products of blk.0.taps.weight, but the operation conv makes no product with it");
     scales[0].name = "blk.0.attn_q.scale";
-    m = model_of("%y_unscaled = matmul attn_k, %x\n%y = matmul attn_q, %x\n", "y", EMBD);         /* which an operation for the scale has */
+    m = model_of("%y_unscaled = matmul attn_k, %x\n%y = matmul attn_q, %x\n", "y", EMBD);         /* name of the scale's operation */
     assert_dies(graph_build(a, m), "%y_unscaled is defined twice");
 }
 
@@ -542,63 +544,66 @@ static void slices_and_rows(void **state)
     }
 }
 
-/* ---- what shape rules refuse ---- */
+/* ---- operands that shape rules refuse ---- */
 
 static void refused(void **state)
 {
     (void)state;
     static const struct { const char *lines, *expected; } rows[] = {
-        { "%y = layernorm router, %x\n", "llama.yaml:44:3: layernorm takes a vector; router is none" },
+        { "%y = layernorm router, %x\n", "llama.yaml:44:3: layernorm takes a vector; router is not a vector" },
         { "%y = layernorm four, %x\n", "%x has 32 columns; four takes 4" },
-        { "%y = l2norm head_dim=5 %x\n", "%x has 32 columns, which is no whole number of heads of 5" },
-        { "%y = layernorm_heads head_dim=5 %x\n", "%x has 32 columns, which is no whole number of heads of 5" },
+        { "%y = l2norm head_dim=5 %x\n", "%x has 32 columns, which is not a multiple of the head size 5" },
+        { "%y = layernorm_heads head_dim=5 %x\n", "%x has 32 columns, which is not a multiple of the head size 5" },
         { "%y = layernorm_heads four, %x\n", "tensor four has 4 items; 8 are needed here" },
-        { "%y = add_position vector, %x\n", "add_position takes a matrix; vector is none" },
+        { "%y = add_position vector, %x\n", "add_position takes a matrix; vector is not a matrix" },
         { "%y = add_position heads, %x\n", "add_position takes a matrix; heads has three dimensions" },
         { "%p = part count=8 %x\n%y = add_position places, %p\n", "%0.p has 8 columns; places takes 32" },
         { "%y = headnorm four, %x\n", "tensor four has 4 items; 8 are needed here" },
         { "%y = rope n_rot=4 rot_first=5 %x\n", "rot_first is 5; 4 columns of 8 cannot begin there" },
-        { "%y = times router, %x\n", "times takes a vector; router is none" },
-        { "%y = times prefer, %x\n", "%x has 32 columns, which 6 factors of prefer do not share evenly" },
+        { "%y = times router, %x\n", "times takes a vector; router is not a vector" },
+        { "%y = times prefer, %x\n", "%x has 32 columns, which is not a multiple of the 6 factors of prefer" },
         { "%p = part count=2 %x\n%y = mul %x, %p\n", "%0.p has 2 columns; mul takes 32" },
         { "%p = part count=2 %x\n%y = glu_oai %x, %p\n", "%0.p has 2 columns; glu_oai takes 32" },
-        { "%y = part every=5 %x\n", "%x has 32 columns, no multiple of every=5" },
-        { "%y = part first=8 every=8 %x\n", "of every 8 columns there are no 0 from 8" },
-        { "%y = part first=6 count=3 every=8 %x\n", "of every 8 columns there are no 3 from 6" },
-        { "%y = part count=33 %x\n", "of every 32 columns there are no 33 from 0" },
-        { "%y = join head_dim=5 %x, %x\n", "%x has 32 columns, which is no whole number of heads of 5" },
-        { "%p = part count=3 %x\n%y = join head_dim=8 %x, %p\n", "%0.p has 3 columns, which 4 heads do not share evenly" },
-        { "%y = matmul_heads router, %x\n", "matmul_heads takes a tensor of three dimensions; router is none" },
+        { "%y = part every=5 %x\n", "%x has 32 columns, which is not a multiple of every=5" },
+        { "%y = part first=8 every=8 %x\n", "first=8 and count=0 exceed every=8 columns" },
+        { "%y = part first=6 count=3 every=8 %x\n", "first=6 and count=3 exceed every=8 columns" },
+        { "%y = part count=33 %x\n", "first=0 and count=33 exceed every=32 columns" },
+        { "%y = join head_dim=5 %x, %x\n", "%x has 32 columns, which is not a multiple of the head size 5" },
+        { "%p = part count=3 %x\n%y = join head_dim=8 %x, %p\n", "%0.p has 3 columns, which is not a multiple of the 4 heads" },
+        { "%y = matmul_heads router, %x\n", "matmul_heads takes a tensor of three dimensions; router has fewer" },
         { "%p = part count=8 %x\n%y = matmul_heads heads, %p\n", "%0.p has 8 columns; heads takes 32" },
-        { "%y = conv vector, %x\n", "conv takes a matrix; vector is none" },
+        { "%y = conv vector, %x\n", "conv takes a matrix; vector is not a matrix" },
         { "%p = part count=8 %x\n%y = conv taps, %p\n", "%0.p has 8 columns; taps takes 32" },
         { "%y = conv attn_q, %x\n", "conv takes 2 to 16 taps; attn_q has 32" },
         { "%y = conv long_taps, %x\n", "conv takes 2 to 16 taps; long_taps has 17" },
-        { K "%y = recur head_dim=5 value_dim=8 %k, %k, %x, %k, %k\n", "%0.k has 16 columns, which is no whole number of heads of 5" },
-        { K "%y = recur head_dim=8 value_dim=5 %k, %k, %x, %k, %k\n", "%x has 32 columns, which is no whole number of heads of 5" },
+        { K "%y = recur head_dim=5 value_dim=8 %k, %k, %x, %k, %k\n", "%0.k has 16 columns, which is not a multiple of the head size 5" },
+        { K "%y = recur head_dim=8 value_dim=5 %k, %k, %x, %k, %k\n", "%x has 32 columns, which is not a multiple of the head size 5" },
         { K "%y = recur head_dim=8 value_dim=8 %k, %x, %x, %k, %k\n", "%x has 32 columns; recur takes 16" },
-        { K "%y = recur head_dim=2 value_dim=8 %k, %k, %x, %k, %k\n", "recur: 4 heads of v do not share 8 heads of q and k evenly" },
+        { K "%y = recur head_dim=2 value_dim=8 %k, %k, %x, %k, %k\n",
+          "recur: the 4 heads of v must be a multiple of the 8 heads of q and k" },
         { K "%y = recur head_dim=8 value_dim=8 %k, %k, %x, %k, %k\n", "%0.k has 16 columns; recur takes 4" },
         { K "%b = part count=4 %k\n%y = recur head_dim=8 value_dim=8 %k, %k, %x, %k, %b\n", "%0.k has 16 columns; recur takes 32" },
-        { ROUTER "%y = route used=7 %l\n", "7 experts are used of 6" },
+        { ROUTER "%y = route used=7 %l\n", "expert_used_count 7 is not from 1 to expert_count 6" },
         { ROUTER "%y = route used=2 four, %l\n", "%0.l has 6 columns; four takes 4" },
-        { ROUTER "%y = route used=2 router, %l\n", "route takes a vector; router is none" },
+        { ROUTER "%y = route used=2 router, %l\n", "route takes a vector; router is not a vector" },
         { ROUTER "%y = route used=2 n_group=4 %l\n", "6 experts cannot stand in 4 groups of which 1 are used" },
         { ROUTER "%y = route used=2 n_group=3 n_group_used=4 %l\n", "6 experts cannot stand in 3 groups of which 4 are used" },
         { ROUTER "%y = route used=3 n_group=3 %l\n", "1 of 3 groups have fewer than the 3 experts that are used" },
-        { ROUTER "%y = route used=1 n_group=6 %l\n", "groups of one expert have no two best ones" },
-        { ROUTER "%y = route gating=4 %l\n", "gating=4 is 4; it takes 1 to 3" },
+        { ROUTER "%y = route used=1 n_group=6 %l\n", "groups of one expert cannot be ranked by their two best experts" },
+        { ROUTER "%y = route gating=4 %l\n", "gating=4 is 4; it must be from 1 to 3" },
         { ROUTER "%y = expert_matmul up_exps, %x, %l\n", "expert_matmul takes a choice of experts; %0.l comes from scale" },
-        { CHOICE "%y = expert_matmul router, %x, %c\n", "expert_matmul takes a tensor of three dimensions; router is none" },
+        { CHOICE "%y = expert_matmul router, %x, %c\n", "expert_matmul takes a tensor of three dimensions; router has fewer" },
         { CHOICE "%y = expert_matmul heads, %x, %c\n", "tensor heads has 4 experts; 6 are needed here" },
-        { CHOICE K "%y = expert_matmul up_exps, %k, %c\n", "%0.k has 16 columns; up_exps takes 64" },
+        { CHOICE K "%y = expert_matmul up_exps, %k, %c\n", "%0.k has 16 columns; up_exps takes 32" },
+        { CHOICE K "%y = expert_matmul each=true up_exps, %k, %c\n", "%0.k has 16 columns; up_exps takes 64" },
+        { CHOICE "%u = expert_matmul up_exps, %x, %c\n%y = expert_matmul down_exps, %u, %c\n", "columns; down_exps takes" },
         { CHOICE "%p = part count=5 %x\n%y = expert_times exps_scale, %p, %c\n",
-          "%0.p has 5 columns, which 2 experts do not share evenly" },
+          "%0.p has 5 columns, which is not a multiple of the 2 experts" },
         { CHOICE "%y = expert_times four, %x, %c\n", "tensor four has 4 experts; 6 are needed here" },
         { CHOICE "%y = expert_bias exps_bias, %x, %c\n", "%x has 32 columns; exps_bias takes 10" },
         { CHOICE "%p = part count=10 %x\n%y = expert_bias exps_scale, %p, %c\n",
           "expert_bias takes a row for each expert; exps_scale is one row" },
-        { CHOICE "%p = part count=5 %x\n%y = expert_sum %p, %c\n", "%0.p has 5 columns, which 2 experts do not share evenly" },
+        { CHOICE "%p = part count=5 %x\n%y = expert_sum %p, %c\n", "%0.p has 5 columns, which is not a multiple of the 2 experts" },
         { CHOICE "%y = expert_sum %x, %x\n", "expert_sum takes a choice of experts; %x comes from embed" },
         { CACHES "%y = attention vector, %z, %kc, %vc\n", "tensor vector has 32 items; 4 are needed here" },
     };
@@ -608,7 +613,7 @@ static void refused(void **state)
         assert_dies(graph_build(a, m), rows[i].expected);
     }
     tiny_more = NULL;
-    /* What has a state belongs to a layer. */
+    /* Operations with a state must be in a layer. */
     static const char *const outside[] = { "conv", "recur", "previous" };
     static const char *const lines[] = { "%y = conv token_embd, %x\n", "%y = recur %x, %x, %x, %x, %x\n", "%y = previous %x\n" };
     for (size_t i = 0; i < COUNT_OF(outside); i++) {

@@ -1,4 +1,4 @@
-/* test_pairs.c -- when rates of programs, measured in turns, tell them apart: never because of what else the machine does. */
+/* test_pairs.c -- decides whether rates of programs that were measured in turns differ: noise of the machine must never be reported. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +39,7 @@ static void test_critical(void **state)
         { 6, 0 }, { 7, 2 }, { 8, 3 }, { 9, 5 }, { 10, 8 }, { 15, 25 }, { 20, 52 }, { 25, 89 },
     };
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        /* as many means lie outside as the sum says */
+        /* the number of means outside must fit the sum of ranks */
         const uint32_t n = table[i].n;
         double x[25], means[25 * 26 / 2];
         uint32_t n_means = 0;
@@ -118,20 +118,20 @@ static double normal(void)                        /* Box and Muller 1958 */
     return r * cos(6.283185307179586 * uniform());
 }
 
-/* The speed of the machine at run t, of which program is the one that ran before, too. */
+/* The machine's speed at run t; again: the same program ran before. */
 static double load(enum machine m, uint32_t t, uint32_t n, bool again, double *level)
 {
     switch (m) {
     case CALM:   return 1 + 0.01 * normal();
-    case DRIFT:  *level += 0.05 * normal(); return exp(*level + 0.02 * normal());          /* a walk: neighbours are alike */
-    case RHYTHM: return ((t + 1) % 4 < 2 ? 1 : 0.7) + 0.01 * uniform();                      /* whoever begins a round of two has it */
+    case DRIFT:  *level += 0.05 * normal(); return exp(*level + 0.02 * normal());          /* a random walk: similar neighbours */
+    case RHYTHM: return ((t + 1) % 4 < 2 ? 1 : 0.7) + 0.01 * uniform();                      /* favours the first of a round of two */
     case BURSTS: *level = uniform() < 0.1 ? 0 : *level + 1;
                  return *level < 3 ? 0.3 + 0.3 * uniform() : 1 + 0.001 * normal();
     default:     return (again ? 1.1 : 1) * (t % (2 * n) == 0 ? 0.8 : 1) * (1 + 0.01 * normal());   /* first of a round, twice in a row */
     }
 }
 
-/* Whether a report of n programs, the last of which is `faster` times as fast, calls any of them faster or slower. */
+/* Does a report of n programs, with the last `faster` times as fast, call any of them faster or slower? */
 static bool claims(enum machine m, uint32_t n, double faster, uint32_t seed)
 {
     double rates[PROGRAMS_MOST][32], level = 0;
@@ -155,8 +155,8 @@ static bool claims(enum machine m, uint32_t n, double faster, uint32_t seed)
     return false;
 }
 
-/* Reports have two speeds; here one is looked at, so that half of the level is its share.  A bound of the count: the mean of that share and
- * four times its deviation. */
+/* A report has two speeds; this test uses one, so its share is half of the level.  The bound of the count is the expected number plus four
+ * standard deviations. */
 static void test_equal(void **state)
 {
     (void)state;
@@ -170,7 +170,7 @@ static void test_equal(void **state)
         }
 }
 
-/* Where runs scatter by 1 %, differences of 3 % are found; of 10 % on a machine that walks by 5 % from run to run. */
+/* Differences of 3 % are found if runs scatter by 1 %, and differences of 10 % on a machine with a random walk of 5 % per run. */
 static void test_different(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_plan.c -- places and sizes: what must hold of every plan, whatever the model and the options. */
+/* test_plan.c -- places and sizes: rules that hold for every plan of any model and options. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,19 +20,19 @@ static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
 
 static struct plan *plan_for(const struct model *m, const char *target)
 {
-    return plan_make(a, graph_build(a, m), FUSE_LAYER, profile_load(a, target, NULL), &(struct plan_options){ 0 });
+    return plan_make(a, graph_build(a, m), FUSE_LAYER, target_load(a, target, NULL), &(struct plan_options){ 0 });
 }
 
 static struct plan *plan_of(const struct model *m, enum fuse_level level, struct plan_options o)
 {
-    return plan_make(a, graph_build(a, m), level, profile_load(a, "portable", NULL), &o);
+    return plan_make(a, graph_build(a, m), level, target_load(a, "portable", NULL), &o);
 }
 
 /* ---- the arena ---- */
 
 struct range { const char *name; uint64_t begin, end; uint32_t born, dies; };
 
-/* Groups between which decode may leave out the barrier run at the same time. */
+/* Groups without a barrier between them in decode run at the same time. */
 static uint32_t overlapping_group(const struct plan *p, uint32_t group)
 {
     return group + 1 < p->fused->n_groups && p->fused->groups[group + 1].joins ? group + 1 : group;
@@ -136,7 +136,7 @@ static void check_image(const struct plan *p)
     }
 }
 
-/* States lie one behind the other, each large enough for what it says of itself; every attention and store finds its own. */
+/* States are one after the other, each large enough for its rows; every attention and store uses the right state. */
 static void check_states(const struct plan *p)
 {
     const struct graph *g = p->fused->graph;
@@ -187,7 +187,7 @@ static void largest_sizes(void **state)
     assert_dies(plan_of(wide, FUSE_LAYER, ((struct plan_options){ .n_ctx = 1u << 24 })), "more than 64 TB");
 }
 
-/* Offsets have 64 bits; what kernels count in 32 is refused. */
+/* Offsets have 64 bits; sizes that overflow the kernels' 32 bits are refused. */
 static void beyond_32_bits(void **state)
 {
     (void)state;
@@ -199,19 +199,20 @@ static void beyond_32_bits(void **state)
     s.n_ff = 1u << 22;
     m = tiny_model(a, &s);
     graph = graph_build(a, m);
-    assert_dies(plan_make(a, graph, FUSE_LAYER, profile_load(a, "gfx1151", NULL), &far),
-                "a token's glu is 8388608 bytes; 2048 tokens are more than the GPU kernels count to");
+    assert_dies(plan_make(a, graph, FUSE_LAYER, target_load(a, "gfx1151", NULL), &far),
+                "a token's glu is 8388608 bytes; 2048 tokens are more than the GPU kernels can count");
     s = tiny_llama;
     s.n_vocab = 1u << 17, s.n_head = s.n_head_kv = 512, s.n_embd = 1u << 15;
     m = tiny_model(a, &s);
     graph = graph_build(a, m);
     assert_true(plan_of(m, FUSE_LAYER, far)->state_bytes > UINT32_MAX && plan_of(m, FUSE_LAYER, far)->image_bytes > UINT32_MAX);
-    assert_dies(plan_make(a, graph, FUSE_LAYER, profile_load(a, "gfx1151", NULL), &far),
-                "512 heads (%0.k_cache) of 16777216 positions are more rows than the GPU kernels count to; a context of 8388607 fits");
+    assert_dies(plan_make(a, graph, FUSE_LAYER, target_load(a, "gfx1151", NULL), &far),
+                "512 heads (%0.k_cache) of 16777216 positions are more rows than the GPU kernels can count; choose --ctx 8388607 or "
+                "smaller");
     struct weight *w = (struct weight *)(uintptr_t)model_weight(m, (struct place){ "test", 1, 1 }, "ffn_up", 0);
     w->rows = (uint64_t)UINT32_MAX + 1;
-    assert_dies(plan_make(a, graph, FUSE_LAYER, profile_load(a, "portable", NULL), &far),
-                "tensor blk.0.ffn_up.weight has 4294967296 rows, of all its matrices; forgec's kernels count to 4294967295");
+    assert_dies(plan_make(a, graph, FUSE_LAYER, target_load(a, "portable", NULL), &far),
+                "tensor blk.0.ffn_up.weight has 4294967296 rows in all its matrices; forgec's kernels support at most 4294967295");
 }
 
 static void refusals(void **state)
@@ -223,17 +224,53 @@ static void refusals(void **state)
     s.head_dim = 20;
     s.matrix = QUANT_F16;
     m = tiny_model(a, &s);
-    assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "no multiple of 8");
+    assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "not a multiple of 8");
     m = tiny_layers(a, TURNS("%q1 = rope base=100 %q\n%q2 = rope base=200 %q1\n%q3 = rope base=300 %q2\n%q4 = rope base=400 %q3\n"
                              "%q5 = rope base=500 %q4\n%qr = rope base=600 %q5\n"));
     assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ 0 }), "rotate in 7 different ways; forgec's CPU kernels take at most 5");
-    s.head_dim = 40;
-    m = tiny_model(a, &s);
-    plan_of(m, FUSE_LAYER, (struct plan_options){ 0 });
-    assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ .kv = KV_TYPE_Q8_0 }), "multiple of 32");
+    for (s.head_dim = 40; s.head_dim <= 48; s.head_dim += 8) {
+        m = tiny_model(a, &s);
+        plan_of(m, FUSE_LAYER, (struct plan_options){ 0 });
+        assert_dies(plan_of(m, FUSE_LAYER, (struct plan_options){ .kv = KV_TYPE_Q8_0 }), "multiple of 32");
+    }
 }
 
-/* What a graph can say: GPU kernels compute it, but for heads beyond theirs.  Heads of V twice as wide: attn_q's rows serve as V. */
+/* GPU kernels compute every graph, except heads larger than theirs.  V's heads are twice as wide here: attn_q's rows are used as V.  If V's
+ * heads have another size than K's, each layer has two states, one after the other. */
+static void values_behind_keys(void **state)
+{
+    (void)state;
+    struct tiny s = tiny_llama;
+    s.n_ff = 256;
+    s.n_layer = 2;
+    const struct model *m = tiny_wired(a, &s, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n"
+                                       "%v = matmul attn_q, %x\n%vc = store_v head_dim=64 %v\n%a = attention %q, %kc, %vc\n"
+                                       "%x = matmul ffn_down, %a\n" TINY_OUTPUT);
+    const struct plan *p = plan_of(m, FUSE_LAYER, (struct plan_options){ 0 });
+    uint32_t n_attention = 0;
+    for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
+        const struct node *n = p->fused->graph->nodes[i];
+        if (n->op != OP_attention) continue;
+        assert_int_equal(plan_values_at(p, n), plan_state(p, n)->bytes);
+        n_attention++;
+    }
+    assert_int_equal(n_attention, 2);
+}
+
+/* For speculative decoding on a GPU, a state that cannot be rewound exists once for each token of a step. */
+static void states_of_drafts(void **state)
+{
+    (void)state;
+    const struct model *m = tiny_layers(a, "%y = previous %x\n%x = add %x, %y\n");
+    const struct graph *g = graph_build(a, m);
+    const struct target *t = target_load(a, "gfx1151", NULL);
+    const struct plan *one = plan_make(a, g, FUSE_LAYER, t, &(struct plan_options){ 0 });
+    const struct plan *four = plan_make(a, g, FUSE_LAYER, t, &(struct plan_options){ .spec = SPEC_NGRAM, .columns = 4 });
+    assert_true(one->n_states > 0);
+    assert_int_equal(four->n_states, one->n_states);
+    for (uint32_t i = 0; i < one->n_states; i++) assert_int_equal(four->states[i].bytes, 4 * one->states[i].bytes);
+}
+
 static void limits(void **state)
 {
     (void)state;
@@ -245,7 +282,7 @@ static void limits(void **state)
     static struct model *m;
     static struct tiny s;
     s = tiny_llama;
-    s.n_ff = 256;                        /* as wide as what attention then gives */
+    s.n_ff = 256;                        /* as wide as attention's result */
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const char *layer = arena_printf(a, "%%q = matmul attn_q, %%x\n%%k = matmul attn_k, %%x\n%%kc = store_k %%k\n%%v = matmul %s %%v\n"
                                             "%%a = attention %s %%q, %%kc, %%vc\n%%x = matmul %s, %%a\n", rows[i].v, rows[i].attention,
@@ -254,13 +291,15 @@ static void limits(void **state)
         assert_true(plan_for(m, "gfx1151")->kernels->n_kernels > 0);
     }
     s = tiny_llama;
+    s.head_dim = 1024;
+    assert_true(plan_for(tiny_model(a, &s), "gfx1151")->kernels->n_kernels > 0);
     s.head_dim = 1056;
     m = tiny_model(a, &s);
     plan_of(m, FUSE_LAYER, (struct plan_options){ 0 });
     assert_dies(plan_for(m, "gfx1151"), "a head size of 1056 (%0.k_cache)");
 }
 
-/* Keys that only windows read lie in a ring of what a step needs, if that is less than the context. */
+/* Keys that are only read through windows are in a ring with the rows that a step needs, if that is less than the context. */
 static void rings(void **state)
 {
     (void)state;
@@ -276,12 +315,12 @@ static void rings(void **state)
         const struct state *s = &p->states[0];
         assert_true(p->chunk == rows[i].chunk && s->kind == rows[i].kind && s->rows == rows[i].rows);
         assert_true(s->bytes >= s->runs * s->row_bytes * s->rows && state_ring(s) == (s->kind == STATE_RING ? s->rows : 0));
-        /* a window, and the token itself, behind as many as a step has */
+        /* the window, the token itself, and the tokens of a step */
         assert_true(s->kind == STATE_RING ? s->back >= rows[i].chunk && s->back + rows[i].window == s->rows + 1 : s->back == UINT32_MAX);
     }
 }
 
-/* ---- what decides the image decides its hash ---- */
+/* ---- everything that changes the image changes its hash ---- */
 
 static void image_hashes(void **state)
 {
@@ -330,7 +369,7 @@ static void metadata_cannot_leave_its_place(void **state)
     assert_dies(emitted(put_words), "general.sampling.top_k");
 }
 
-/* Letters stay, what no terminal shows is escaped, once: in the source, in what a program prints, in a library's header. */
+/* Letters stay, control characters are escaped once: in the source, in the output of a program, in a library's header. */
 static void names_keep_their_letters(void **state)
 {
     (void)state;
@@ -355,6 +394,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(largest_sizes, setup, teardown),
         cmocka_unit_test_setup_teardown(beyond_32_bits, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(values_behind_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(states_of_drafts, setup, teardown),
         cmocka_unit_test_setup_teardown(limits, setup, teardown),
         cmocka_unit_test_setup_teardown(rings, setup, teardown),
         cmocka_unit_test_setup_teardown(image_hashes, setup, teardown),

@@ -1,4 +1,4 @@
-/* test_plan_gemm.c -- the tiles of prefill's products: what they leave idle, and that every step runs each product once. */
+/* test_plan_gemm.c -- the tiles of prefill's products: idle compute units, and that every step runs each product once. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,8 +51,8 @@ static const struct gemm_range *range_of(const struct gemm_range *ranges, uint32
     return found;
 }
 
-/* Whole chunks and what is left. */
-static double fill_of(const struct profile *t, const struct gemm_product *p, const struct gemm_range *ranges, uint32_t n, uint32_t tokens)
+/* Whole micro-batches and the rest. */
+static double fill_of(const struct target *t, const struct gemm_product *p, const struct gemm_range *ranges, uint32_t n, uint32_t tokens)
 {
     const uint32_t step = tokens < t->gpu.prefill_chunk ? tokens : t->gpu.prefill_chunk;
     assert_int_equal(tokens % step, 0);
@@ -63,7 +63,7 @@ static void test_fill(void **state)
 {
     (void)state;
     for (uint32_t c = 0; c < COUNT_OF(chips); c++) {
-        const struct profile *t = profile_load(a, chips[c], NULL);
+        const struct target *t = target_load(a, chips[c], NULL);
         for (uint32_t i = 0; i < COUNT_OF(products); i++)
             for (uint32_t f = 0; f < COUNT_OF(formats); f++) {
                 const struct gemm_product p = product_of(i, f);
@@ -85,11 +85,11 @@ static bool is_shape(const struct gemm_shape *s, uint32_t tokens, uint32_t rows,
     return s->tokens == tokens && s->rows == rows && s->threads == threads && s->groups == groups;
 }
 
-/* What was measured on an H200 stays in long steps that it fills by half; with wgmma in all. */
+/* The tile measured on an H200 is kept in long steps that fill half of the GPU; with wgmma in all steps. */
 static void test_measured(void **state)
 {
     (void)state;
-    const struct profile *t = profile_load(a, "sm_90", NULL), *joined = profile_load(a, "sm_90a", NULL);
+    const struct target *t = target_load(a, "sm_90", NULL), *joined = target_load(a, "sm_90a", NULL);
     for (uint32_t i = 0; i < COUNT_OF(products); i++) {
         const struct gemm_product p = product_of(i, 0);
         struct gemm_range ranges[GEMM_RANGES];
@@ -107,11 +107,11 @@ static void test_measured(void **state)
     }
 }
 
-/* Experts, of few tokens each: where it was measured the same tile in all steps, elsewhere one that fits their share. */
+/* Experts have few tokens each: on a measured target the same tile in all steps, elsewhere a tile for their share of tokens. */
 static void test_experts(void **state)
 {
     (void)state;
-    const struct profile *measured = profile_load(a, "sm_90", NULL), *other = profile_load(a, "gfx1151", NULL);
+    const struct target *measured = target_load(a, "sm_90", NULL), *other = target_load(a, "gfx1151", NULL);
     const struct gemm_part parts[] = { { 128 * 768, true, false, 1 } };
     const struct gemm_product p = { parts, 1, 2048, 128ull * 2 * 768 * 1152, true };
     for (uint32_t mean = 1; mean <= 128; mean *= 2) {
@@ -123,14 +123,14 @@ static void test_experts(void **state)
     }
 }
 
-/* The ranges of all products, of widths that fit nothing too, cover each step once. */
+/* The ranges of all products, also with widths that fit no tile, cover each step exactly once. */
 static void test_ranges(void **state)
 {
     (void)state;
     static const char *const targets[] = { "gfx942", "gfx1100", "gfx1151", "sm_90", "sm_90a" };
     static const uint32_t chunks[] = { 1, 15, 16, 17, 100, 512, 2048 };
     for (uint32_t c = 0; c < COUNT_OF(targets); c++) {
-        const struct profile *t = profile_load(a, targets[c], NULL);
+        const struct target *t = target_load(a, targets[c], NULL);
         for (uint32_t k = 0; k < COUNT_OF(chunks); k++)
             for (uint32_t rows = 1; rows < 3000; rows += 611) {
                 const struct gemm_part parts[] = { { rows, rows % 2, false, 1 }, { 100, false, true, 1 } };
@@ -144,7 +144,7 @@ static void test_ranges(void **state)
     }
 }
 
-/* The launches of a program: as many for each step, and those of each product for one. */
+/* The launches of a program: every size of step has the same number, and each launch of a product is for one range of steps. */
 static void test_launches(void **state)
 {
     (void)state;
@@ -153,14 +153,14 @@ static void test_launches(void **state)
     const struct model *m = tiny_model(a, &shape);
     for (uint32_t c = 0; c < COUNT_OF(targets); c++)
         for (uint32_t level = 0; level < 2; level++) {
-            const struct profile *t = profile_load(a, targets[c], NULL);
+            const struct target *t = target_load(a, targets[c], NULL);
             const struct plan *p = plan_make(a, graph_build(a, m), level ? FUSE_LAYER : FUSE_NONE, t,
                                              &(struct plan_options){ .n_ctx = 4096 });
             const struct kernel_list *k = p->kernels;
             const uint32_t usual = kernel_launches(k, k->prefill, k->n_prefill, p->chunk);
             uint32_t ranged = 0;
             for (uint32_t tokens = 1; tokens <= p->chunk; tokens++) {
-                /* one row of logits is a product of decode's, which stages nothing */
+                /* one row of logits uses decode's product, which stages nothing */
                 assert_int_equal(kernel_launches(k, k->prefill, k->n_prefill, tokens), tokens == 1 ? usual - 1 : usual);
                 uint64_t flops = 0, decoded = 0;
                 for (uint32_t i = 0; i < k->n_prefill; i++) {
@@ -178,12 +178,12 @@ static void test_launches(void **state)
         }
 }
 
-/* A step gives logits of some tokens only where the vocabulary is large; the arena has those of 64, or of a shorter chunk, and only the
- * launches of the head write them. */
+/* With a large vocabulary a step returns logits of only some tokens.  The arena has room for the logits of 64 tokens, or of a shorter
+ * micro-batch, and only launches of the head write them. */
 static void test_logits(void **state)
 {
     (void)state;
-    const struct profile *t = profile_load(a, "gfx942", NULL);
+    const struct target *t = target_load(a, "gfx942", NULL);
     static const struct { uint32_t n_vocab, logits; } cases[] = { { 1000, 2048 }, { 40000, 1677 }, { 128256, 523 }, { 262144, 512 } };
     for (uint32_t i = 0; i < COUNT_OF(cases); i++) {
         const struct tiny shape = { "llama", 64, 96, 4, 2, 32, cases[i].n_vocab, QUANT_Q8_0, 1, NULL, 0, NULL, false };
@@ -199,11 +199,11 @@ static void test_logits(void **state)
     }
 }
 
-/* A target need not say its bandwidth: its weights are then no floor of the time, and the floors hold all the same. */
+/* A target may lack its bandwidth: then the weights give no lower bound of the time, and the other bounds still hold. */
 static void test_no_bandwidth(void **state)
 {
     (void)state;
-    struct profile t = *profile_load(a, "gfx942", NULL);
+    struct target t = *target_load(a, "gfx942", NULL);
     t.bandwidth_gb_s = 0;
     for (uint32_t i = 0; i < COUNT_OF(products); i++) {
         const struct gemm_product p = product_of(i, 0);
@@ -214,11 +214,11 @@ static void test_no_bandwidth(void **state)
     }
 }
 
-/* A tile for which clang finds no registers gives way to another; never all of them. */
+/* A tile that does not fit into clang's registers is replaced by another; at least one tile always fits. */
 static void test_refused(void **state)
 {
     (void)state;
-    const struct profile *t = profile_load(a, "gfx1151", NULL);
+    const struct target *t = target_load(a, "gfx1151", NULL);
     const struct gemm_product p = product_of(1, 0);
     struct gemm_refused refused = { .n = 0 };
     for (uint32_t turn = 0; turn < GEMM_REFUSED; turn++) {

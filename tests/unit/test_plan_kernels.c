@@ -1,5 +1,5 @@
-/* test_plan_kernels.c -- the list of kernels of a plan for a GPU: launches that share a kernel have its text, and what a plan that is read
- * back sets is what is planned, or refused with what is possible. */
+/* test_plan_kernels.c -- the list of kernels of a plan for a GPU: launches that share a kernel have the same text.  Choices of a plan that
+ * is read back are used, or refused with the possible choices. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ static const char *const targets[] = { "gfx942", "gfx1151", "sm_90", "sm_90a" };
 
 static struct plan *plan_of(const struct model *m, const char *target, enum fuse_level level, struct plan_options o)
 {
-    return plan_make(a, graph_build(a, m), level, profile_load(a, target, NULL), &o);
+    return plan_make(a, graph_build(a, m), level, target_load(a, target, NULL), &o);
 }
 
 /* ---- one text ---- */
@@ -33,7 +33,7 @@ static void check_launches(const struct plan *p, const struct launch *list, uint
     }
 }
 
-/* Returns how many launches there are for each kernel, in the mean. */
+/* Returns the mean number of launches per kernel. */
 static double check_texts(const struct plan *p)
 {
     const struct kernel_list *k = p->kernels;
@@ -63,7 +63,7 @@ static void launches_have_their_kernels_text(void **state)
     }
 }
 
-/* A norm and a residual that layers and products share, heads that are finished alone. */
+/* A norm and a residual that layers and products share, heads that a separate kernel finishes. */
 static void other_wirings(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static struct model *sliced_model(uint32_t used)
         "%x1 = add %x, %ao\n%x2 = add %x1, %oh\n%f = rmsnorm ffn_norm, %x2\n%r = matmul router, %f\n"
         "%c = route used=USED gating=2 norm=true by=2 prefer, %r\n%eg = expert_matmul gate_exps, %f, %c\n"
         "%egb = expert_bias gate_bias, %eg, %c\n"
-        "%eu = expert_matmul up_exps, %f, %c\n%ea = glu_oai %egb, %eu\n%ed = expert_matmul down_exps, %ea, %c\n"
+        "%eu = expert_matmul up_exps, %f, %c\n%ea = glu_oai %egb, %eu\n%ed = expert_matmul each=true down_exps, %ea, %c\n"
         "%edb = expert_bias down_bias, %ed, %c\n%edt = expert_times down_scale, %edb, %c\n%es = expert_sum %edt, %c\n"
         "%x = add %x2, %es\n" TINY_OUTPUT;
     struct text t = { .arena = a };
@@ -149,7 +149,7 @@ static uint32_t count_launches(const struct plan *p, const struct launch *list, 
     return found;
 }
 
-/* Two kernels do a token's experts, the first of them chooses these, and they read what the token uses of them. */
+/* Two kernels compute a token's experts; the first also chooses the experts.  They read only the weights of the chosen experts. */
 static void experts_of_a_token(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void experts_of_a_token(void **state)
     assert_int_equal(down->operations, 2ull * USED * EXPERT_ROWS * 64);
     assert_int_equal(down->weight_bytes, USED * 64 * row_q4 + 4ull * USED * 64 + 4 * 16 / EXPERTS * USED);      /* biases, factors */
     const struct kernel_list *k = p->kernels;
-    assert_int_equal(count_launches(p, k->decode, k->n_decode, GROUP_SLICES), 2 * 3);         /* of each layer: gate and up, down, heads */
+    assert_int_equal(count_launches(p, k->decode, k->n_decode, GROUP_SLICES), 2 * 3);         /* per layer: gate and up, down, heads */
     assert_int_equal(count_launches(p, k->decode, k->n_decode, GROUP_ROUTE), 0);
     assert_int_equal(count_launches(p, k->prefill, k->n_prefill, GROUP_ROUTE), 2 * 2);        /* and the tokens of each expert */
     const char *text = emit_gpu_kernel(a, p, &p->kernels->decode[0]);
@@ -176,7 +176,7 @@ static void experts_of_a_token(void **state)
     assert_int_equal(count_launches(unfused, unfused->kernels->decode, unfused->kernels->n_decode, GROUP_ROUTE), 2);
 }
 
-/* What the layers' attention, convolution and recurrence compute and read of their states, however many kernels do it. */
+/* The operations and the bytes of states of the layers' attention, convolution and recurrence, in any number of kernels. */
 static void states_of_a_token(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void states_of_a_token(void **state)
     }
 }
 
-/* Where one expert is chosen its rows have as many columns as one input for all: they are pieces all the same. */
+/* With one chosen expert, its rows have as many columns as a single input for all experts, but they are still separate pieces. */
 static void one_expert_of_a_token(void **state)
 {
     (void)state;
@@ -360,13 +360,13 @@ static void choices_are_refused(void **state)
     refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_TOKENS, 24 }), "no tile of 24 tokens");
     refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_TOKENS, 512 }, { PARAM_ROWS, 512 }, { PARAM_THREADS, 256 }), "65536 bytes of LDS");
     refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_THREADS, 48 }), "a multiple of the wave");
-    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_LEAST, 2 }), "begins with 1");
-    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_MOST, 513 }), "ends with 512 at most");
+    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_LEAST, 2 }), "must begin with 1");
+    refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_MOST, 513 }), "end with at most 512");
     refuse(TEMPLATE_gemm, "ffn_down", SET({ PARAM_MOST, 511 }), "steps of 512 .. 512 tokens");
 #undef SET
 }
 
-/* A row that a slot has to itself is asked for in two steps where the format's own would take it in several and registers hold half. */
+/* A row that one slot reads alone is loaded in two steps, if the format would need several steps and registers can hold half of the row. */
 static void lone_rows_in_two_steps(void **state)
 {
     (void)state;
@@ -381,10 +381,10 @@ static void lone_rows_in_two_steps(void **state)
     }
 }
 
-/* ---- what a token reads ---- */
+/* ---- bytes read per token ---- */
 
-/* Every tensor of the image once, which tied embeddings are: as a matrix; besides a row of them, and of the rotation's two tables a row for
- * each launch that turns: on a CPU one, on a GPU one of each layer. */
+/* A token reads every tensor of the image once; tied embeddings count as a matrix.  It also reads one row of the embedding, and one row of
+ * the rotation's two tables for each launch that rotates: on a CPU one launch, on a GPU one per layer. */
 static void every_weight_is_read_once(void **state)
 {
     (void)state;

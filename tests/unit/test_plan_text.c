@@ -1,4 +1,4 @@
-/* test_plan_text.c -- plans as text: what is chosen, what is refused and where, and that a plan which is read back is the same plan. */
+/* test_plan_text.c -- plans as text: choices, errors with their place, and that a plan that is read back is the same plan. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,11 +46,11 @@ static void refused(void **state)
     (void)state;
     static const struct { const char *text, *why; } rows[] = {
         { "", "target NAME" },
-        { "plan 2\n", "1:1: this forgec reads plans of version 1" },
+        { "plan 2\n", "1:1: this forgec reads only plans of version 1" },
         { "plan 1 x\n", "1:8: expected the end of the line" },
         { "prefill_chunk 3\n", "1:1: expected plan, target" },
-        { "chunk 0\n", "1:1: a chunk has 1 to 4096 tokens" },
-        { "chunk 4097\n", "1:1: a chunk has 1 to 4096 tokens" },
+        { "chunk 0\n", "1:1: a chunk must have 1 to 4096 tokens" },
+        { "chunk 4097\n", "1:1: a chunk must have 1 to 4096 tokens" },
         { "chunk many\n", "1:7: expected a number" },
         { "chunk 99999999999999999999\n", "is too large" },
         { HEAD "decode now\n", "5:8: expected the end of the line" },
@@ -58,7 +58,7 @@ static void refused(void **state)
         { HEAD "decode\n  gemv x rows=2\n", "6:3: groups=list is missing" },
         { HEAD "decode\n  gemv x rows=2 rows=3 groups=1\n", "6:17: rows is given twice" },
         { HEAD "decode\n  gemv x groups=1 groups=1\n", "groups is given twice" },
-        { HEAD "decode\n  gemv x digits=2 groups=1\n", "digits of a gemv follows from other things" },
+        { HEAD "decode\n  gemv x digits=2 groups=1\n", "digits of a gemv follows from other settings" },
         { HEAD "decode\n  gemv x row=2 groups=1\n", "6:10: unknown parameter row" },
         { HEAD "decode\n  gemv x rows 2 groups=1\n", "6:10: expected rows=number" },
         { HEAD "decode\n  gemv x rows=-2 groups=1\n", "6:15: expected a number" },
@@ -71,7 +71,7 @@ static void refused(void **state)
 static struct plan *plan_for(const struct model *m, const char *target, enum fuse_level level, const struct plan_text *text)
 {
     const struct plan_options o = { .n_ctx = 64, .chunk = text ? text->chunk : 0, .choices = text ? &text->choices : NULL };
-    return plan_make(a, graph_build(a, m), level, profile_load(a, target, NULL), &o);
+    return plan_make(a, graph_build(a, m), level, target_load(a, target, NULL), &o);
 }
 
 static const char *text_of(const struct plan *p)
@@ -81,7 +81,7 @@ static const char *text_of(const struct plan *p)
     return text_str(&t);
 }
 
-/* Printed, read and planned again it is the same plan, to the byte. */
+/* A plan that is printed, read and planned again is identical to the byte. */
 static void read_back(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_prefix.c -- prefixes of libraries that no program could be compiled with, and some that look alike and are good. */
+/* test_prefix.c -- prefixes of libraries that would not compile, and similar prefixes that are valid. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,7 +24,7 @@ static void check(const char *const *list, size_t n, const char *reason)
 static void identifiers(void **state)
 {
     (void)state;
-    CHECK("no C identifier", "", "1a", "a-b", "a b", "caf\xc3\xa9", "a.b", "9", "*/");
+    CHECK("not a C identifier", "", "1a", "a-b", "a b", "caf\xc3\xa9", "a.b", "9", "*/");
     CHECK("too many", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
 }
 

@@ -1,4 +1,4 @@
-/* test_reference.c -- what attributes mean in the reference: another graph, or other tokens, must give the same bits. */
+/* test_reference.c -- the meaning of attributes in the reference: an equivalent graph, or equivalent tokens, must give the same bits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ static const float *logits_of(uint32_t n_head_kv, const char *layer, const int32
 
 static bool same(const float *x, const float *y) { return memcmp(x, y, VOCAB * sizeof *x) == 0; }
 
-/* A layer of attention and nothing else, rotated where rope is given. */
+/* A layer with only attention, with rotation if rope is given. */
 static const char *attention(const char *attributes, const char *rope)
 {
     const char *q = *rope ? "%qr" : "%q", *k = *rope ? "%kr" : "%k";
@@ -43,7 +43,7 @@ static const char *attention(const char *attributes, const char *rope)
                         "%%o = matmul attn_output, %%a\n%%x = add %%x, %%o\n", turned, k, attributes, q);
 }
 
-/* In a window of w a token sees what the last of w tokens sees. */
+/* With a window of w a token sees what the last of w tokens alone would see. */
 static void windows(void **state)
 {
     (void)state;
@@ -58,7 +58,7 @@ static void windows(void **state)
     }
 }
 
-/* A token that sees itself only gets its own V, whatever the heads' size is. */
+/* A token that sees only itself gets its own V, for any size of heads. */
 static void heads_of_v(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void heads_of_v(void **state)
     }
 }
 
-/* Scores scaled to nothing, or capped to nothing, weigh all positions alike. */
+/* If scores are scaled or capped to 0, all positions have the same weight. */
 static void scales_and_caps(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void scales_and_caps(void **state)
     assert_true(same(scaled, capped) && !same(scaled, plain) && same(usual, plain));
 }
 
-/* Every number of a norm and of a rotation counts; written or by default is one. */
+/* Every number of a norm and of a rotation has an effect; a written default has the same effect as no number. */
 static void norms_and_rotations(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_report.c -- pieces of reports: text made harmless, numbers for people, tables, and what a program's --profile says. */
+/* test_report.c -- parts of reports: escaped text, readable numbers, tables, and a program's --profile. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ static void test_html(void **state)
     static const struct { const char *text, *html; } cases[] = {
         { "", "" }, { "plain ä €", "plain ä €" }, { "<b a=\"x\" c='y'>&amp;", "&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp;amp;" },
         { "a\tb\nc", "a\tb\nc" }, { "\x01\x1b[0m", "\xef\xbf\xbd\xef\xbf\xbd[0m" }, { "\xff\xc3", "\xef\xbf\xbd\xef\xbf\xbd" },
-        { "\xe2\x80\xae" "abc", "\xef\xbf\xbd" "abc" },                     /* letters from right to left from here */
+        { "\xe2\x80\xae" "abc", "\xef\xbf\xbd" "abc" },                     /* right-to-left override */
     };
     struct arena *a = arena_create();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -36,7 +36,7 @@ static void test_html(void **state)
     arena_destroy(a);
 }
 
-/* What a function prints, which must be less than a pipe holds. */
+/* The output of a function, which must fit into a pipe. */
 static const char *printed(struct arena *a, const struct table *t)
 {
     int ends[2];
@@ -83,12 +83,12 @@ static struct kernel_profile profile_of(struct arena *a, double us, double other
     return kernel_profile_read(a, bytes_of(json));
 }
 
-/* What a reader that dies has of its JSON goes with the test. */
+/* The JSON of a reader that dies is freed with the test's arena. */
 static struct arena *of_json;
 static void *take(size_t bytes) { return arena_alloc(of_json, bytes); }
 static void give(void *p) { (void)p; }
 
-static void test_profile(void **state)
+static void test_target(void **state)
 {
     (void)state;
     struct arena *a = of_json = arena_create();
@@ -108,6 +108,6 @@ static void test_profile(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_html), cmocka_unit_test(test_table), cmocka_unit_test(test_profile) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_html), cmocka_unit_test(test_table), cmocka_unit_test(test_target) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

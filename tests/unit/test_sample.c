@@ -1,4 +1,4 @@
-/* The sampler against a plain implementation that sorts everything. */
+/* test_sample.c -- compares the sampler with a plain implementation that sorts everything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static int by_logit(const void *a, const void *b)
     return x->logit != y->logit ? (x->logit < y->logit) - (x->logit > y->logit) : x->id - y->id;
 }
 
-/* Probabilities after llama.cpp's chain. */
+/* Probabilities after llama.cpp's chain of samplers. */
 static void reference(double *p, const float *logits, const struct forge_sample_options *o)
 {
     struct pair c[N];
@@ -141,10 +141,35 @@ static void test_penalties(void **state)
     float x[8] = { 4, 4, -4, 1, 1, 50, 1, 1 };
     assert_int_equal(sampler_draw(s, x), 0);
     assert_true(x[0] == 4.0f && x[1] == 2 - 1.0f && x[2] == -8 - 0.75f && x[5] == -50.0f);
+    sampler_accept(s, 1);
+    sampler_accept(s, 4);                                /* 2, 1, 4 are left: 1 once */
+    float y[8] = { 4, 4, 4, 1, 1, 1, 1, 1 };
+    assert_int_equal(sampler_draw(s, y), 0);
+    assert_true(y[1] == 2 - 0.75f && y[2] == 2 - 0.75f && y[4] == 0.5f - 0.75f);
     sampler_close(s);
 }
 
-/* Minus infinity by bias or from the model is never drawn, plus infinity always. */
+/* The least probable token is dropped, at any place among the tokens that top-k reads first. */
+static void test_top_k(void **state)
+{
+    (void)state;
+    struct forge_sample_options o = off;
+    o.temp = 50;
+    for (o.top_k = 2; o.top_k < 9; o.top_k++)
+        for (int32_t worst = 0; worst < o.top_k; worst++) {
+            struct forge_sampler *s = open_sampler(&o, 16);
+            for (int i = 0; i < 200; i++) {
+                float x[16];
+                for (int j = 0; j < 16; j++) x[j] = (float)(16 - j);
+                x[worst] = -1;
+                const int32_t id = sampler_draw(s, x);
+                assert_true(id != worst && id <= o.top_k);
+            }
+            sampler_close(s);
+        }
+}
+
+/* A token with minus infinity, from a bias or the model, is never drawn; a token with plus infinity always. */
 static void test_infinite(void **state)
 {
     (void)state;
@@ -178,9 +203,32 @@ static void test_window(void **state)
         o.temp = 0; o.presence_penalty = 5; o.repeat_last_n = last_n;
         struct forge_sampler *s = open_sampler(&o, 4);
         sampler_accept(s, 2);
-        for (int i = 0; i < 1000; i++) sampler_accept(s, 3);             /* the context of the test holds 1024 */
+        for (int i = 0; i < 1000; i++) sampler_accept(s, 3);             /* the test's context has 1024 positions */
         float x[4] = { 1, 2, 4, 0 };
         assert_int_equal(sampler_draw(s, x), last_n < 0 ? 1 : 2);
+        sampler_close(s);
+    }
+}
+
+/* The token that is most probable, biased, or left by the other samplers. */
+static void test_suppressed(void **state)
+{
+    (void)state;
+    static const uint32_t never[] = { 1, 2 };
+    for (int i = 0; i < 200; i++) {
+        struct forge_sample_options o = off;
+        const struct forge_bias bias = { 2, 50 };
+        o.temp = i % 2 ? 1.5f : 0;
+        o.top_k = i % 3;
+        o.seed = (uint64_t)i;
+        o.biases = &bias;
+        o.n_biases = 1;
+        o.suppressed = never;
+        o.n_suppressed = 2;
+        struct forge_sampler *s = open_sampler(&o, 4);
+        float x[4] = { 1, 9, 8, 2 };
+        const int32_t id = sampler_draw(s, x);
+        assert_true(id == 3 || (id == 0 && o.temp > 0 && o.top_k != 1));
         sampler_close(s);
     }
 }
@@ -200,6 +248,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_chain), cmocka_unit_test(test_greedy), cmocka_unit_test(test_seed),
                                         cmocka_unit_test(test_penalties), cmocka_unit_test(test_infinite), cmocka_unit_test(test_window),
-                                        cmocka_unit_test(test_random) };
+                                        cmocka_unit_test(test_suppressed), cmocka_unit_test(test_random), cmocka_unit_test(test_top_k) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

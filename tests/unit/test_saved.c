@@ -1,5 +1,5 @@
-/* test_saved.c -- a conversation in a file: it comes back as it was, states and all; a file that is damaged anywhere, cut short or made up
- * is refused, or its messages come without states, and a byte of it never does harm; characters as a terminal shows them. */
+/* test_saved.c -- a conversation in a file: it is restored completely, with its states.  A damaged, truncated or forged file is refused, or
+ * only its messages are restored, and it never does harm.  Also the width of characters on a terminal. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 
 enum { CONTEXT = 40, N_HELD = 21, N_WRITTEN = 23, VOCABULARY = 100, STATE_BYTES = 4096, HEADER_BYTES = 72 };
 
-/* A layer of attention, one with a window, one with a state that every token replaces. */
+/* A layer with attention, one with a window, and one with a state that every token replaces. */
 static const struct forge_state states[] = {
     { FORGE_STATE_KV, 0, 0, 4 * 48 * 8, 4, 48, 8, UINT32_MAX }, { FORGE_STATE_RING, 1, 2048, 2 * 32 * 8, 2, 32, 8, 13 },
     { FORGE_STATE_RECURRENT, 2, 3072, 100, 0, 0, 0, 8 },
@@ -30,6 +30,9 @@ static const struct forge_program program = {
 }, other = {
     .n_ctx = CONTEXT, .n_vocab = VOCABULARY, .n_states = 3, .states = states, .state_bytes = STATE_BYTES, .model_hash = "m",
     .weights_hash = "w", .target = "t", .options = "p", .compiler = "c",
+}, far_program = {
+    .n_ctx = CONTEXT, .n_vocab = VOCABULARY, .n_states = 3, .states = states, .state_bytes = STATE_BYTES, .model_hash = "m",
+    .weights_hash = "w", .target = "t", .options = "o", .compiler = "c", .far_from = 2,
 };
 const struct forge_program *const forge_programs[] = { &program };
 const uint32_t forge_n_programs = 1;
@@ -98,7 +101,7 @@ static bool same_messages(const struct chat *a, const struct chat *b)
     return true;
 }
 
-/* What the first tokens have written of each state. */
+/* Compares the parts of each state that the first tokens have written. */
 static bool same_states(const struct world *a, const struct world *b, uint32_t n_past)
 {
     for (uint32_t i = 0; i < 3; i++) {
@@ -143,8 +146,21 @@ static void whole(void **state)
     assert_true(same_states(&a, &b, N_HELD));
     b.state[5] ^= 1;
     assert_false(same_states(&a, &b, N_HELD));
+    assert_false(b.sequence.far);
 
-    /* without states, and of a build with other options: only messages */
+    /* computed in a text longer than far_from */
+    close_world(&b);
+    open_world(&b, &far_program);
+    a.engine.program = a.session.program = &far_program;
+    a.sequence.far = true;
+    assert_int_equal(saved_write(&a.chat, path, true, &error), FORGE_OK);
+    assert_int_equal(saved_read(&b.chat, path, note, &error), FORGE_OK);
+    assert_string_equal(note, "");
+    assert_true(b.sequence.far);
+    a.sequence.far = false;
+    a.engine.program = a.session.program = &program;
+
+    /* without states, or from a build with other options: only messages */
     assert_int_equal(saved_write(&a.chat, path, false, &error), FORGE_OK);
     assert_int_equal(saved_read(&b.chat, path, note, &error), FORGE_OK);
     assert_non_null(strstr(note, "without its prompt cache"));
@@ -159,7 +175,7 @@ static void whole(void **state)
     b.chat.template = NULL;
     assert_int_equal(saved_read(&b.chat, path, note, &error), FORGE_FAILED);
     close_world(&b);
-    /* a context that is shorter than the text */
+    /* a context shorter than the text */
     open_world(&b, &program);
     b.engine.n_ctx = N_HELD - 1;
     assert_int_equal(saved_read(&b.chat, path, note, &error), FORGE_OK);
@@ -168,7 +184,7 @@ static void whole(void **state)
     close_world(&b);
 }
 
-/* Over what is there: some file systems take long for files that are emptied first. */
+/* Overwrites the file: some file systems are slow if a file is truncated first. */
 static void put_file(const char *path, const uint8_t *bytes, size_t n)
 {
     const int fd = open(path, O_RDWR | O_CREAT, 0600);
@@ -187,7 +203,8 @@ static size_t get_file(const char *path, uint8_t *bytes, size_t room)
     return n;
 }
 
-/* Reads what stands at path over another conversation: it comes whole but for its states, or that one stays.  1: messages came. */
+/* Reads the file at path into another conversation: all messages are replaced, with or without states, or the old conversation stays.
+ * Returns 1 if messages were read. */
 static int try_damaged(const struct world *original, const char *path)
 {
     struct world b, before;
@@ -252,7 +269,7 @@ static void damaged(void **state)
     close_world(&a);
 }
 
-/* Somebody who makes up a file gives it the right hashes. */
+/* A forged file has the right hashes. */
 static void rehash(uint8_t *bytes, size_t n)
 {
     const uint64_t head = forge_xxh3(bytes + 16, HEADER_BYTES - 16), body = forge_xxh3(bytes + HEADER_BYTES, n - HEADER_BYTES);
@@ -312,13 +329,13 @@ static void glyphs(void **state)
     check_glyph("\033[2J", 2, "^[");
     check_glyph("\177", 2, "^?");
     check_glyph("\t", 4, "    ");
-    check_glyph("\xc2\x9b", 1, "\xef\xbf\xbd");                   /* CSI in one character */
+    check_glyph("\xc2\x9b", 1, "\xef\xbf\xbd");                   /* CSI as one character */
     check_glyph("\xff", 1, "\xef\xbf\xbd");
-    check_glyph("\xe2\x80\xae", 0, "");                            /* right to left from here on */
+    check_glyph("\xe2\x80\xae", 0, "");                            /* right-to-left override */
     check_glyph("\xcc\x81", 0, "\xcc\x81");
     check_glyph("\xe6\x97\xa5", 2, "\xe6\x97\xa5");
     check_glyph("\xf0\x9f\x98\x80", 2, "\xf0\x9f\x98\x80");
-    /* e with an accent; a family joined of three; a flag, and another */
+    /* e with an accent; a family of three joined characters; two flags */
     static const char *const one[] = { "e\xcc\x81", "\xf0\x9f\x91\xa8\xe2\x80\x8d\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x91\xa7",
                                        "\xf0\x9f\x87\xa9\xf0\x9f\x87\xaa", "\xe4\xb8\x80", "x" };
     char text[256] = "";

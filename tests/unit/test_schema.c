@@ -1,5 +1,5 @@
-/* test_schema.c -- JSON schemas: documents that satisfy them and that do not, what is refused and where, and random texts by masks, held
- * against a validator of the test's own. */
+/* test_schema.c -- JSON schemas: documents that satisfy them and documents that do not, errors with their place, and random texts drawn by
+ * masks, which the test's own validator checks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "runtime/text/tokenize.h"
 
 enum { ROOM = 32 << 20, MOST = 12 };
-static uint8_t *block;                                       /* [ROOM], all of it given back before each grammar */
+static uint8_t *block;                                       /* [ROOM], freed as a whole before each grammar */
 
 #define REF_TREE \
     "{\"$defs\":{\"node\":{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":4},\"children\":" \
@@ -78,6 +78,7 @@ static const struct { const char *schema, *valid[MOST], *invalid[MOST]; } cases[
       "1e5" } },
     { "{\"type\":\"number\",\"exclusiveMinimum\":0}", { "0.5", "1", "12.25" }, { "0", "-1", "0.0", "-0.5" } },
     { "{\"type\":\"number\",\"minimum\":-2,\"exclusiveMaximum\":1}", { "-2", "-1.5", "-0.5", "0.75", "0" }, { "-2.5", "1", "1.5", "-3" } },
+    { "{\"type\":\"number\",\"minimum\":-5,\"maximum\":-2}", { "-5", "-3.5", "-2", "-2.0" }, { "-1.5", "-5.5", "3.5", "-1" } },
     { "{\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\",\"maxLength\":1}]}", { "1", "\"a\"" }, { "\"ab\"", "true" } },
     { "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"a\"},\"v\":{\"type\":\"integer\"}},\"required\":[\"k\",\"v\"]},"
       "{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"b\"}},\"required\":[\"k\"]}]}", { "{\"k\":\"a\",\"v\":1}",
@@ -101,13 +102,94 @@ static const struct { const char *schema, *valid[MOST], *invalid[MOST]; } cases[
     { "{\"type\":\"string\",\"pattern\":\"^(a|b.)*?[^\\\\w\\\"]$|^\\\\\\\\x\\\\u00e9$\"}", { "\"aab-!\"", "\" \"", "\"\\\\x\xc3\xa9\"",
       "\"b\\\"-\"", "\"\\n\"" },
       { "\"a\"", "\"b\"", "\"\\\"\"", "\"x\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"^\\\\uD834\\\\uDD1E$\"}", { "\"\xf0\x9d\x84\x9e\"" }, { "\"\xf0\x9d\x90\x9e\"", "\"\"" } },
     { "{\"format\":\"date\"}", { "\"2024-02-28\"", "\"1999-12-31\"" }, { "\"2024-13-01\"", "\"2024-04-31\"", "\"2024-1-1\"" } },
     { "{\"type\":\"string\",\"format\":\"date-time\"}", { "\"2024-02-01T23:59:59Z\"", "\"2024-02-01T00:00:00.5+01:30\"" },
       { "\"2024-02-01\"", "\"2024-02-01T24:00:00Z\"" } },
-    { "{\"type\":\"string\",\"format\":\"uuid\"}", { "\"01234567-89ab-cdef-0123-456789abcdef\"" }, { "\"0123\"",
+    { "{\"type\":\"string\",\"format\":\"uuid\"}", { "\"01234567-89ab-cdef-0123-456789abcdef\"",
+        "\"01234567-89AB-CDEF-0123-456789ABCDEF\"" }, { "\"0123\"",
       "\"01234567-89ab-cdef-0123-456789abcdeg\"" } },
     { "{\"type\":\"string\",\"format\":\"ipv4\"}", { "\"1.2.3.4\"", "\"255.255.255.0\"" }, { "\"256.1.1.1\"", "\"1.2.3\"",
       "\"01.2.3.4\"" } },
+    { "{\"type\":\"string\",\"format\":\"regex\",\"minLength\":2}", { "\"http://a\"", "\"ab\"" }, { "\"a\"", "1" } },
+    { "{\"type\":\"string\",\"format\":\"uri\"}", { "\"https://example.com:80/a/b%20c?x=1#y\"", "\"urn:isbn:1\"" }, { "\"a\"",
+        "\"http://a b\"" } },
+    { "{\"type\":\"string\",\"format\":\"hostname\"}", { "\"a-b.example.com\"" }, { "\"-a\"", "\"a..b\"", "\"\"" } },
+    { "{\"type\":\"string\",\"format\":\"ipv6\"}", { "\"::\"", "\"::1\"", "\"fe80::1:2\"", "\"1:2:3:4:5:6:7:8\"", "\"1:2:3:4:5:6:7::\"" },
+      { "\"1:2:3\"", "\"1::2::3\"", "\":1\"" } },
+    { "{\"type\":\"string\",\"format\":\"duration\"}", { "\"P1D\"", "\"P1Y2M3DT4H5M6S\"", "\"PT5S\"", "\"P3W\"" }, { "\"P\"",
+        "\"PT\"", "\"P1\"" } },
+    { "{\"type\":\"string\",\"format\":\"byte\"}", { "\"\"", "\"QUI=\"", "\"QQ==\"" }, { "\"Q\"", "\"QQ\"" } },
+    /* keywords of strings together */
+    { "{\"type\":\"string\",\"format\":\"date\",\"pattern\":\"^\\\\d{4}-\\\\d\\\\d-\\\\d\\\\d$\"}", { "\"2024-02-28\"" },
+        { "\"2024-13-01\"", "\"2024\"" } },
+    { "{\"type\":\"string\",\"format\":\"date\",\"pattern\":\"^2\"}", { "\"2024-02-28\"" }, { "\"1999-12-31\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"^[a-z]+$\",\"minLength\":2,\"maxLength\":3}", { "\"ab\"", "\"abc\"" }, { "\"a\"",
+        "\"abcd\"", "\"a1\"" } },
+    { "{\"type\":\"string\",\"format\":\"email\",\"maxLength\":10}", { "\"abc@de.com\"" }, { "\"abcd@de.com\"", "\"abc\"" } },
+    { "{\"type\":\"string\",\"format\":\"email\",\"maxLength\":255}", { "\"abc@de.com\"" }, { "\"abc\"" } },
+    { "{\"allOf\":[{\"pattern\":\"^a\"},{\"pattern\":\"b$\"},{\"maxLength\":3}],\"type\":\"string\"}", { "\"ab\"", "\"axb\"" },
+        { "\"a\"", "\"b\"", "\"axxb\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"^(?=.*\\\\d)(?!.*x)[a-z0-9]{2,4}$\"}", { "\"a1\"", "\"1abc\"" }, { "\"ab\"", "\"x1\"",
+        "\"1\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"^(^a|b$)$\"}", { "\"a\"", "\"b\"" }, { "\"ab\"", "\"\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"\\\\bfoo\\\\b\"}", { "\"foo\"", "\"a foo.\"" }, { "\"afoo\"", "\"foo_\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"(?i)^ab[^c]$\"}", { "\"aB1\"", "\"ABx\"" }, { "\"abC\"", "\"abc\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"\\\\A(?P<y>\\\\d{2}|x)\\\\Z\"}", { "\"12\"", "\"x\"" }, { "\"1\"", "\"xx\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"^(\\\\w* ?){0,4}$\"}", { "\"a b c\"", "\"\"" }, { "\"-\"" } },
+    { "{\"type\":\"string\",\"pattern\":\"(?<=a)b(?<!x)$\"}", { "\"ab\"" }, { "\"b\"", "\"xb\"" } },
+    { "{\"type\":\"string\"}", { "\"\x7f\"" }, { "\"\x1f\"" } },
+    /* numbers */
+    { "{\"type\":\"number\",\"minimum\":0.5,\"exclusiveMaximum\":1.25}", { "0.5", "1", "1.2499", "0.50" }, { "0.49", "1.25", "0",
+        "1.3", "-1", "1e0" } },
+    { "{\"type\":\"number\",\"minimum\":-0.75,\"maximum\":-0.5}", { "-0.5", "-0.75", "-0.6" }, { "-0.4", "-0.76", "0.6", "-1" } },
+    { "{\"type\":\"number\",\"minimum\":1e3}", { "1000", "1000.5", "20000" }, { "999", "999.9" } },
+    { "{\"type\":\"number\",\"minimum\":0,\"exclusiveMinimum\":true}", { "0.5", "1" }, { "0", "0.0", "-1" } },
+    { "{\"type\":\"integer\",\"multipleOf\":5,\"minimum\":-10,\"maximum\":120}", { "0", "5", "-10", "115", "120" }, { "-15", "3",
+        "125", "-0" } },
+    { "{\"type\":\"number\",\"multipleOf\":0.25}", { "0", "0.25", "1.5", "-3.75", "10" }, { "0.3", "0.125", "1e1" } },
+    { "{\"allOf\":[{\"multipleOf\":4},{\"multipleOf\":6}],\"type\":\"integer\"}", { "0", "12", "-24" }, { "4", "6", "18" } },
+    /* arrays and objects */
+    { "{\"type\":\"array\",\"items\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", { "[\"a\",1]" }, { "[1,1]", "[\"a\",1,2]" } },
+    { "{\"type\":\"array\",\"items\":[{\"type\":\"string\"}],\"additionalItems\":{\"type\":\"integer\"}}", { "[\"a\"]",
+        "[\"a\",1,2]" }, { "[1]",
+      "[\"a\",\"b\"]" } },
+    { "{\"type\":\"object\",\"propertyNames\":{\"pattern\":\"^[a-z]+$\"},\"additionalProperties\":{\"type\":\"integer\"}}", { "{}",
+        "{\"ab\":1}" },
+      { "{\"A\":1}", "{\"ab\":\"\"}" } },
+    { "{\"type\":\"object\",\"propertyNames\":{\"enum\":[\"a\",\"b\"]},\"additionalProperties\":{\"type\":\"integer\"},\"required\":"
+        "[\"a\"]}",
+      { "{\"a\":1}", "{\"a\":1,\"b\":2}" }, { "{}", "{\"a\":1,\"c\":2}", "{\"b\":1}" } },
+    { "{\"type\":\"object\",\"properties\":{\"x1\":{\"type\":\"string\"}},\"patternProperties\":{\"^x\":{\"minLength\":2},\"y$\":{\""
+        "type\":\"string\"}},"
+      "\"additionalProperties\":false}",
+      { "{}", "{\"x1\":\"ab\",\"x2\":\"ab\",\"y\":\"\"}", "{\"xy\":\"ab\"}" }, { "{\"x1\":\"a\"}", "{\"x2\":\"a\"}", "{\"xy\":\"\"}",
+          "{\"z\":1}" } },
+    { "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"integer\"},\"c\":{\"type\":\"integer\"}},"
+        "\"minProperties\":2}",
+      { "{\"a\":1,\"b\":1}", "{\"b\":1,\"c\":1}", "{\"a\":1,\"b\":1,\"c\":1}" }, { "{}", "{\"a\":1}", "{\"c\":1}" } },
+    { "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\"},\"minProperties\":1,\"maxProperties\":2}",
+      { "{\"a\":1}", "{\"a\":1,\"b\":2}" }, { "{}", "{\"a\":1,\"b\":2,\"c\":3}" } },
+    { "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}},\"required\":[\"a\"],\"additionalProperties\":true,\"maxPr"
+        "operties\":1}",
+      { "{\"a\":1}" }, { "{}", "{\"a\":1,\"b\":2}" } },
+    /* values with keywords beside them; combined values; impossible alternatives; annotations; absent members */
+    { "{\"type\":\"integer\",\"enum\":[1,5,9],\"minimum\":3,\"exclusiveMaximum\":9}", { "5" }, { "1", "9" } },
+    { "{\"enum\":[\"a\",\"abc\",1],\"maxLength\":2}", { "\"a\"", "1" }, { "\"abc\"" } },
+    { "{\"allOf\":[{\"enum\":[\"a\",\"b\",\"c\"]},{\"enum\":[\"b\",\"c\",\"d\"]}]}", { "\"b\"", "\"c\"" }, { "\"a\"", "\"d\"" } },
+    { "{\"const\":{\"a\":[1,2],\"b\":{}}}", { "{\"a\":[1,2],\"b\":{}}", "{ \"a\": [1, 2], \"b\": {} }" }, { "{\"a\":[1,2]}",
+        "{\"a\":[2,1],\"b\":{}}" } },
+    { "{\"anyOf\":[{\"type\":\"string\"},{\"not\":{}}]}", { "\"a\"" }, { "1" } },
+    { "{\"type\":\"string\",\"maxLength\":1,\"minLength\":null,\"discriminator\":{\"propertyName\":\"k\"},\"optional\":true,\"xml\":"
+        "{}}", { "\"\"", "\"a\"" },
+      { "\"ab\"" } },
+    { "{\"$id\":\"https://x.y/s\",\"items\":{\"anyOf\":[{\"$ref\":\"#one\"},{\"$ref\":\"https://x.y/s#/$defs/b\"}]},\"$defs\":{\"a\""
+        ":{\"$anchor\":\"one\","
+      "\"const\":1},\"b\":{\"const\":2}}}", { "[1,2]" }, { "[3]" } },
+    { "{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"format\":\"int32\"},\"uniqueItems\":false}", { "[]", "[1,1]" }, { "[\"\"]" } },
+    { "{\"type\":\"object\",\"minProperties\":0,\"patternProperties\":{},\"propertyNames\":{},"
+      "\"additionalProperties\":{\"type\":\"integer\"}}",
+      { "{}", "{\"a\":1}" }, { "{\"a\":\"\"}" } },
     { "{\"type\":\"string\",\"format\":\"email\"}", { "\"a.b@c.de\"", "\"x+y@sub.example.com\"" }, { "\"a\"", "\"a@b\"", "\"@b.c\"" } },
     { "{\"type\":\"object\",\"properties\":{\"a]-^[\\\\\":{\"type\":\"integer\"}},\"additionalProperties\":true,\"title\":\"t\","
       "\"description\":\"d\",\"x-any\":1}",
@@ -117,7 +199,7 @@ static const struct { const char *schema, *valid[MOST], *invalid[MOST]; } cases[
 static struct lexicon lexicon_of(struct arena *a, const char *name)
 {
     struct lexicon x;
-    const uint8_t *vocab = vocab_build(a, gguf_open(a, arena_printf(a, FORGEC_TEST_DATA "/tokenizers/%s.gguf", name), true), 0).data;
+    const uint8_t *vocab = vocab_build(a, gguf_open(a, arena_printf(a, FORGEC_UNPACKED "/tokenizers/%s.gguf", name), true), 0).data;
     const size_t bytes = lexicon_room(vocab, forge_vocab_n_tokens(vocab));
     struct room r = room_of(arena_alloc(a, bytes), bytes);
     assert_true(lexicon_make(&x, vocab, forge_vocab_n_tokens(vocab), &r));
@@ -131,7 +213,7 @@ static const struct grammar *grammar_of(const char *schema)
     const size_t n = strlen(schema);
     char *exact = malloc(n ? n : 1);
     memcpy(exact, schema, n);
-    const struct grammar *g = grammar_of_schema(&r, exact, n, &error);
+    const struct grammar *g = grammar_of_schema(&r, exact, n, NULL, &error);
     if (!g) fail_msg("%s\n%u:%u: %s", schema, error.line, error.column, error.text);
     free(exact);
     return g;
@@ -188,17 +270,21 @@ static const cJSON *referred(const char *ref)
 
 static bool formatted(const char *format, const char *text)
 {
+    static const char *const known[] = { "date", "date-time", "uuid", "ipv4", "email" };
+    bool checked = false;
+    for (size_t i = 0; i < COUNT_OF(known); i++) checked |= strcmp(format, known[i]) == 0;
+    if (!checked) return true;
     const char *p = strcmp(format, "date") == 0 ? "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
                   : strcmp(format,
       "date-time") == 0 ? "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])(:[0-5][0-9]){2}"
                                                        "(\\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
-                  : strcmp(format, "uuid") == 0 ? "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+                  : strcmp(format, "uuid") == 0 ? "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
                   : strcmp(format,
       "ipv4") == 0 ? "^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(\\.|$)){4}$" : "^[^@ ]+@[^@ ]+\\.[^@ ]+$";
     return matches(p, text);
 }
 
-/* POSIX's words for what the patterns here have of ECMA's. */
+/* POSIX expressions for the ECMA classes of the patterns here. */
 static const char *posix_of(const char *pattern)
 {
     if (strcmp(pattern, "^[A-Z]{2}-\\d+$") == 0) return "^[A-Z]{2}-[0-9]+$";
@@ -214,7 +300,8 @@ static bool object_validates(const cJSON *s, const cJSON *v)
         if (!cJSON_GetObjectItemCaseSensitive(v, required->valuestring)) return false;
     cJSON_ArrayForEach(m, v) {
         const cJSON *own = cJSON_GetObjectItemCaseSensitive(properties, m->string);
-        if (own ? !validates(own, m) : additional && !validates(additional, m)) return false;
+        const bool other = additional && !cJSON_GetObjectItemCaseSensitive(s, "patternProperties");
+        if (own ? !validates(own, m) : other && !validates(additional, m)) return false;
     }
     return true;
 }
@@ -228,7 +315,7 @@ static bool validates(const cJSON *s, const cJSON *v)
         const char *name = k->string;
         const double number = k->valuedouble;
         bool good = true;
-        if (strcmp(name, "$ref") == 0) good = validates(referred(k->valuestring), v);
+        if (strcmp(name, "$ref") == 0) good = strncmp(k->valuestring, "#/", 2) != 0 || validates(referred(k->valuestring), v);
         else if (strcmp(name, "type") == 0 && cJSON_IsString(k)) {
             const cJSON *nullable = cJSON_GetObjectItemCaseSensitive(s, "nullable");
             good = of_type(k->valuestring, v) || (cJSON_IsTrue(nullable) && cJSON_IsNull(v));
@@ -245,8 +332,9 @@ static bool validates(const cJSON *s, const cJSON *v)
             if (strcmp(name, "pattern") == 0) good = !posix_of(k->valuestring) || matches(posix_of(k->valuestring), v->valuestring);
         } else if (cJSON_IsNumber(v)) {
             if (strcmp(name, "minimum") == 0) good = v->valuedouble >= number;
+            if (strcmp(name, "multipleOf") == 0) good = fabs(fmod(v->valuedouble, number)) < 1e-6;      /* of powers of two and integers */
             if (strcmp(name, "maximum") == 0) good = v->valuedouble <= number;
-            if (strcmp(name, "exclusiveMinimum") == 0) good = v->valuedouble > number;
+            if (strcmp(name, "exclusiveMinimum") == 0) good = v->valuedouble > (cJSON_IsTrue(k) ? 0 : number);
             if (strcmp(name, "exclusiveMaximum") == 0) good = v->valuedouble < number;
         } else if (cJSON_IsArray(v)) {
             const int n_prefix = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(s, "prefixItems"));
@@ -255,7 +343,7 @@ static bool validates(const cJSON *s, const cJSON *v)
             if (strcmp(name, "prefixItems") == 0)
                 for (int i = 0; i < n_prefix && i < cJSON_GetArraySize(v); i++) good &= validates(cJSON_GetArrayItem(k, i),
       cJSON_GetArrayItem(v, i));
-            if (strcmp(name, "items") == 0)
+            if (strcmp(name, "items") == 0 && !cJSON_IsArray(k))
                 for (int i = n_prefix; i < cJSON_GetArraySize(v); i++) good &= validates(k, cJSON_GetArrayItem(v, i));
         }
         if (!good) return false;
@@ -291,26 +379,30 @@ static void documents(void **state)
 }
 
 static const struct { const char *schema, *why; } wrong[] = {
-    { "{", "1:2" }, { "{\"type\":\"objekt\"}", "#: 'objekt' is no type" }, { "3", "no schema" },
-    { "{\"properties\":{\"a\":{\"not\":{}}}}", "#/properties/a: 'not' is a keyword that is not enforced" },
+    { "{", "1:2" }, { "{\"type\":\"objekt\"}", "#: 'objekt' is not a type" }, { "3", "must be an object" },
+    { "{\"properties\":{\"a\":{\"not\":{\"const\":1}}}}", "#/properties/a: 'not' is a keyword that is not enforced" },
     { "{\"items\":{\"properties\":{\"b\":{\"uniqueItems\":true}}}}", "#/items/properties/b: 'uniqueItems'" },
     { "{\"$defs\":{\"d\":{\"if\":{}}},\"items\":{\"$ref\":\"#/$defs/d\"}}", "#/$defs/d: 'if'" },
-    { "{\"patternProperties\":{}}", "patternProperties" }, { "{\"multipleOf\":2}", "multipleOf" }, { "{\"minProperties\":1}",
-      "minProperties" },
-    { "{\"$ref\":\"other.json\"}", "refers to somewhere else" }, { "{\"$ref\":\"#/$defs/none\"}", "refers to what" },
-    { "{\"$ref\":\"#\"}", "begins with itself" }, { "{\"allOf\":[{\"$ref\":\"#\"}],\"type\":\"object\"}", "back to itself" },
-    { "{\"type\":\"string\",\"format\":\"hostname\"}", "'hostname' is a format" }, { "{\"pattern\":\"(?=a)\"}", "'pattern' looks ahead" },
+    { "{\"patternProperties\":{\"(\":{}}}", "patternProperties" }, { "{\"multipleOf\":12345}", "'multipleOf' is too large" },
+    { "{\"maxProperties\":100000}", "'maxProperties' is too large" }, { "{\"dependentRequired\":{\"a\":[\"b\"]}}", "dependentRequired" },
+    { "{\"$ref\":\"other.json\"}", "refers to another place" }, { "{\"$ref\":\"#/$defs/none\"}", "refers to a part" },
+    { "{\"$ref\":\"#\"}", "reference to itself" }, { "{\"allOf\":[{\"$ref\":\"#\"}],\"type\":\"object\"}", "back to itself" },
+    { "{\"type\":\"string\",\"format\":3}", "'format' is not a string" }, { "{\"pattern\":\"(?=a)*\"}", "'pattern' has ^, $, \\b" },
     { "{\"pattern\":\"(a\"}", "'pattern' has a group without" }, { "{\"pattern\":\"a**\"}", "repetition" }, { "{\"pattern\":\"\\\\1\"}",
       "back" },
-    { "{\"pattern\":\"a\",\"maxLength\":3}", "only one" }, { "{\"type\":\"number\",\"minimum\":0.5}", "fraction" },
-    { "{\"minLength\":3,\"maxLength\":2}", "more than the most" }, { "{\"minItems\":-1}", "'minItems' is no length" },
-    { "{\"required\":[\"a\"],\"additionalProperties\":false}", "'a' is required" }, { "{\"required\":\"a\"}", "no list" },
+    { "{\"pattern\":\"(a|b)*a(a|b){20}\",\"maxLength\":99}", "'maxLength' is too large, or too large together" },
+    { "{\"format\":\"date\",\"pattern\":\"^x\"}", "'format' and the pattern beside it exclude each other" },
+    { "{\"minLength\":3,\"maxLength\":2}", "more than the maximum" }, { "{\"minItems\":-1}", "'minItems' is not a valid length" },
+    { "{\"required\":[\"a\"],\"additionalProperties\":false}", "'a' is required" }, { "{\"required\":\"a\"}", "not an array" },
     { "{\"allOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", "exclude each other" },
     { "{\"allOf\":[{\"properties\":{\"a\":{}},\"additionalProperties\":false},{\"properties\":{\"b\":{}}}]}", "excludes properties" },
-    { "{\"enum\":[\"a\"],\"type\":\"integer\"}", "no value of the type" }, { "{\"enum\":[\"a\"],\"minLength\":2}", "beside enum" },
-    { "{\"type\":\"integer\",\"minimum\":5,\"maximum\":4}", "leaves no number" }, { "{\"items\":[{}]}", "prefixItems" },
+    { "{\"enum\":[\"a\"],\"type\":\"integer\"}", "no value of the type" }, { "{\"enum\":[\"a\"],\"minLength\":2}",
+        "no value of the type, or none" },
+    { "{\"enum\":[[1]],\"minItems\":2}", "'minItems' beside enum" }, { "{\"allOf\":[{\"enum\":[1]},{\"enum\":[2]}]}",
+        "'enum' has no value" },
+    { "{\"type\":\"integer\",\"minimum\":5,\"maximum\":4}", "leaves no number" }, { "{\"items\":[{}],\"prefixItems\":[]}", "prefixItems" },
     { "false", "no text satisfies" }, { "{\"properties\":{\"a\":false},\"required\":[\"a\"]}", "no text satisfies" },
-    { "{\"maxLength\":2000000}", "1048576" }, { "{\"anyOf\":[]}", "'anyOf' is no list" }, { "{\"nullable\":1,\"type\":\"string\"}",
+    { "{\"maxLength\":2000000}", "1048576" }, { "{\"anyOf\":[]}", "'anyOf' is not an array" }, { "{\"nullable\":1,\"type\":\"string\"}",
       "nullable" },
 };
 
@@ -321,17 +413,66 @@ static void refused(void **state)
         struct room r = room_of(block, ROOM);
         struct grammar_error error;
         char told[400];
-        if (grammar_of_schema(&r, wrong[i].schema, strlen(wrong[i].schema), &error)) fail_msg("%s was read", wrong[i].schema);
+        if (grammar_of_schema(&r, wrong[i].schema, strlen(wrong[i].schema), NULL, &error)) fail_msg("%s was read", wrong[i].schema);
         assert_int_equal(r.used, 0);
         snprintf(told, sizeof told, "%u:%u %s", error.line, error.column, error.text);
         if (!strstr(told, wrong[i].why)) fail_msg("%s\n%s", wrong[i].schema, told);
     }
 }
 
+/* What cannot be enforced is passed over with a line each, and everything else is enforced. */
+static void warnings(void **state)
+{
+    static const struct { const char *schema, *valid, *invalid, *lines; } lenient[] = {
+        { "{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"uniqueItems\":true,\"maxItems\":2}", "[1,1]", "[1,2,3]",
+          "#: 'uniqueItems' is a keyword that is not enforced\n" },
+        { "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"pattern\":\"(a)\\\\1\",\"if\":{},\"maxLength\":1},\"b\""
+            ":{\"const\":1}},"
+          "\"required\":[\"a\"]}", "{\"a\":\"x\",\"b\":1}", "{\"a\":\"xy\"}",
+          "#/properties/a: 'if' is a keyword that is not enforced\n#/properties/a: 'pattern' has a reference back, which cannot be e"
+              "nforced\n" },
+        { "{\"items\":{\"$ref\":\"other.json#/x\"},\"minItems\":1}", "[{}]", "[]",
+          "#/items: '$ref' refers to another place; only references inside the schema are followed\n" },
+        { "{\"type\":\"string\",\"format\":\"regex\"}", "\"a\"", "1", "#: 'format' is one that is not enforced\n" },
+        { "{\"type\":\"string\",\"format\":\"date\",\"pattern\":\"^x$\"}", "\"x\"", "\"y\"",
+            "#: 'format' and the pattern beside it exclude each other\n" },
+        { "{\"allOf\":[{\"contains\":{}},{\"type\":\"array\",\"maxItems\":1}]}", "[1]", "[1,2]",
+            "#: 'contains' is a keyword that is not enforced\n" },
+        { "{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", "1", "true",
+          "#: 'oneOf' is enforced like anyOf: more than one of its schemas may hold\n" },
+        { "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":1}},\"required\":[\"k\"]},"
+          "{\"$ref\":\"#/$defs/b\"},{\"type\":\"null\"}],\"$defs\":{\"b\":{\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[2,3]}},"
+          "\"required\":[\"k\"]}}}", "{\"k\":3}", "{\"k\":4}", "" },
+        { "{\"type\":\"integer\"}", "1", "1.5", "" },
+    };
+    (void)state;
+    struct arena *a = arena_create();
+    const struct lexicon x = lexicon_of(a, "tiny-llama-a");
+    void *memory = malloc(mask_usual(&x));
+    for (size_t i = 0; i < COUNT_OF(lenient); i++) {
+        char lines[1000], few[20];
+        struct text_out out = { lines, sizeof lines, 0, false }, small = { few, sizeof few, 0, false };
+        struct room r = room_of(block, ROOM);
+        struct grammar_error error;
+        struct mask m;
+        const struct grammar *g = grammar_of_schema(&r, lenient[i].schema, strlen(lenient[i].schema), &out, &error);
+        if (!g) fail_msg("%s\n%s", lenient[i].schema, error.text);
+        assert_int_equal(mask_open(&m, g, &x, memory, mask_usual(&x)), MASK_OK);
+        if (!accepts(&m, lenient[i].valid) || accepts(&m, lenient[i].invalid)) fail_msg("%s", lenient[i].schema);
+        lines[out.n] = 0;
+        assert_string_equal(lines, lenient[i].lines);
+        struct room again = room_of(block, ROOM);
+        assert_non_null(grammar_of_schema(&again, lenient[i].schema, strlen(lenient[i].schema), &small, &error));
+        assert_int_equal(small.n, 0);                        /* there is no room for a warning, or no warning */
+    }
+    free(memory);
+    arena_destroy(a);
+}
+
 static uint32_t random_next(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 8; }
 
-/* Texts drawn by chance from what the masks allow parse and satisfy the schema.  So that they end, tokens that end are taken at once, and
- * from the middle on short tokens of no letters. */
+/* Random texts that the masks allow must parse and satisfy the schema.  So that texts end, an end token is chosen as soon as it is allowed,
+ * and from the middle on short tokens without letters. */
 static void random_texts(void **state)
 {
     (void)state;
@@ -376,7 +517,7 @@ static void random_texts(void **state)
                 struct room r = room_of(block + ROOM / 2, ROOM / 2);
                 struct json_error error;
                 if (!json_read(&r, text, n, &error)) fail_msg("%s\nno JSON at %zu: %s", cases[i].schema, error.at, text);
-                if (strstr(text, "\\u0000")) continue;        /* cJSON's strings end there */
+                if (strstr(text, "\\u0000")) continue;        /* cJSON's strings end at \u0000 */
                 cJSON *value = cJSON_Parse(text);
                 if (!value || !validates(schema, value)) fail_msg("%s\nis not satisfied by %s", cases[i].schema, text);
                 cJSON_Delete(value);
@@ -401,7 +542,7 @@ static void bounds(void **state)
     for (size_t size = 0; !read; size += size / 12 + 64) {
         uint8_t *exact = malloc(size ? size : 1);
         struct room r = room_of(exact, size);
-        read = grammar_of_schema(&r, REF_TREE, sizeof REF_TREE - 1, &error) != NULL;
+        read = grammar_of_schema(&r, REF_TREE, sizeof REF_TREE - 1, NULL, &error) != NULL;
         if (!read) assert_non_null(strstr(error.text, "memory"));
         free(exact);
         assert_true(size < 2 << 20);
@@ -422,21 +563,21 @@ static void bounds(void **state)
     for (int i = 0; i < 60; i++) *at++ = '}';
     *at = 0;
     assert_non_null(grammar_of(text));
-    /* Each part twice what it is made of. */
+    /* Each part is twice the previous part. */
     at = text + sprintf(text, "{\"$defs\":{\"d0\":{\"type\":\"object\"}");
     for (int i = 1; i < 60; i++) at += sprintf(at, ",\"d%d\":{\"allOf\":[{\"$ref\":\"#/$defs/d%d\"},{\"$ref\":\"#/$defs/d%d\"}]}", i,
       i - 1, i - 1);
     sprintf(at, "},\"$ref\":\"#/$defs/d59\"}");
     struct room r = room_of(block, ROOM);
-    assert_null(grammar_of_schema(&r, text, strlen(text), &error));
+    assert_null(grammar_of_schema(&r, text, strlen(text), NULL, &error));
     at = strstr(text, "#/$defs/d59");
-    memcpy(at, "#/$defs/d28", 11);                           /* not too deep, but too much */
-    assert_null(grammar_of_schema(&r, text, strlen(text), &error));
+    memcpy(at, "#/$defs/d28", 11);                           /* not too deep, but too large */
+    assert_null(grammar_of_schema(&r, text, strlen(text), NULL, &error));
     assert_non_null(strstr(error.text, "too much"));
     at = text + sprintf(text, "{\"required\":[\"a\"");
     for (int i = 0; i < 5000; i++) at += sprintf(at, ",\"n%d\"", i);
     sprintf(at, "]}");
-    assert_null(grammar_of_schema(&r, text, strlen(text), &error));
+    assert_null(grammar_of_schema(&r, text, strlen(text), NULL, &error));
     free(text);
 }
 
@@ -444,7 +585,8 @@ int main(void)
 {
     block = malloc(ROOM);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents), cmocka_unit_test(refused), cmocka_unit_test(random_texts), cmocka_unit_test(bounds),
+        cmocka_unit_test(documents), cmocka_unit_test(refused), cmocka_unit_test(warnings), cmocka_unit_test(random_texts),
+            cmocka_unit_test(bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_share.c -- graphs of GPUs that share a model, read plainly side by side, give the logits of the whole one: of all golden models, by
- * two, three and four of them.  The threads meet where the GPUs would. */
+/* test_share.c -- graphs of GPUs that share a model, executed by the reference in parallel threads, give the logits of the whole graph: for
+ * all golden models, with two, three and four GPUs.  Threads synchronise at the collectives. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ struct side {
 };
 struct meeting { pthread_barrier_t gate; uint32_t ranks; struct side sides[RANKS]; int32_t tokens[TOKENS]; };
 
-/* A value that GPUs give each other: all have given theirs, all have read those of all. */
+/* Exchanges a value between GPUs: waits until all have written their part, and until all have read every part. */
 static void meet(struct side *s, const struct node *n, float *y)
 {
     const struct meeting *m = s->with;
@@ -36,7 +36,7 @@ static void meet(struct side *s, const struct node *n, float *y)
         for (uint32_t r = 0, at = 0; r < m->ranks; at += m->sides[r++].cols) {
             const float *given = m->sides[r].given + (size_t)t * m->sides[r].cols;
             for (uint32_t c = 0; c < m->sides[r].cols; c++)
-                if (n->op == OP_gather) row[at + c] = given[c];
+                if (n->op == OP_all_gather) row[at + c] = given[c];
                 else row[c] = (r ? row[c] : 0) + given[c];
         }
     }
@@ -47,13 +47,13 @@ static void seen(void *context, const struct node *n, const float *const *x, con
 {
     struct side *s = context;
     (void)x;
-    if (n->op == OP_give) {
+    if (n->op == OP_push) {
         float *copy = arena_array(s->arena, float, TOKENS * n->cols);
         memcpy(copy, y, TOKENS * n->cols * sizeof *copy);
         s->given = copy;
         s->cols = n->cols;
     }
-    if (n->op == OP_take || n->op == OP_gather) meet(s, n, (float *)(uintptr_t)y);
+    if (n->op == OP_all_reduce || n->op == OP_all_gather) meet(s, n, (float *)(uintptr_t)y);
     if (n == s->graph->output) memcpy(s->logits, y, TOKENS * n->cols * sizeof *y);
 }
 
@@ -64,15 +64,15 @@ static void *side_main(void *argument)
     return NULL;
 }
 
-static uint32_t exchanges(const struct graph *g)
+static uint32_t collectives(const struct graph *g)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < g->n_nodes; i++) n += g->nodes[i]->op == OP_give;
+    for (uint32_t i = 0; i < g->n_nodes; i++) n += g->nodes[i]->op == OP_push;
     return n;
 }
 
 /* The largest difference from `whole`, relative to the largest logit. */
-static double shared(struct arena *a, const struct graph *g, const float *whole, uint32_t ranks, uint32_t *n_exchanges)
+static double shared(struct arena *a, const struct graph *g, const float *whole, uint32_t ranks, uint32_t *n_collectives)
 {
     struct meeting m = { .ranks = ranks };
     pthread_t threads[RANKS];
@@ -83,9 +83,9 @@ static double shared(struct arena *a, const struct graph *g, const float *whole,
     for (uint32_t r = 0; r < ranks; r++) {
         m.sides[r] = (struct side){ .with = &m, .graph = share_graph(a, g, r, ranks, COLUMNS), .arena = arena_create(),
                                     .logits = arena_array(a, float, TOKENS * cols) };
-        assert_int_equal(exchanges(m.sides[r].graph), exchanges(m.sides[0].graph));
+        assert_int_equal(collectives(m.sides[r].graph), collectives(m.sides[0].graph));
     }
-    *n_exchanges = exchanges(m.sides[0].graph);
+    *n_collectives = collectives(m.sides[0].graph);
     for (uint32_t r = 0; r < ranks; r++) assert_int_equal(pthread_create(&threads[r], NULL, side_main, &m.sides[r]), 0);
     for (uint32_t r = 0; r < ranks; r++) pthread_join(threads[r], NULL);
     pthread_barrier_destroy(&m.gate);
@@ -100,7 +100,7 @@ static double shared(struct arena *a, const struct graph *g, const float *whole,
     return most / largest;
 }
 
-/* Returns how many exchanges there were. */
+/* Returns the number of collectives. */
 static uint32_t check_model(const char *path)
 {
     struct arena *a = arena_create();
@@ -120,7 +120,7 @@ static uint32_t check_model(const char *path)
     return all;
 }
 
-/* least: so many models at least, least_deep of which share more than the logits. */
+/* least: minimum number of models; least_deep: minimum number of models that share more than the logits. */
 static void check_models(const char *pattern, uint32_t least, uint32_t least_deep)
 {
     glob_t files;
@@ -129,7 +129,7 @@ static void check_models(const char *pattern, uint32_t least, uint32_t least_dee
     for (size_t i = 0; i < files.gl_pathc; i++) {
         if (strstr(files.gl_pathv[i], "-of-") && !strstr(files.gl_pathv[i], "-00001-of-")) continue;
         if (strstr(files.gl_pathv[i], "bert")) continue;                   /* rows of embeddings: nothing to gather */
-        deep += check_model(files.gl_pathv[i]) > RANKS - 1;              /* of each number of ranks the logits */
+        deep += check_model(files.gl_pathv[i]) > RANKS - 1;              /* one collective per number of ranks is for the logits */
         n++;
     }
     globfree(&files);
@@ -154,7 +154,7 @@ static void tiny(void **state)
     check_models(FORGEC_UNPACKED "/tiny/*.gguf", 30, 30);
 }
 
-/* Where attention and feed-forward part stand side by side, their sums are one exchange. */
+/* If attention and the feed-forward part are parallel, their sums are one collective. */
 static void joined(void **state)
 {
     static const struct { const char *name; uint32_t each; } models[] = {
@@ -167,19 +167,19 @@ static void joined(void **state)
         struct arena *a = arena_create();
         const char *path = arena_printf(a, FORGEC_UNPACKED "/tiny/%s.gguf", models[i].name);
         const struct graph *g = graph_build(a, model_describe(a, gguf_open(a, path, false), NULL));
-        const uint32_t n = exchanges(share_graph(a, g, 1, 2, COLUMNS)), wanted = models[i].each * g->model->n_layer + 1;
-        if (n != wanted) fail_msg("%s: %u exchanges, not %u", models[i].name, n, wanted);
+        const uint32_t n = collectives(share_graph(a, g, 1, 2, COLUMNS)), wanted = models[i].each * g->model->n_layer + 1;
+        if (n != wanted) fail_msg("%s: %u collectives, not %u", models[i].name, n, wanted);
         arena_destroy(a);
     }
 }
 
-/* The heads of a layer's attention, of queries and of keys, that each GPU has. */
+/* The numbers of query heads and KV heads of a layer's attention on each GPU. */
 static void heads(void **state)
 {
     static const struct { const char *path; uint32_t layer, ranks; const char *expected; } shares[] = {
         { FORGEC_TEST_DATA "/golden/llama-fusedqkv.gguf", 0, 2, " 1/1 1/1" },              /* 2 of 2 */
         { FORGEC_TEST_DATA "/golden/llama-bias-a64.gguf", 0, 2, " 1/1 1/1" },              /* 2 of 1: the KV head is on both */
-        { FORGEC_TEST_DATA "/golden/llama-bias-a64.gguf", 0, 3, " 2/1 2/1 2/1" },          /* fewer than GPUs: all alike */
+        { FORGEC_TEST_DATA "/golden/llama-bias-a64.gguf", 0, 3, " 2/1 2/1 2/1" },          /* fewer heads than GPUs: all are replicated */
         { FORGEC_TEST_DATA "/golden/qwen2-h224.gguf", 0, 2, " 3/1 4/1" },                  /* 7 of 1 */
         { FORGEC_TEST_DATA "/golden/qwen2-h224.gguf", 0, 4, " 1/1 2/1 2/1 2/1" },
         { FORGEC_UNPACKED "/golden/glm4moe-a.gguf", 0, 2, " 2/1 2/1" },                    /* 4 of 2 */

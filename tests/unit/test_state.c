@@ -1,5 +1,5 @@
-/* test_state.c -- the table of a program's states: what n positions have written of each, and when tokens can be forgotten; and what the
- * launches of a step need, as attention attends. */
+/* test_state.c -- the table of a program's states: the bytes that n positions have written of each, and when tokens can be forgotten; and
+ * the launches that a step needs for its positions. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static void runs(void **state)
     check_runs(&ring, 10, 2, ROWS * 8, 16 * 8);
     check_runs(&ring, CONTEXT, 2, ROWS * 8, ROWS * 8);
     check_runs(&recurrent, 1, 1, 1000, 1000);
-    /* rows of a GPU's context need not be whole groups */
+    /* the rows of a GPU's context need not be a multiple of a group */
     const struct forge_state odd = { FORGE_STATE_KV, 0, 0, 2 * CONTEXT * 8, 2, CONTEXT, 8, UINT32_MAX };
     check_runs(&odd, 99, 2, CONTEXT * 8, CONTEXT * 8);
 }
@@ -61,12 +61,12 @@ static void rewinding(void **state)
     assert_true(state_rewinds(&rows, 90, 90, 1) && state_rewinds(&rows, 90, 90, 90) && state_rewinds(&rows, 90, 90, 0) &&
                 !state_rewinds(&rows, 90, 90, 91) && !state_rewinds(&rows, 100, 90, 91));
     assert_true(state_rewinds(&layers, 90, 90, 90) && state_rewinds(&layers, 90, 90, 0) && !state_rewinds(&layers, 90, 90, 89));
-    /* steps that went beyond: what a layer remembers has theirs in it */
+    /* steps that went further: the layer's state includes them */
     assert_true(state_rewinds(&rows, 95, 90, 90) && !state_rewinds(&layers, 91, 90, 90) && state_rewinds(&layers, 91, 90, 0));
     assert_true(state_back(&rows) == UINT32_MAX && state_back(&rings) == ROWS - WINDOW + 1 && state_back(&layers) == 0);
 }
 
-/* Against a ring that is written: position p can be computed when the window before it is still in its rows. */
+/* Compares with a simulated ring: position p can be computed while the window before it is still in the ring's rows. */
 static void rings(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void costs(void **state)
     check_cost(&p, &near, 0, 30);
     p.embedding = &whole;
     check_cost(&p, &far, 0, 30);
-    /* without attention the state is read as it is; of a step's tokens the last ones, or none, are left to a tail */
+    /* without attention the state is read completely; the last tokens of a step, or none, are left to a tail */
     const struct forge_cost product = { 1000, 0, 7, 0, 0 }, recur = { 0, 600, 7, 0, 0 };
     assert_int_equal(cost_bytes(&p, &recur, cost_tokens(5, 10, 1, 0)), 600);
     assert_int_equal(cost_operations(&p, &product, cost_tokens(5, 10, 3, 1)), 3 * 7);

@@ -1,4 +1,4 @@
-/* Whatever the pieces, a reader of the stream never sees a part of a UTF-8 sequence at the end of a write. */
+/* test_stream.c -- for pieces of any size, a write to the stream never ends inside a UTF-8 sequence. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,9 +49,28 @@ static void test_utf8(void **state)
     EXPECT("", { "a\xf0\x9f", "a" }, { "\x98", "" }, { "\x80!", "\xf0\x9f\x98\x80!" });
     EXPECT("", { "\xe2\x82\xac\xe2", "\xe2\x82\xac" }, { "\x82\xac\xc3", "\xe2\x82\xac" }, { "\xa4", "\xc3\xa4" });
     EXPECT("\xef\xbf\xbd", { "x\xe2\x82", "x" });                    /* the text ends inside a sequence */
-    EXPECT("", { "\xe2", "" }, { "abc", "\xe2" "abc" });             /* no sequence after all: bytes as they are */
+    EXPECT("", { "\xe2", "" }, { "abc", "\xe2" "abc" });             /* not a sequence: the bytes are unchanged */
     EXPECT("", { "\xff\x80\xc0", "\xff\x80\xc0" });
     EXPECT("\xef\xbf\xbd", { "\xe2", "" }, { "\xe2", "\xe2" });
+}
+
+/* Control characters of one and of two bytes are shown as text, so that a terminal does not execute them. */
+static void test_visible(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = { { "a\x1b[2Jb\n\tc\x7f", "a^[[2Jb\n\tc^?" },
+                                             { "\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0\xc3\xa4", "^[@^[[^[_\xc2\xa0\xc3\xa4" } };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct forge_stream s;
+        struct forge_error error;
+        char got[256];
+        stream_open(&s, pipe_ends[1]);
+        s.visible = true;
+        assert_int_equal(stream_write(&s, texts[i][0], strlen(texts[i][0]), &error), FORGE_OK);
+        const size_t length = drain(got);
+        assert_int_equal(length, strlen(texts[i][1]));
+        assert_memory_equal(got, texts[i][1], length);
+    }
 }
 
 static void test_failure(void **state)
@@ -94,7 +113,7 @@ int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
     if (pipe(pipe_ends) != 0 || fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK) != 0) return 1;
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_utf8), cmocka_unit_test(test_failure), cmocka_unit_test(test_unescape),
-                                        cmocka_unit_test(test_numbers) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_utf8), cmocka_unit_test(test_visible), cmocka_unit_test(test_failure),
+                                        cmocka_unit_test(test_unescape), cmocka_unit_test(test_numbers) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

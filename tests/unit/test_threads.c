@@ -1,5 +1,5 @@
-/* Every thread passes every barrier together, however many there are and whoever is late; every piece of work is done once.  Run under
- * TSan, too. */
+/* test_threads.c -- all threads pass every barrier together, for any number of threads and delays; every piece of work runs once.  Also
+ * runs under TSan. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum { MOST = 9, BARRIERS = 300 };
 
 struct job { struct forge_pool *pool; uint32_t cells[MOST * 64]; uint32_t errors[MOST * 64]; uint32_t late; };
 
-/* Plain memory: TSan sees it when the barrier does not order. */
+/* Plain memory: TSan reports it if the barrier does not order its accesses. */
 static void job(void *context, uint32_t thread, uint32_t n)
 {
     struct job *j = context;
@@ -49,7 +49,7 @@ static void test_barrier(void **state)
     }
 }
 
-/* ---- work in turns ---- */
+/* ---- shared work ---- */
 
 enum { PIECES = 200, LAUNCHES = 600 };
 
@@ -80,7 +80,7 @@ static void turns_job(void *context, uint32_t thread, uint32_t n)
     }
 }
 
-/* Every piece of every launch is done once, whoever is slow, however few there are, and however the launch before was shared out. */
+/* Every piece of every launch runs once, with any slow threads, any number of pieces and any distribution of the previous launch. */
 static void test_turns(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_turns(void **state)
     }
 }
 
-/* Without turns, or where they would not pay, a thread does its share at once. */
+/* Without sharing, or if sharing is not worth it, a thread does its whole share at once. */
 static void test_alone(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void test_alone(void **state)
     }
 }
 
-/* What the runtime leaves out (struct forge_launch.from_positions) is what the kernel does not cut. */
+/* The runtime leaves out a launch (struct forge_launch.from_positions) exactly when the kernel does not use parts. */
 static void test_parts(void **state)
 {
     (void)state;

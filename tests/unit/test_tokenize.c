@@ -1,7 +1,10 @@
-/* test_tokenize.c -- the tokenizer against ids and texts that llama.cpp produced.
- * tests/data/tokenizers: NAME.gguf is a vocabulary without tensors, NAME.jsonl its cases, NAME.inp and .out llama.cpp's
- * own; large.tar.xz, which the build unpacks, has large vocabularies.  bert-bge is cut down to the pieces that its cases need and some
- * more; made-unigram is no model's, and its cases are a plain search over all ways to cut a text.
+/* test_tokenize.c -- compares the tokenizer with ids and texts of llama.cpp, and with ids of the tokenizers library.
+ * tests/data/tokenizers: NAME.gguf is a vocabulary without tensors, NAME.jsonl its cases, NAME.inp and .out llama.cpp's own, NAME.own the
+ * library's (tests/tokenizers/vectors.mjs): a text in hex and its ids.  The build unpacks cases.tar.xz (.jsonl and .own) and
+ * vocabularies.tar.xz (.gguf).  In the large vocabularies a token that occurs in no text of the cases has a placeholder as its text, and no
+ * merge.
+ * bert-bge is cut down to the pieces that its cases need and some more; made-unigram is no model's, and its cases are a plain search over
+ * all ways to cut a text; made-bert and made-bert-cased are no model's either.
  * Another folder of the same layout: FORGEC_TOKENIZERS=DIR.
  * FORGEC_TOKENIZER_BENCH=1 prints sizes and speed. */
 #include "compiler/product/vocab.h"
@@ -28,7 +31,7 @@
 #define FORGEC_TEST_DATA "tests/data"
 #endif
 
-/* form: what llama_detokenize does with blanks; what a program writes has them all. */
+/* form: how llama_detokenize treats blanks; a program's output keeps them all. */
 enum form { AS_IT_IS, CLEANED };
 static const struct { const char *name; enum form form; } vocabularies[] = {
     { "llama-spm", AS_IT_IS },        { "gpt-2", CLEANED },             { "phi-3", AS_IT_IS },          { "deepseek-llm", AS_IT_IS },
@@ -50,13 +53,13 @@ static const char *data_path(struct arena *a, const char *name, const char *suff
 
 static const uint8_t *vocab_load(struct arena *a, const char *name, size_t *bytes)
 {
-    const struct bytes image = vocab_build(a, gguf_open(a, data_path(a, name, ".gguf"), true), 0);
+    const struct bytes image = vocab_build_as(a, gguf_open(a, data_path(a, name, ".gguf"), true), 0, true, NULL);
     assert_non_null(image.data);
     *bytes = image.size;
     return image.data;
 }
 
-/* The buffers have exactly the promised sizes, on the heap, so that a sanitizer sees a byte too many. */
+/* The buffers are on the heap with exactly the promised sizes, so that a sanitizer finds a byte too many. */
 static struct ids tokenize(struct arena *a, const uint8_t *vocab, const uint8_t *text, size_t n, uint32_t flags)
 {
     const size_t scratch_bytes = forge_tokenize_scratch(n), capacity = FORGE_TOK_MOST(n);
@@ -108,8 +111,8 @@ static bool ids_equal(const char *name, int id, const char *mode, struct ids got
     return false;
 }
 
-/* What a program writes for these tokens, through its stream; and what llama_detokenize has that a program leaves out: control and unknown
- * tokens. */
+/* A program's output for these tokens, through its stream, plus the control and unknown tokens that llama_detokenize prints and a program
+ * leaves out. */
 static struct text streamed(struct arena *a, const uint8_t *vocab, struct ids ids)
 {
     struct forge_stream s;
@@ -133,7 +136,7 @@ static struct text streamed(struct arena *a, const uint8_t *vocab, struct ids id
     close(fd);
     if (n_held > 0) assert_true(size >= 3 && memcmp(bytes + size - 3, "\xef\xbf\xbd", 3) == 0);
     text_append(&t, bytes, (size_t)size - (n_held > 0 ? 3 : 0));
-    text_append(&t, s.held, n_held);                       /* the sequence that the text ends in, in the place of U+FFFD */
+    text_append(&t, s.held, n_held);                       /* the unfinished sequence at the end, instead of U+FFFD */
     return t;
 }
 
@@ -208,7 +211,7 @@ static void check_vocabulary(const char *name, enum form form)
 {
     struct arena *a = arena_create();
     if (!file_exists(data_path(a, name, ".gguf"))) {
-        assert_string_equal(name, "falcon");               /* the one that is too large for the repository */
+        assert_string_equal(name, "falcon");               /* its vocabulary is too large for the repository */
         print_message("%s: not here, left out\n", name);
         arena_destroy(a);
         return;
@@ -234,6 +237,39 @@ static void check_vocabulary(const char *name, enum form form)
     arena_destroy(a);
 }
 
+/* Text of 41 scripts, decomposed text, marks, capitals: as the models' own tokenizers have it. */
+static void own_cases(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "tiny-gpt-oss-a", "tiny-qwen2-a", "made-bert", "made-bert-cased" };
+    struct arena *a = arena_create();
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct gguf *g      = gguf_open(a, data_path(a, names[i], ".gguf"), true);
+        const uint8_t     *vocab  = vocab_build(a, g, 0).data, *other = vocab_build_as(a, g, 0, true, NULL).data;
+        const struct bytes file   = file_read(a, data_path(a, names[i], ".own"));
+        char              *line   = arena_strndup(a, (const char *)file.data, file.size);
+        size_t             n      = 0, differ = 0;
+        for (char *next; line && *line; line = next, n++) {
+            if ((next = strchr(line, '\n'))) *next++ = 0;
+            char *item = line + strcspn(line, " ");
+            if (*item) *item++ = 0;
+            uint8_t     *text = arena_alloc(a, strlen(line) / 2 + 1);
+            const size_t size = hex_decode(text, line);
+            const struct ids got = tokenize(a, vocab, text, size, 0), llama_cpp = tokenize(a, other, text, size, 0);
+            size_t k = 0;
+            for (; *item; k++) {
+                const long want = strtol(item, &item, 10);
+                if (k >= got.n || got.data[k] != want) fail_msg("%s: line %zu, token %zu is not %ld", names[i], n + 1, k, want);
+            }
+            if (k != got.n) fail_msg("%s: line %zu has %zu tokens, not %zu", names[i], n + 1, got.n, k);
+            differ += got.n != llama_cpp.n || memcmp(got.data, llama_cpp.data, got.n * sizeof *got.data) != 0;
+        }
+        print_message("%s: %zu texts as the model's own tokenizer has them, %zu otherwise than llama.cpp\n", names[i], n, differ);
+        assert_true(n >= 50 && (differ > 0 || i == 0));         /* it has too few tokens for words to matter */
+    }
+    arena_destroy(a);
+}
+
 static void golden_cases(void **state)
 {
     (void)state;
@@ -241,7 +277,7 @@ static void golden_cases(void **state)
     assert_int_equal(differences, 0);
 }
 
-/* NAME.inp, or gpt-2's: texts separated by a line __ggml_vocab_test__; NAME.out: a line of ids for each. */
+/* NAME.inp, or gpt-2's: texts separated by a line __ggml_vocab_test__; NAME.out: a line of ids for each text. */
 static void check_pairs(struct arena *a, const char *name)
 {
     static const char separator[] = "\n__ggml_vocab_test__\n";
@@ -311,7 +347,7 @@ static void accessors(void **state)
     arena_destroy(a);
 }
 
-/* A megabyte without a place to cut must not take quadratic time. */
+/* A megabyte without a split must not take quadratic time. */
 static void long_texts(void **state)
 {
     (void)state;
@@ -380,7 +416,7 @@ static void speed(void **state)
     free(text);
 }
 
-/* ---- what the builder refuses, from GGUF files made here ---- */
+/* ---- refusals of the builder, with GGUF files made here ---- */
 
 #define MODEL  "tokenizer.ggml.model"
 #define TOKENS "tokenizer.ggml.tokens"
@@ -406,7 +442,7 @@ static void warnings(void **state)
     arena_destroy(a);
 }
 
-/* Is the token among those of the text, of which bytes [from, to) are a user's? */
+/* Does the text, with bytes [from, to) from a user, have this token? */
 static bool has_token(struct arena *a, const uint8_t *v, const char *text, size_t from, size_t to, int32_t token)
 {
     const size_t n = strlen(text), scratch_bytes = forge_tokenize_scratch(n);
@@ -420,7 +456,7 @@ static bool has_token(struct arena *a, const uint8_t *v, const char *text, size_
     return false;
 }
 
-/* Nobody but a template writes special tokens. */
+/* Only a template writes special tokens. */
 static void marked(void **state)
 {
     (void)state;
@@ -439,6 +475,40 @@ static void marked(void **state)
     assert_true(has_token(a, v, "<y>", 0, 0, DEFINED));
     assert_false(has_token(a, v, "<y>", 2, 3, DEFINED));
     assert_true(has_token(a, v, "a\n\na", 0, 4, LINES));
+    arena_destroy(a);
+}
+
+/* Each once, in order, without values that are not tokens. */
+static void suppressed(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    uint32_t n;
+    const uint32_t *ids = vocab_image_suppressed(vocab_build(a, GGUF(MODEL "=llama", TOKENS ":a|b|c|d",
+                                                                     "tokenizer.ggml.suppress_tokens%3|1|4|-1|3|900"), 0).data, &n);
+    assert_int_equal(n, 2);
+    assert_true(ids[0] == 1 && ids[1] == 3);
+    vocab_image_suppressed(vocab_build(a, GGUF(MODEL "=llama", TOKENS ":a|b"), 0).data, &n);
+    assert_int_equal(n, 0);
+    assert_null(vocab_image_suppressed(NULL, &n));
+    arena_destroy(a);
+}
+
+/* The additional tokens of a list; without the list there are no more than before. */
+static void endings(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    const uint8_t *v = vocab_build(a, GGUF(MODEL "=llama", TOKENS ":a|b|c|d", "tokenizer.ggml.eos_token_id#1",
+                                              "tokenizer.ggml.eos_token_ids%3|0|3|-1|4"), 0).data;
+    for (int32_t id = 0; id < 4; id++) assert_int_equal(forge_vocab_is_eog(v, id), id != 2);
+    v = vocab_build(a, GGUF(MODEL "=llama", TOKENS ":a|b|c|d", "tokenizer.ggml.eos_token_id#1"), 0).data;
+    for (int32_t id = 0; id < 4; id++) assert_int_equal(forge_vocab_is_eog(v, id), id == 1);
+    static const char *const others[] = { "tokenizer.ggml.eos_token_ids#3", "tokenizer.ggml.eos_token_ids:a|b" };
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        v = vocab_build(a, GGUF(MODEL "=llama", TOKENS ":a|b|c|d", "tokenizer.ggml.eos_token_id#1", others[i]), 0).data;
+        for (int32_t id = 0; id < 4; id++) assert_int_equal(forge_vocab_is_eog(v, id), id == 1);
+    }
     arena_destroy(a);
 }
 
@@ -467,7 +537,7 @@ static void refusals(void **state)
     strcpy(tokens, TOKENS ":b|");
     memset(tokens + strlen(tokens), 'a', (1 << 20) + 1);
     assert_dies(vocab_build(a, GGUF(MODEL "=llama", tokens), 0),
-                "made.gguf: 'tokenizer.ggml.tokens' has a text of 1048577 bytes, item 1; forgec takes at most 1 MiB");
+                "made.gguf: 'tokenizer.ggml.tokens' has a text of 1048577 bytes, item 1; forgec supports at most 1 MiB");
     arena_destroy(a);
 }
 
@@ -495,7 +565,7 @@ static void odd_vocabularies(void **state)
     assert_ids(a, v, "a<x>b", 0, "0 1");
     assert_int_equal(forge_vocab_bos(v), -1);
 
-    /* of equal tokens the last counts; an empty one gets a name; a longer special token wins wherever it stands */
+    /* of equal tokens the last is used; an empty token gets a name; a longer special token wins at any place */
     v = vocab_build(a, GGUF(MODEL "=llama", TOKENS ":<unk>|<s>|</s>|x|x||xx|<a>|<a><b>|<b>", TYPES "%2|3|3|1|1|1|1|3|3|3",
                             "tokenizer.ggml.scores~0|0|0|0|0|0|-1|0|0|0"), 0).data;
     assert_ids(a, v, "x", 0, "0 0 0 4");                   /* no U+2581, no byte tokens: unknown, byte by byte */
@@ -527,7 +597,7 @@ static void merges_of_characters(void **state)
     assert_ids(a, v, " ab", 0, "5 4");
     assert_ids(a, v, "ab", 0, "7");
     assert_ids(a, v, " qzb", 0, "13");                      /* through symbols that are no tokens */
-    assert_ids(a, v, "qz\xc3\xa9", 0, "12 10 11");         /* spelt in bytes; z has none */
+    assert_ids(a, v, "qz\xc3\xa9", 0, "12 10 11");         /* spelt in bytes; z has no byte token */
     assert_ids(a, v, "\n\na\n\n\n", 0, "9 3 9 8");
     assert_ids(a, v, "a<bos>b", FORGE_TOK_SPECIAL, "3 1 4");
     assert_ids(a, v, "<bos>", 0, "4");                      /* b alone is known */
@@ -538,8 +608,10 @@ static void merges_of_characters(void **state)
     assert_int_equal(forge_token_text(v, 10, false, text, sizeof text), 1);
     assert_memory_equal(text, "\xc3", 1);
     assert_int_equal(forge_vocab_eos(v), -1);
+    v = vocab_build(a, GGUF(MODEL "=gemma4", "tokenizer.ggml.unknown_token_id#0", tokens, types, merges), 0).data;
+    assert_ids(a, v, "qz\xc3\xa9", 0, "12 10 11");         /* a missing byte is not the unknown token */
 
-    /* The same without what is gemma4's own: a run of newlines that is a token, BOS in any case. */
+    /* The same without gemma4's special rules: a run of newlines is a token, BOS is always added. */
     v = vocab_build(a, GGUF(MODEL "=gpt2", "tokenizer.ggml.pre=sarvam-moe", TOKENS ":a|\n|\n\n\n|\n\n",
                             "tokenizer.ggml.merges:\n \n"), 0).data;
     assert_ids(a, v, "a\n\n\n", FORGE_TOK_ADD, "0 3 1");
@@ -552,7 +624,7 @@ static void merges_of_characters(void **state)
 
 #define CHARSMAP "tokenizer.ggml.precompiled_charsmap&"
 
-/* A charsmap that puts `replacement`, in hex with its zero, in the place of A: the units are the root, A's, and the one of its offset. */
+/* A charsmap that replaces A by `replacement`, in hex with its zero: the units are the root, A's unit, and the unit of its offset. */
 static const char *charsmap_of_a(struct arena *a, uint32_t offset, const char *replacement)
 {
     const uint32_t units[256] = { [0] = 64u << 10, [64 ^ 'A'] = (1u ^ 128) << 10 | 0x100 | 'A', [128] = 1u << 31 | offset };
@@ -563,7 +635,7 @@ static const char *charsmap_of_a(struct arena *a, uint32_t offset, const char *r
     return text_str(&t);
 }
 
-/* One that replaces so many bytes 1 by "a": unit 2 k + 1 is that of the k-th of them. */
+/* A charsmap that replaces a number of bytes 1 by "a": unit 2 k + 1 is the unit of the k-th byte. */
 static const char *charsmap_of_ones(struct arena *a, uint32_t length)
 {
     const uint32_t n = 2 * length + 3;
@@ -590,10 +662,12 @@ static void unigram(void **state)
     const uint8_t    *v = vocab_build(a, GGUF(MODEL "=t5", tokens, types, scores), 0).data;
     assert_ids(a, v, "ab", FORGE_TOK_ADD, "4 5 1");         /* -6 is more than -7; EOS, no blank in front */
     assert_ids(a, v, "abb", 0, "4 8");
-    assert_ids(a, v, "a ab", 0, "4 7");                     /* user-defined, as the normal text has it */
+    assert_ids(a, v, "a ab", 0, "4 7");                     /* user-defined, as in the normalised text */
     assert_ids(a, v, "xya<s>", 0, "2 4 2");                 /* unknown characters are one token */
     assert_ids(a, v, " a  ", 0, "3 4 3 3");
     assert_ids(a, v, "A", 0, "2");
+    v = vocab_build(a, GGUF(MODEL "=t5", tokens, types, "tokenizer.ggml.scores~0|0|0|-2|-3|-3|-6|-50|-1|0"), 0).data;
+    assert_ids(a, v, "ab", 0, "6");                         /* of equal scores the piece that begins first, as in llama.cpp */
     v = vocab_build(a, GGUF(MODEL "=t5", tokens, types, scores, "tokenizer.ggml.remove_extra_whitespaces?1",
                             charsmap_of_a(a, 2, "780062206100")), 0).data;
     assert_ids(a, v, " a  ", 0, "3 4");
@@ -609,7 +683,7 @@ static void unigram(void **state)
     assert_ids(a, v, "b</s>b", FORGE_TOK_SPECIAL | FORGE_TOK_ADD, "0 3 5 1 3 5");
     char text[8];
     assert_int_equal(forge_token_text(v, 7, false, text, sizeof text), 5);
-    assert_memory_equal(text, "\xe2\x96\x81" "ab", 5);     /* user-defined: as it stands */
+    assert_memory_equal(text, "\xe2\x96\x81" "ab", 5);     /* user-defined: unchanged */
     assert_int_equal(forge_token_text(v, 3, false, text, sizeof text), 1);
 
 #define MADE(...) vocab_build(a, GGUF(MODEL "=t5", tokens, types, __VA_ARGS__), 0)
@@ -618,7 +692,7 @@ static void unigram(void **state)
     assert_dies(MADE(scores, CHARSMAP "08000000000000006100"), "the rest are not texts that end");
     assert_dies(MADE(scores, "tokenizer.ggml.precompiled_charsmap%1|2"), "is an array of i32, not of bytes");
     assert_dies(MADE(scores, charsmap_of_a(a, 9, "6100")), "damaged: a replacement at byte 9 of 2");
-    assert_dies(MADE(scores, charsmap_of_a(a, 0, "61c200")), "is no UTF-8");
+    assert_dies(MADE(scores, charsmap_of_a(a, 0, "61c200")), "is not UTF-8");
     assert_dies(MADE(scores, charsmap_of_a(a, 0, "6162636465666700")), "replaces 1 bytes by 7 characters");
     assert_dies(MADE(scores, charsmap_of_a(a, 0, "f09f8e89f09f8e89f09f8e89f09f8e8900")), "more than 6 a byte");
     assert_dies(MADE(scores, charsmap_of_ones(a, 256)), "replaces texts of more than 255 bytes");
@@ -637,10 +711,10 @@ static void wordpiece(void **state)
                       bos[] = "tokenizer.ggml.bos_token_id#1", sep[] = "tokenizer.ggml.seperator_token_id#2";
     const uint8_t *v = vocab_build(a, GGUF(MODEL "=bert", tokens, types, ids, bos, sep, "tokenizer.ggml.add_bos_token?0",
                                            "tokenizer.ggml.add_eos_token?1", "tokenizer.ggml.eos_token_id#2"), 0).data;
-    assert_ids(a, v, "unaffable", FORGE_TOK_ADD, "1 6 5 2");                 /* the longest; [CLS] and [SEP] whatever the file says */
+    assert_ids(a, v, "unaffable", FORGE_TOK_ADD, "1 6 5 2");                 /* the longest; [CLS] and [SEP] despite the file */
     assert_ids(a, v, "UNAFFABLE unx", 0, "6 5 0");                           /* unknown as a whole */
     assert_ids(a, v, "un!\t\xe4\xb8\xad" "\xe4\xb8\xad", 0, "3 7 8 8");
-    assert_ids(a, v, "\xc3\x89\xe2\x80\x8b" "e\xcc\x81 [SEP]", FORGE_TOK_SPECIAL, "12 11 2");      /* a zero-width space is left out */
+    assert_ids(a, v, "\xc3\x89\xe2\x80\x8b" "e\xcc\x81 [SEP]", FORGE_TOK_SPECIAL, "12 11 2");      /* a zero-width space is dropped */
     v = vocab_build(a, GGUF(MODEL "=bert", tokens, types, ids, bos, sep, "tokenizer.ggml.normalizer.lowercase?0"), 0).data;
     assert_ids(a, v, "\xc3\x89\xc3\x89" " A a", 0, "10 9 13 0");
     v = vocab_build(a, GGUF(MODEL "=bert", tokens, types, ids, bos, sep, "tokenizer.ggml.normalizer.lowercase?0",
@@ -649,6 +723,14 @@ static void wordpiece(void **state)
     char text[8];
     assert_int_equal(forge_token_text(v, 3, false, text, sizeof text), 3);
     assert_memory_equal(text, " un", 3);
+    char e[102];                                                             /* a word has 100 letters at most; longer ones are unknown */
+    memset(e, 'e', sizeof e);
+    e[101] = 0;
+    assert_ids(a, v, e, 0, "0");
+    e[100] = 0;
+    struct text ids_of = { .arena = a };
+    for (uint32_t i = 0; i < 100; i++) text_puts(&ids_of, i ? " 11" : "12");
+    assert_ids(a, v, e, 0, text_str(&ids_of));
     v = vocab_build(a, GGUF(MODEL "=bert", TOKENS ":▁a", TYPES "%1"), 0).data;        /* no [UNK], [CLS] and [SEP]: nothing instead */
     assert_ids(a, v, "a b", FORGE_TOK_ADD, "0");
     arena_destroy(a);
@@ -658,7 +740,7 @@ static void wordpiece(void **state)
 
 enum { CHOSEN_COUNT = 40000 };
 
-/* A vocabulary of so many texts of 8 letters; chosen: whose hashes all lie in a thirty-second of their range. */
+/* A vocabulary of texts of 8 letters; chosen: their hashes are all in 1/32 of the range. */
 static const struct gguf *gguf_of_letters(struct arena *a, bool chosen, const char *model)
 {
     struct text tokens = { .arena = a }, merges = { .arena = a };
@@ -698,7 +780,7 @@ static void chosen_texts_cost_no_more(void **state)
     }
 }
 
-/* The seed of the compiler's own tables is another in each run; what it writes is not. */
+/* The seed of the compiler's own tables differs in each run; its output does not. */
 static void images_are_reproducible(void **state)
 {
     (void)state;
@@ -710,14 +792,14 @@ static void images_are_reproducible(void **state)
     arena_destroy(a);
 }
 
-/* What a module leaves out of its file it makes anew, to the byte. */
+/* A module rebuilds the parts that its file leaves out, identical to the byte. */
 static void modules_complete_them(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(vocabularies); i++) {
         struct arena *a = arena_create();
         size_t n = 0;
-        if (!file_exists(data_path(a, vocabularies[i].name, ".gguf"))) {         /* said above */
+        if (!file_exists(data_path(a, vocabularies[i].name, ".gguf"))) {         /* reported above */
             arena_destroy(a);
             continue;
         }
@@ -732,7 +814,7 @@ static void modules_complete_them(void **state)
     }
 }
 
-/* Texts that share a bucket, and texts that are there twice, need luck to be found above: here they are many. */
+/* Texts with the same bucket, and duplicate texts, are rare in the vocabularies above: here there are many. */
 static void modules_complete_crowded_ones(void **state)
 {
     (void)state;
@@ -753,8 +835,9 @@ static void modules_complete_crowded_ones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors), cmocka_unit_test(refusals),
-        cmocka_unit_test(marked), cmocka_unit_test(warnings),
+        cmocka_unit_test(golden_cases), cmocka_unit_test(own_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(marked), cmocka_unit_test(suppressed), cmocka_unit_test(endings), cmocka_unit_test(warnings),
         cmocka_unit_test(odd_vocabularies), cmocka_unit_test(merges_of_characters),
         cmocka_unit_test(unigram), cmocka_unit_test(wordpiece), cmocka_unit_test(chosen_texts_cost_no_more),
         cmocka_unit_test(images_are_reproducible), cmocka_unit_test(modules_complete_them),

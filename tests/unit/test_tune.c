@@ -1,4 +1,4 @@
-/* test_tune.c -- settings that were found, as a file and back: the plan has them where they were measured, and the planner's own
+/* test_tune.c -- tuned settings are written to a file and read back: the plan uses them where they were measured, and the planner's choices
  * elsewhere. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,13 +21,13 @@ static struct tune *begin(struct arena *a, struct tune_options *o, const char *t
     struct tune *t = arena_new(a, struct tune);
     o->build.fuse = FUSE_LAYER;
     *t = (struct tune){ .arena = a, .options = o, .prompts = { 24, 128, 512 }, .n_prompts = 3, .depths = { 100 }, .n_depths = 1 };
-    t->plan = plan_make(a, graph_build(a, tiny_model(a, &shape)), FUSE_LAYER, profile_load(a, target, NULL),
+    t->plan = plan_make(a, graph_build(a, tiny_model(a, &shape)), FUSE_LAYER, target_load(a, target, NULL),
                         &(struct plan_options){ .n_ctx = n_ctx });
     units_find(t);
     return t;
 }
 
-/* The plan that a build with these settings makes. */
+/* The plan of a build with these settings. */
 static const struct plan *plan_back(struct scratch *s, const struct tune *t, uint32_t n_ctx)
 {
     struct arena *a = s->arena;
@@ -37,14 +37,14 @@ static const struct plan *plan_back(struct scratch *s, const struct tune *t, uin
     static uint32_t n_files;
     const char *path = arena_printf(a, "%s/%u.yaml", s->directory, n_files++);
     file_write(a, path, bytes_of(text_str(&y)));
-    const struct profile *p = profile_load_tuned(a, t->plan->profile->name, NULL, path);
+    const struct target *p = target_load_tuned(a, t->plan->target->name, NULL, path);
     struct plan_options o = { .n_ctx = n_ctx };
     const struct plan *own = plan_make(a, t->plan->fused->graph, FUSE_LAYER, p, &o);
     o.choices = tuned_choices(a, own, build_options_text(a, &t->options->build, 0));
     return plan_make(a, t->plan->fused->graph, FUSE_LAYER, p, &o);
 }
 
-/* What a group's product is made with in a step of so many tokens; each step has one. */
+/* The tile of a group's product in a step of this many tokens; each step has exactly one. */
 static const uint32_t *gemm_at(const struct plan *p, uint32_t group, uint32_t tokens)
 {
     const uint32_t *found = NULL;
@@ -63,7 +63,7 @@ static bool same_tile(const uint32_t *x, const uint32_t *y)
     return x[PARAM_TOKENS] == y[PARAM_TOKENS] && x[PARAM_ROWS] == y[PARAM_ROWS] && x[PARAM_THREADS] == y[PARAM_THREADS];
 }
 
-/* Another tile at one size of step: that one there, and the planner's elsewhere, down to the sizes which the ranges have room for. */
+/* Another tile at one size of step: this tile is used there and the planner's elsewhere, as far as the number of ranges allows. */
 static void test_sizes(void **state)
 {
     struct scratch *s = *state;
@@ -98,7 +98,7 @@ static void test_sizes(void **state)
     assert_true(n_compared > 50);
 }
 
-/* Decode's settings come back; a context that is too short for splits, spans and ranges takes what fits. */
+/* Decode's settings are restored; a context that is too short for splits, spans and ranges uses as many as fit. */
 static void test_decode(void **state)
 {
     struct scratch *s = *state;

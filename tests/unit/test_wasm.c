@@ -1,5 +1,5 @@
-/* Objects of WebAssembly with their API left visible and data behind them, two of them in one module; and damaged ones.  What they compute
- * tests/web shows. */
+/* test_wasm.c -- WebAssembly objects with only their API visible and data appended, two objects in one module, and damaged objects.
+ * tests/web tests their results. */
 #include "compiler/build/cc.h"
 #include "die_capture.h"
 #include "compiler/build/link.h"
@@ -17,7 +17,7 @@ static uint8_t image[IMAGE];
 static const uint8_t words[] = { 1, 2, 3, 4 };
 static struct toolchain *tc;
 
-/* As the library of a model: functions under a prefix, inner ones, tables with addresses, data that come from elsewhere. */
+/* Like a model's library: functions with a prefix, internal functions, tables with addresses, data from another object. */
 static const char one[] =
     "typedef unsigned char u8; void *memcpy(void *, const void *, unsigned long);\n"
     "extern const u8 test_image[], test_words[];\nextern const u8 *const test_pointer; const u8 *const test_pointer = test_image;\n"
@@ -50,7 +50,7 @@ static struct bytes compile_one(struct arena *a, const char *source, const char 
     }
     text_puts(&t, source);
     struct cc_job job = { .name = "one.c", .source = cc_hidden(a, bytes_of(text_str(&t))), .kind = CC_LIBRARY,
-                          .profile = profile_load(a, "wasm32", NULL) };
+                          .target = target_load(a, "wasm32", NULL) };
     cc_compile(a, tc, &job, 1);
     return job.object;
 }
@@ -62,7 +62,7 @@ static struct bytes joined(struct arena *a, const char *name)
         { "one.o", compile_one(a, one, name) }, { "two.o", compile_one(a, two, name) },
         { "words.o", wasm_data_object(a, "test_words", ".rodata.test_words", 64, (struct bytes){ words, sizeof words }) },
         { "image.o", wasm_data_object(a, "test_image", ".rodata.test_image", 64, (struct bytes){ placeholder, 1 }) } };
-    return link_relocatable(a, tc, profile_load(a, "wasm32", NULL), objects, COUNT_OF(objects));
+    return link_relocatable(a, tc, target_load(a, "wasm32", NULL), objects, COUNT_OF(objects));
 }
 
 static struct bytes rewrite(struct arena *a, struct bytes object, const char *name)
@@ -77,7 +77,7 @@ static struct bytes rewrite(struct arena *a, struct bytes object, const char *na
     return (struct bytes){ file, o.file_bytes };
 }
 
-/* Two libraries with the same inner names in one module: nothing is defined twice, both images are in it. */
+/* Two libraries with the same internal names in one module: no name is defined twice, and both weight images are in it. */
 static void two_in_one_module(void **state)
 {
     struct arena *a = ((const struct scratch *)*state)->arena;
@@ -108,8 +108,8 @@ static void broken_promises(void **state)
     static const char *const exported[] = { "f", NULL };
     static const struct { const char *source, *said; } rows[] = {
         { "int g(void); int g(void) { return 1; }", "x.o: f is not defined in it" },
-        { "int g(void); int f(void); int f(void) { return g(); }", "it needs g, which it must bring itself" },
-        { "extern int n; int f(void); int f(void) { return n; }", "it needs n, which it must bring itself" },
+        { "int g(void); int f(void); int f(void) { return g(); }", "it needs g but does not define it" },
+        { "extern int n; int f(void); int f(void) { return n; }", "it needs n but does not define it" },
         { "int n; int f(void); int f(void) { return ++n; }", "segment .bss.n holds variables" },
         { "int n = 5; int f(void); int f(void) { return ++n; }", "segment .data.n holds variables" },
     };
@@ -120,7 +120,20 @@ static void broken_promises(void **state)
     assert_dies(wasm_rewrite(a, "x.o", bytes_of("\177ELF\2\1\1 and so on"), exported, needed, 0), "head is damaged");
 }
 
-/* Any prefix and any changed byte: a sentence or a result, never a crash (run under ASan by tests/checks.sh). */
+/* Numbers with seven bits per byte (128 is the first that needs two bytes); alignments as powers of two. */
+static void numbers_of_objects(void **state)
+{
+    struct arena *a = ((const struct scratch *)*state)->arena;
+    for (uint32_t align = 1, power = 0; align <= 64; align *= 2, power++) {
+        const struct bytes x = wasm_data_object(a, "data", ".rodata.data", align, (struct bytes){ image, 128 });
+        const uint8_t *name = memmem(x.data, x.size, "\014.rodata.data", 13);
+        assert_non_null(name);
+        assert_int_equal(name[13], power);
+        assert_memory_equal(x.data + x.size - 2, "\200\001", 2);                    /* the size is last */
+    }
+}
+
+/* Any prefix and any changed byte give an error message or a result, never a crash (tests/checks.sh runs this under ASan). */
 static void damaged_anywhere(void **state)
 {
     struct arena *outer = ((const struct scratch *)*state)->arena;
@@ -129,7 +142,7 @@ static void damaged_anywhere(void **state)
     static uint32_t died;
     for (volatile size_t i = 0; i < good.size; i++) {
         struct arena *a = arena_create();
-        uint8_t *copy = malloc(good.size), *cut = malloc(i ? i : 1);               /* of its size, for ASan */
+        uint8_t *copy = malloc(good.size), *cut = malloc(i ? i : 1);               /* of exactly its size, for ASan */
         assert_non_null(copy);
         assert_non_null(cut);
         memcpy(cut, good.data, i);
@@ -150,7 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_in_one_module), cmocka_unit_test(same_bytes_twice), cmocka_unit_test(broken_promises),
-        cmocka_unit_test(damaged_anywhere),
+        cmocka_unit_test(numbers_of_objects), cmocka_unit_test(damaged_anywhere),
     };
     return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }

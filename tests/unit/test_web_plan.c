@@ -1,5 +1,5 @@
-/* test_web_plan.c -- a plan for WebGPU: launches that share a kernel have its text, matrices lie where bindings may begin, none
- * is larger than one, and what a plan that is read back sets is planned, or refused. */
+/* test_web_plan.c -- a plan for WebGPU: launches that share a kernel have the same text, matrices begin where bindings may begin and fit
+ * into one binding, and choices of a plan that is read back are used or refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
 
 static struct plan *plan_of(const struct model *m, enum fuse_level level, struct plan_options o)
 {
-    return plan_make(a, graph_build(a, m), level, profile_load(a, "webgpu", NULL), &o);
+    return plan_make(a, graph_build(a, m), level, target_load(a, "webgpu", NULL), &o);
 }
 
 static void check_launches(const struct plan *p, enum kernel_steps steps, const char **texts)
@@ -43,7 +43,7 @@ static void check_launches(const struct plan *p, enum kernel_steps steps, const 
     }
 }
 
-/* With $FORGEC_TEST_FEW every seventh of a list; modes, fusion, formats go round in twos, threes and fours: each is among them. */
+/* With $FORGEC_TEST_FEW only every seventh of a list.  Modes, fusion and formats repeat after two, three and four items, so each occurs. */
 static uint32_t step(void) { return getenv("FORGEC_TEST_FEW") ? 7 : 1; }
 
 static void launches_have_their_kernels_text(void **state)
@@ -66,7 +66,7 @@ static void launches_have_their_kernels_text(void **state)
     }
 }
 
-/* Few tokens have decode's products, more of them tiles, and each number of them has one. */
+/* Few tokens use decode's products, more tokens use tiles, and each number of tokens has exactly one product. */
 static void steps_of_all_sizes_have_products(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static int by_weight_and_offset(const void *x, const void *y)
     return a_->offset < b->offset ? -1 : a_->offset > b->offset;
 }
 
-/* The pieces of a group's matrices, those of a run together, lie one behind the other from the first row to the last. */
+/* The pieces of a group's matrices, also of a run, are contiguous from the first row to the last. */
 static void check_pieces(const struct plan *p, uint32_t group, struct piece *pieces, uint32_t n)
 {
     const struct web_group *wg = &p->web->groups[group];
@@ -120,7 +120,7 @@ static uint32_t buffers_of(const char *text)
     return n;
 }
 
-/* Matrices of the launches of such steps; returns how many are pieces. */
+/* Checks the matrices of the launches of these steps; returns the number of matrices that are cut into pieces. */
 static uint32_t check_bindings(const struct plan *p, enum kernel_steps steps, enum kernel_template template)
 {
     enum { PIECES = 1024 };
@@ -139,7 +139,7 @@ static uint32_t check_bindings(const struct plan *p, enum kernel_steps steps, en
                     const struct web_slot slot = web_slot(p, l, s);
                     if (slot.offset != web_part_offset(p, &p->fused->groups[group], part, w)) continue;
                     assert_true(slot.matrix && n < PIECES);
-                    assert_true(slot.bytes <= p->profile->binding_bytes);
+                    assert_true(slot.bytes <= p->target->binding_bytes);
                     assert_int_equal(slot.offset % 256, 0);
                     pieces[n++] = (struct piece){ w, slot.offset, slot.bytes };
                     parted += !web_part_is_whole(p, &p->fused->groups[group], part);
@@ -151,8 +151,8 @@ static uint32_t check_bindings(const struct plan *p, enum kernel_steps steps, en
     return parted;
 }
 
-/* Of all golden models: no binding is larger than the profile's, no kernel has more than WebGPU promises, and together they have all
- * rows. */
+/* For all golden models: no binding exceeds the target's limit, no kernel has more bindings than WebGPU guarantees, and together they have
+ * all rows. */
 static void no_binding_is_too_large(void **state)
 {
     (void)state;
@@ -167,12 +167,12 @@ static void no_binding_is_too_large(void **state)
         if (shard && strncmp(shard - 5, "00001", 5)) continue;
         struct arena *mine = arena_create(), *others = a;
         a = mine;
-        struct profile *profile = profile_load(a, "webgpu", NULL);
-        profile->binding_bytes = KIB_64;
+        struct target *target = target_load(a, "webgpu", NULL);
+        target->binding_bytes = KIB_64;
         const struct model *m = model_describe(a, gguf_open(a, found.gl_pathv[i], true), NULL);
         if (!m->pooling) {
             const struct plan_options o = { .n_ctx = 64, .exact = i % 2 };
-            const struct plan *p = plan_make(a, graph_build(a, m), i % 3 ? FUSE_LAYER : FUSE_NONE, profile, &o);
+            const struct plan *p = plan_make(a, graph_build(a, m), i % 3 ? FUSE_LAYER : FUSE_NONE, target, &o);
             for (enum kernel_steps steps = STEPS_DECODE; steps <= STEPS_PREFILL; steps++) {
                 parted += check_bindings(p, steps, TEMPLATE_embed);
                 parted += check_bindings(p, steps, TEMPLATE_gemv);
@@ -187,6 +187,24 @@ static void no_binding_is_too_large(void **state)
     }
     globfree(&found);
     assert_true(models > 50 / step() && parted > (step() == 1 ? 300 : 30));
+}
+
+/* Gate and up in four parts each: one kernel binds at most three pairs of parts. */
+static void kernels_bind_eight_buffers(void **state)
+{
+    (void)state;
+    struct target *target = target_load(a, "webgpu", NULL);
+    target->binding_bytes = 65536;
+    struct tiny s = tiny_llama;
+    s.matrix = QUANT_F32;
+    s.n_embd = s.n_ff = 256;
+    const struct plan *p = plan_make(a, graph_build(a, tiny_model(a, &s)), FUSE_LAYER, target, &(struct plan_options){ .n_ctx = 64 });
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < p->kernels->n_kernels; k++) {
+        const uint32_t n = buffers_of(web_kernel(a, p, k, false, NULL));
+        if (n > most) most = n;
+    }
+    assert_int_equal(most, 8);
 }
 
 static struct plan *plan_with(const struct model *m, const char *text)
@@ -210,10 +228,10 @@ static void choices_are_taken_or_refused(void **state)
         assert_int_equal(param[PARAM_THREADS], 128);
     }
     assert_dies(plan_with(m, arena_printf(a, "%sgemv attn_qkv lanes=12 groups=1\n", head)),
-                "a power of two of the group's 256 can share a row");
-    assert_dies(plan_with(m, arena_printf(a, "%sgemv attn_qkv rows=0 groups=1\n", head)), "lanes work on 1 to 16 of them");
+                "it must be a power of two, at most the group's 256 threads");
+    assert_dies(plan_with(m, arena_printf(a, "%sgemv attn_qkv rows=0 groups=1\n", head)), "it must be from 1 to 16");
     assert_dies(plan_with(m, arena_printf(a, "%sgemv attn_qkv threads=96 groups=1\n", head)), "a power of two");
-    assert_dies(plan_with(m, arena_printf(a, "%sgemv attn_qkv depth=3 groups=1\n", head)), "has 0, and no other");
+    assert_dies(plan_with(m, arena_printf(a, "%sgemv attn_qkv depth=3 groups=1\n", head)), "it must be 0");
 }
 
 int main(void)
@@ -222,6 +240,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(launches_have_their_kernels_text, setup, teardown),
         cmocka_unit_test_setup_teardown(steps_of_all_sizes_have_products, setup, teardown),
         cmocka_unit_test_setup_teardown(no_binding_is_too_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(kernels_bind_eight_buffers, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_taken_or_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

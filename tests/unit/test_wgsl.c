@@ -1,4 +1,4 @@
-/* test_wgsl.c -- modules of WGSL from templates: which items come, in which order, under which names, and which texts are none. */
+/* test_wgsl.c -- WGSL modules from templates: the items, their order and names, and invalid texts. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static const char *module(const struct wgsl *w)
     wgsl_write(w, &t);
     return text_str(&t);
 }
-/* What there is of a text when one name is wanted. */
+/* The part of a text that one name needs. */
 static const char *kept(const char *text, const char *name)
 {
     struct wgsl *w = wgsl_new(a, NULL);
@@ -62,7 +62,7 @@ static void words_are_parts_of_names(void **state)
 {
     (void)state;
     static const char text[] = "fn same() { }\n/* Of WEIGHTS. */\n"
-                               "fn load_FORMAT_WEIGHTS() -> unit_FORMAT { same(); return WEIGHTS[FORMATS]; }\n"
+                               "fn load_FORMAT_WEIGHTS() -> unit_FORMAT { same(); return WEIGHTS[FORMATS] + FORMAT2; }\n"
                                "struct unit_FORMAT { q: u32 }\n";
     const struct wgsl_word q[] = { { "FORMAT", "q4_K" }, { "WEIGHTS", "q" } }, k[] = { { "FORMAT", "q4_K" }, { "WEIGHTS", "k" } };
     struct wgsl *w = wgsl_new(a, NULL);
@@ -71,9 +71,9 @@ static void words_are_parts_of_names(void **state)
     wgsl_want(w, "load_q4_K_k");
     wgsl_want(w, "load_q4_K_q");
     wgsl_want(w, "load_q4_K_q");
-    assert_string_equal(module(w), "fn same() { }\n/* Of q. */\nfn load_q4_K_q() -> unit_q4_K { same(); return q[FORMATS]; }\n"
+    assert_string_equal(module(w), "fn same() { }\n/* Of q. */\nfn load_q4_K_q() -> unit_q4_K { same(); return q[FORMATS] + FORMAT2; }\n"
                                    "struct unit_q4_K { q: u32 }\n"
-                                   "/* Of k. */\nfn load_q4_K_k() -> unit_q4_K { same(); return k[FORMATS]; }\n");
+                                   "/* Of k. */\nfn load_q4_K_k() -> unit_q4_K { same(); return k[FORMATS] + FORMAT2; }\n");
 }
 
 static void template(const char *name, const char *text)
@@ -111,7 +111,7 @@ static void mistakes_are_said(void **state)
     assert_dies(kept("fn () { }\n", "f"), "neither fn");
 }
 
-/* Every format has what its users ask for, in a module without what they do not; two of them beside each other are no two texts. */
+/* Every format has the items that its users need, and a module has no other items; two formats in one module do not repeat shared text. */
 static void all_formats_are_there(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* runtime/model/xxh3.c against libxxhash, at every alignment and into the last byte before an unmapped page. */
+/* test_xxh3.c -- compares runtime/model/xxh3.c with libxxhash, at every alignment and up to the last byte before an unmapped page. */
 #include "runtime/model/xxh3.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 /* cmocka.h needs the above */
 #include <cmocka.h>
 
-enum { BYTES = 1 << 20, PAGE = 65536 };      /* PAGE: a multiple of the machine's */
-static uint8_t *end;                         /* of BYTES random bytes; what follows cannot be read */
+enum { BYTES = 1 << 20, PAGE = 65536 };      /* PAGE: a multiple of the machine's page */
+static uint8_t *end;                         /* of BYTES random bytes; memory after it cannot be read */
 
 static uint32_t random_32(void)
 {

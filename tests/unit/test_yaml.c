@@ -1,4 +1,4 @@
-/* test_yaml.c -- the tree, its places, and every refusal. */
+/* test_yaml.c -- the tree, its places, and every error. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,7 +44,7 @@ static void tree_and_places(void **state)
     assert_int_equal(yaml_get(y, "empty")->kind, YAML_NULL);
     const struct yaml *text = yaml_get(y, "text");
     assert_string_equal(text->scalar, "line one\n  line two\n");
-    assert_int_equal(text->at.line, 6);                /* of the '|': the text starts on the next line */
+    assert_int_equal(text->at.line, 6);                /* line of the '|': the text starts on the next line */
     assert_null(yaml_get(y, "absent"));
     assert_null(yaml_get(flags, "x"));
     assert_null(yaml_get(NULL, "x"));
@@ -123,7 +123,7 @@ static void depth_and_size_are_bounded(void **state)
     static char large[(1 << 20) + 1];
     memset(large, ' ', sizeof large);
     assert_int_equal(yaml_parse(a, "large", large, sizeof large - 1)->kind, YAML_NULL);
-    assert_dies(yaml_parse(a, "large", large, sizeof large), "large: 1048577 bytes are more than");
+    assert_dies(yaml_parse(a, "large", large, sizeof large), "large: the file has 1048577 bytes");
 }
 
 static void numbers(void **state)
@@ -163,7 +163,7 @@ static void keys_needed_and_allowed(void **state)
     const struct yaml *y = parse("x:\n  a: 1\n  bie: 2\n");
     assert_dies(yaml_need(y, "y"), "t.yaml:1:1: key \"y\" is missing");
     assert_dies(yaml_need(yaml_get(yaml_get(y, "x"), "a"), "y"), "a map with the key \"y\"");
-    assert_dies(yaml_only(yaml_get(y, "x"), allowed), "t.yaml:3:3: key \"bie\" is unknown here; the known ones are: a, bee");
+    assert_dies(yaml_only(yaml_get(y, "x"), allowed), "t.yaml:3:3: key \"bie\" is unknown here; the known keys are: a, bee");
     yaml_only(parse("bee: 1\n"), allowed);
     assert_dies(yaml_only(parse("5"), allowed), "a map is needed");
 }

@@ -14,8 +14,8 @@ struct tiny {
     uint32_t    n_layer;
     void      (*extra)(struct text *pairs);   /* more metadata, n_extra pairs; or NULL */
     uint32_t    n_extra;
-    const char *omit;                         /* a key left out, without the architecture; or NULL */
-    bool        has_data;                     /* numbers for all tensors, which then are F32 (matrix: QUANT_F32) */
+    const char *omit;                         /* a key to leave out, without the architecture; or NULL */
+    bool        has_data;                     /* all tensors have data and are F32 (matrix: QUANT_F32) */
 };
 static const struct tiny tiny_llama = { "llama", 64, 96, 4, 2, 32, 100, QUANT_Q8_0, 2, NULL, 0, NULL, false };
 
@@ -30,12 +30,12 @@ static inline void tiny_pair_f32(struct text *t, const char *key, float x)
 }
 
 static struct { struct text text; uint32_t n; uint64_t offset; } tiny_tensors;
-static const char *tiny_scalar;                /* a tensor more, of one number; or NULL */
+static const char *tiny_scalar;                /* one more tensor, of one number; or NULL */
 static bool tiny_reads_all;                    /* the wirings of tiny_yaml must read every tensor */
-static bool tiny_drafts;                       /* its models are read with the block that drafts */
-static void (*tiny_more)(void);                /* makes more tensors, by tiny_tensor and tiny_slices; or NULL */
+static bool tiny_drafts;                       /* read the models of tiny_yaml with the MTP block */
+static void (*tiny_more)(void);                /* adds tensors, by tiny_tensor and tiny_slices; or NULL */
 
-/* slices 0: a matrix; rows 0, too: a vector. */
+/* slices 0: a matrix; slices and rows 0: a vector. */
 static void tiny_slices(const char *name, enum quant quant, uint64_t slices, uint64_t rows, uint64_t cols)
 {
     struct text *t = &tiny_tensors.text;
@@ -117,7 +117,7 @@ static const struct gguf *tiny_gguf(struct arena *a, const struct tiny *s)
 
 static inline struct model *tiny_model(struct arena *a, const struct tiny *s) { return model_describe(a, tiny_gguf(a, s), NULL); }
 
-/* s with this text as models/llama.yaml, which need not read every tensor.  The file is gone on return. */
+/* The model s with this text as models/llama.yaml, which need not read every tensor.  The file is removed on return. */
 static struct model *tiny_yaml(struct arena *a, const struct tiny *s, const char *yaml)
 {
     char directory[] = "/tmp/forgec-test-XXXXXX";
@@ -159,14 +159,14 @@ static inline struct model *tiny_wired(struct arena *a, const struct tiny *s, co
     "%q = matmul attn_q, " input "\n%qr = rope %q\n%k = matmul attn_k, " input "\n%kr = rope %k\n"        \
     "%kc = store_k %kr\n%v = matmul attn_v, " input "\n%vc = store_v %v\n%kqv = attention %qr, %kc, %vc\n" \
     "%ao = matmul attn_output, %kqv\n"
-/* Queries turned by these lines, which read %q and define %qr, beside keys that turn as usual. */
+/* Queries rotated by these lines, which read %q and define %qr; keys are rotated as usual. */
 #define TURNS(lines)                                                                                                       \
     "%q = matmul attn_q, %x\n" lines "%k = matmul attn_k, %x\n%kr = rope %k\n%kc = store_k %kr\n%v = matmul attn_v, %x\n" \
     "%vc = store_v %v\n%kqv = attention %qr, %kc, %vc\n%ao = matmul attn_output, %kqv\n%x = add %ao, %x\n"
 #define TINY_FFN(input) \
     "%g = matmul ffn_gate, " input "\n%u = matmul ffn_up, " input "\n%y = glu_silu %g, %u\n%d = matmul ffn_down, %y\n"
 
-/* Layers of these lines, which read and define %x, between the usual input and output. */
+/* A model with these lines in its layers, which read and define %x; the input and output are as usual. */
 static inline struct model *tiny_layers(struct arena *a, const char *layer)
 {
     struct text t = { .arena = a };

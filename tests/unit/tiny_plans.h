@@ -1,4 +1,5 @@
-/* tiny_plans.h -- tiny_plans(arena, check): small models, each in every kind of plan for a CPU, for what must hold of any plan. */
+/* tiny_plans.h -- tiny_plans(arena, check): calls check for small models in every kind of plan for a CPU, for rules that hold for any
+ * plan. */
 #ifndef FORGEC_TINY_PLANS_H
 #define FORGEC_TINY_PLANS_H
 #include "compiler/plan/plan.h"
@@ -7,10 +8,10 @@
 static void tiny_plans_of(struct arena *a, const struct model *m, void (*check)(const struct plan *))
 {
     const struct graph *g = graph_build(a, m);
-    const struct profile *profile = profile_load(a, "portable", NULL);
+    const struct target *target = target_load(a, "portable", NULL);
     for (uint32_t i = 0; i < 2 * 2 * 3; i++) {
         const struct plan_options o = { .exact = i & 2, .kv = (enum kv_type)(i / 4), .max_threads = 3 };
-        check(plan_make(a, g, i & 1 ? FUSE_LAYER : FUSE_NONE, profile, &o));
+        check(plan_make(a, g, i & 1 ? FUSE_LAYER : FUSE_NONE, target, &o));
     }
 }
 
@@ -20,7 +21,8 @@ static void tiny_plans(struct arena *a, void (*check)(const struct plan *))
     static const enum quant formats[] = { QUANT_F32, QUANT_F16, QUANT_Q8_0, QUANT_Q4_0 };
     static const char *const layers[] = {
         "%n = rmsnorm attn_norm, %x\n" TINY_ATTENTION("%n") TINY_FFN("%n") "%s = add %d, %x\n%x = add %s, %ao\n",
-        /* The input of q, k and v is dead once they are made: attention may start in one thread while another still reads it. */
+        /* The input of q, k and v is dead after they are computed: attention may start in one thread while another thread still reads
+         * it. */
         "%m = rmsnorm attn_norm, %x\n%n = rmsnorm ffn_norm, %m\n" TINY_ATTENTION("%n") "%x = add %ao, %x\n",
         TINY_ATTENTION("%x") "%n = rmsnorm attn_norm, %ao\n%h = add %x, %n\n" TINY_FFN("%h") "%o = rmsnorm ffn_norm, %d\n%x = add %h, %o\n",
         TINY_ATTENTION("%x") "%b = add %ao, %ao\n%c = add %b, %ao\n%x = add %c, %b\n",

@@ -1,4 +1,4 @@
-/* toolcalls.h -- tests/data/answer: what models of each family write, and what it means. */
+/* toolcalls.h -- tests/data/answer: answers of models of each family, with their meaning. */
 #ifndef TOOLCALLS_H
 #define TOOLCALLS_H
 #include <cjson/cJSON.h>
@@ -19,7 +19,7 @@ static struct json *read_tools(const char *text)
 
 static const char *text_of(const cJSON *o, const char *name) { return cJSON_GetStringValue(cJSON_GetObjectItem(o, name)); }
 
-/* Sets `data` and `tools`, the functions it offers; a group's setup. */
+/* A group's setup: sets `data`, and `tools`, the functions that the data offer. */
 static int load(void **state)
 {
     (void)state;
@@ -34,7 +34,7 @@ static int load(void **state)
     return 0;
 }
 
-/* The family of the data, in family.def. */
+/* The name of a family in the data, and its id in family.def. */
 static const struct { const char *data; enum chat_family_id id; } names[] = {
     { "hermes", CHAT_hermes }, { "hermes-plain", CHAT_hermes }, { "granite-4", CHAT_hermes }, { "granite-3.3", CHAT_granite_3 },
     { "qwen3-coder", CHAT_qwen3_coder }, { "qwen3.5", CHAT_qwen3_coder }, { "nemotron-3-nano", CHAT_qwen3_coder }, { "gpt-oss",

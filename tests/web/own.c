@@ -1,4 +1,4 @@
-/* own.c -- a module of one's own with a model's object in it: greedy tokens behind those that JavaScript puts into room(). */
+/* own.c -- a user's own module that contains a model's object: computes greedy tokens after the tokens that JavaScript puts into room(). */
 #include "own.h"
 
 void *memcpy(void *to, const void *from, size_t n)  { return __builtin_memcpy(to, from, n); }
@@ -12,7 +12,7 @@ static unsigned char workspace[OWN_WORKSPACE_BYTES] __attribute__((aligned(OWN_A
 
 EXPORT int32_t *room(void) { return tokens; }
 
-/* How many there are, in room(), or a negative status. */
+/* Returns the number of tokens in room(), or a negative status. */
 EXPORT int greedy(uint32_t n_prompt, uint32_t n)
 {
     struct own *m;

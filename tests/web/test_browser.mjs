@@ -1,6 +1,6 @@
-// test_browser.mjs FOLDER GOLDEN CHROMIUM KEEP -- the folder of a golden model, --exact, in a page of headless Chromium: GOLDEN.greedy behind
-// GOLDEN.tokens, and what a page says of a piece that is not there.  KEEP: a folder for what chromium keeps.  A folder for WebGPU,
-// which has one of wasm32 to fall back to, also goes on when its device is lost, and says what it lacks where there is no GPU.
+// test_browser.mjs FOLDER GOLDEN CHROMIUM KEEP -- the folder of a golden model, --exact, in a page of headless Chromium: gives GOLDEN.greedy after
+// GOLDEN.tokens, and reports a missing piece.  KEEP: a folder for chromium's files.  A folder for WebGPU, with wasm32 as its fallback, also
+// continues when its device is lost, and reports the reason if there is no GPU.
 import { createServer } from 'node:http';
 import { existsSync, readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';

@@ -1,12 +1,12 @@
-// test_kernels.mjs FOLDER CHROMIUM KEEP full|few -- test.html of a folder that was built with --kernel-tests, in headless Chromium on SwiftShader: all
-// kernels pass (if full: Node runs them, too), a wrong number fails the row of its kernel, and what is missing is said.  KEEP: for what chromium keeps.  SHOTS=DIR: pictures.
+// test_kernels.mjs FOLDER CHROMIUM KEEP -- test.html of a folder that was built with --kernel-tests, in headless Chromium on SwiftShader: all
+// kernels pass (full: Node runs them too), a wrong number fails the row of its kernel, and missing files are reported.  KEEP: for chromium's files.  SHOTS=DIR: pictures.
 import { createServer } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { existsSync, readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
 import { browse } from '../server/clients/browser.mjs';
 
-const [folder, chromium, keep, much] = process.argv.slice(2);
+const [folder, chromium, keep] = process.argv.slice(2), full = process.env.FORGEC_TIER === 'full';
 const types = { js: 'text/javascript', wasm: 'application/wasm', html: 'text/html', css: 'text/css', json: 'application/json' };
 const read = (name) => readFileSync(`${folder}/${name}`), tests = JSON.parse(read('tests.json'));
 let changed = {}, asked = [];
@@ -28,7 +28,7 @@ const rows = () => page.run("Array.from(document.querySelectorAll('#rows tr'), (
 const shot = async (name) => process.env.SHOTS && page.shot(`${process.env.SHOTS}/${name}.png`);
 const size = (width, height) => page.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: width < 500 });
 
-/** Test the kernels, with those files in the place of the folder's; gives what is said in the end. */
+/** Tests the kernels, with these files instead of the folder's; returns the final message. */
 async function run(files = {}) {
   changed = files;
   await page.send('Page.navigate', { url: `${url}test.html` });
@@ -47,7 +47,7 @@ try {
   await shot('tests-link');
   assert(!asked.some((name) => name.startsWith('test')), `nothing of the tests is fetched before: ${asked}`);
 
-  if (much === 'full') {
+  if (full) {
     assert.match(await run(), /^WebGPU on .*: \d+ kernels, all pass$/);
     const all = await rows(), names = JSON.parse(gunzipSync(read('launches.bin'))).kernels;
     assert.deepEqual(all.map((row) => row[1]).sort(), [...names, 'sample_draw'].sort());
@@ -65,7 +65,7 @@ try {
     assert.match(copied.at(-2), /all pass$/);
   }
 
-  // one number of q behind its rotation, and only the groups up to attention
+  // one number of q after its rotation, and only the groups up to attention
   const index = tests.groups.findIndex(({ name }) => name === '0.attention'), value = tests.values[tests.groups[index].prefill[0][1][0][0]];
   assert.match(value[0], /^0\.q/);
   const wrong = Buffer.from(read('tests.bin')), at = 4 * (value[1] + 5);
@@ -85,10 +85,10 @@ try {
   assert(await page.run('document.documentElement.scrollWidth <= innerWidth'), 'nothing is wider than the screen');
 
   assert.equal(await run({ 'tests.bin': wrong.subarray(4) }),
-               `tests.bin has ${wrong.length - 4} bytes, ${wrong.length} are expected: it is cut short, or of another build.`);
+               `tests.bin has ${wrong.length - 4} bytes instead of ${wrong.length}: it is cut short, or from another build.`);
   assert.equal(await run({ 'tests.json': null }), 'tests.json cannot be fetched: status 404.');
   assert.deepEqual(complaints, []);
-  console.log(`${tests.groups.length} groups of kernels${much === 'full' ? '' : ', of which those up to attention were run'}`);
+  console.log(`${tests.groups.length} groups of kernels${full ? '' : ', of which those up to attention were run'}`);
 } finally {
   await page.close();
   server.close();

@@ -1,7 +1,7 @@
-// test_page.mjs STORY WORDS CHAT PAIR CHROMIUM KEEP -- the page of folders as a visitor has it, in headless Chromium: its text is that of model.js in
-// Node, weights come once, broken downloads go on, damage is seen, it works without a network, and what is wrong is said.
-// STORY: the storyteller in pieces of 1 MiB; WORDS: a model of vectors; CHAT: one with a template;
-// PAIR: the storyteller for webgpu,wasm32; KEEP: for what chromium keeps.  SHOTS=DIR: pictures.
+// test_page.mjs STORY WORDS CHAT PAIR CHROMIUM KEEP -- the page of folders in headless Chromium: its text equals that of model.js in
+// Node, weights are downloaded once, broken downloads continue, damage is found, it works without a network, and errors are reported.
+// STORY: the storyteller in pieces of 1 MiB; WORDS: an embedding model; CHAT: a model with a template;
+// PAIR: the storyteller for webgpu,wasm32; KEEP: for chromium's files.  SHOTS=DIR: pictures.
 import { createServer } from 'node:http';
 import { existsSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
@@ -13,7 +13,7 @@ const [story, words, chat, pair, chromium, keep] = process.argv.slice(2);
 const types = { js: 'text/javascript', wasm: 'application/wasm', bin: 'application/octet-stream', html: 'text/html', css: 'text/css' };
 const last = 'weights-7.bin';
 
-// ---- a server of files, with and without ranges, with spoilt files ----
+// ---- a server of files, with and without ranges, with damaged files ----
 
 let folder = story, ranges = true, spoil = () => null, asked = [], server, port = 0;
 const sockets = new Set();
@@ -126,7 +126,7 @@ await test('a story, that of Node', async () => {
 });
 await test('it goes on, and stops by Escape', async () => {
   await set({ temperature: 0.8, maxTokens: 2000 });
-  await page.run("Array.from(document.querySelectorAll('.actions button')).find((b) => b.textContent === 'Go on').click()");
+  await page.run("Array.from(document.querySelectorAll('.actions button')).find((b) => b.textContent === 'Continue').click()");
   await page.until(`document.querySelector('.story .body').textContent.length > ${wanted.length + 60}`);
   await page.press('Escape');
   const since = Date.now();
@@ -161,7 +161,7 @@ await test('without a network', async () => {
   await ready();
   await page.run("document.getElementById('input').focus()");
   await set({ temperature: 0, maxTokens: 8 });
-  await page.press('Enter');                             // of the words that stand there
+  await page.press('Enter');                             // continues the words that are in the field
   await page.until(idle, 20);
   assert((await textOf('.story .body')).length > 20);
   await serve();
@@ -380,7 +380,7 @@ await test('no WebGPU: it is said, and the processor is offered', async () => {
   await failed('no_webgpu', 'WebGPU');
   assert.deepEqual(weightsAsked(), []);
   assert(await page.run(shown('fallback')));
-  assert.match(await textOf('#fallback'), /^Run on the processor instead \(7\.\d MB to download\)$/);
+  assert.match(await textOf('#fallback'), /^Run on the processor instead \(8\.0 MB to download\)$/);
   assert.match(await textOf('#failure-note'), /slower/);
   assert.equal(await page.run(shown('retry')), false);
   await shot('no-webgpu');

@@ -1,8 +1,7 @@
-// test_web.mjs STORY CHAT GOLDEN PAIR GPU -- folders of the target wasm32 through model.js, and PAIR, of webgpu,wasm32, and GPU, of webgpu alone,
-// where there is no WebGPU.  STORY: the storyteller, in pieces of 1 MiB; CHAT: a
-// golden model with a chat template, --exact; GOLDEN: that model's stored tokens, GOLDEN.tokens and GOLDEN.greedy.
+// test_web.mjs STORY CHAT GOLDEN PAIR GPU -- uses folders through model.js in Node without WebGPU.  STORY, CHAT: for target wasm32; PAIR: for
+// webgpu,wasm32; GPU: for webgpu alone.  STORY: the storyteller, in pieces of 1 MiB; CHAT: a golden model with a chat template, --exact; GOLDEN: that model's stored tokens, GOLDEN.tokens and GOLDEN.greedy.
 import { createServer } from 'node:http';
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
 const [storyFolder, chatFolder, golden, pairFolder, gpuFolder] = process.argv.slice(2);
@@ -27,7 +26,7 @@ function same(got, wanted, what = 'values') {
 
 function holds(condition, what) { if (!condition) throw new Error(`not so: ${what}`); }
 
-/** The promise rejects with a ModelError of that code and one sentence that has the text. */
+/** The promise rejects with a ModelError with this code and one sentence that contains the text. */
 async function rejects(code, text, promise) {
   try {
     await (typeof promise === 'function' ? promise() : promise);
@@ -53,7 +52,7 @@ async function listOf(generator) {
 
 const idsOf = (path) => readFileSync(path, 'utf8').trim().split(/[\s,]+/).map(Number);
 
-// ---- a server of files, some of them spoilt ----
+// ---- a server of files, some of them damaged ----
 
 let spoil = () => null, requests = [];
 const server = createServer((request, response) => {
@@ -67,6 +66,7 @@ const server = createServer((request, response) => {
     response.write(body.subarray(0, 1000), () => response.destroy());
     return;
   }
+  if (how?.page) { response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }); response.end(how.page); return; }
   if (how) body = how;
   response.writeHead(200);
   response.end(body);
@@ -99,7 +99,9 @@ for (const [name, code, text, change] of [
   ['weights-0.bin', 'wrong_hash', 'weights-0.bin is damaged', flipped],
   ['weights-2.bin', 'network', 'weights-2.bin broke off', () => 'broken'],
   ['model.bin', 'wrong_hash', 'model.bin is damaged', flipped],
-  ['model.bin', 'not_found', 'model.bin is not there', () => 404]])
+  ['model.bin', 'not_found', 'model.bin is not there', () => 404],
+  ['model.bin', 'not_found', 'model.bin gives an HTML page with status 200', () => ({ page: '<!doctype html><title>an application</title>' })],
+  ['weights-1.bin', 'not_found', 'as base', () => ({ page: '<html></html>' })]])
   await test(`${name}: ${code}`, async () => {
     spoil = only(name, change);
     await rejects(code, text, load({ base }));
@@ -107,6 +109,25 @@ for (const [name, code, text, change] of [
   });
 await test('nobody answers', () => rejects('network', 'cannot be fetched', load({ base: 'http://127.0.0.1:9/' })));
 const nowhere = new URL('nowhere/', pathToFileURL(`${storyFolder}/`));
+await test('files that a server calls pages', async () => {
+  spoil = (name, body) => ({ page: body });
+  await load({ base });
+  spoil = () => null;
+});
+await test('addresses that are paths on the server, as some bundlers write them', async () => {
+  const path = `${storyFolder}/paths.mjs`, text = readFileSync(`${storyFolder}/model.js`, 'utf8');
+  writeFileSync(path, text.replace(/new URL\('\.\/([^']+)', import\.meta\.url\)/g, "({ href: '/$1' })"));
+  try {
+    const { load: loadPaths } = await import(pathToFileURL(path));
+    const error = await loadPaths().catch((reason) => reason);
+    same([error.code, error.message.includes('as base')], ['bad_argument', true]);
+    globalThis.location = { href: `${base}page/` };
+    await loadPaths();
+  } finally {
+    delete globalThis.location;
+    rmSync(path);
+  }
+});
 await test('no such folder', () => rejects('not_found', 'model.bin', load({ base: nowhere })));
 await test('aborted', async () => {
   const controller = new AbortController();
@@ -147,7 +168,7 @@ await test('where pages have no SHA-256, the engine finds damage', async () => {
   }
 });
 
-// ---- what WebGPU falls back to ----
+// ---- WebGPU's fallback ----
 
 const pair = await import(pathToFileURL(`${pairFolder}/model.js`)), alone = await import(pathToFileURL(`${gpuFolder}/model.js`));
 const moduleError = (work, code, text) => work.then(() => { throw new Error('nothing was rejected'); }, (error) => {
@@ -160,7 +181,7 @@ await test('without WebGPU it is strict, unless it is told', async () => {
   await moduleError(pair.load(), 'no_webgpu', 'no WebGPU');
   await moduleError(pair.load({ gpu: gpuOf(null) }), 'no_webgpu', 'no GPU for this page');
   await moduleError(pair.load({ gpu: gpuOf({ limits: limits(1 << 12) }) }), 'gpu_too_small', 'the model needs');
-  await moduleError(pair.load({ fallback: 'cpu' }), 'bad_argument', 'fallback is cpu');
+  await moduleError(pair.load({ fallback: 'cpu' }), 'bad_argument', 'fallback is "cpu"');
   await moduleError(alone.load({ fallback: 'wasm' }), 'no_fallback', '-t webgpu,wasm32');
 });
 await test('the processor computes, and says why', async () => {
@@ -205,7 +226,7 @@ await test('prefill and steps give the same', async () => {
   holds(most < 0.5, `logits of both: ${most}`);
   same(await story.sample({ temperature: 0 }), one.indexOf(Math.max(...one)));
   await rejects('bad_argument', 'reset', story.reset(n + 1));
-  await rejects('bad_argument', 'not valid', story.prefill([story.info.nVocab]));
+  await rejects('bad_argument', 'from 0 to 4095', story.prefill([story.info.nVocab]));
   await rejects('bad_argument', 'no tokens', story.prefill([]));
 });
 await test('a full context', async () => {
@@ -213,7 +234,7 @@ await test('a full context', async () => {
   await story.reset();
   await rejects('context_full', `the context has ${story.info.nCtx}`, story.prefill([...many, 100]));
   await story.prefill(many);
-  await rejects('context_full', `behind ${story.info.nCtx}`, story.step(100));
+  await rejects('context_full', `after ${story.info.nCtx}`, story.step(100));
   await rejects('context_full', 'do not fit', textOf(story.generate([...many, 100])));
   same((await textOf(story.generate(many.slice(3), { maxTokens: 100, ignoreEnd: true, seed: 1 }))).reason, 'context');
 });
@@ -226,12 +247,53 @@ await test('a seed, stops, lengths', async () => {
   const stopped = await draw({ temperature: 0, stop: ['never in it', stop] });
   same([stopped.text, stopped.reason], [words.slice(0, words.indexOf(stop)), 'stop']);
   same((await draw({ maxTokens: 0 })).text, '');
-  await rejects('bad_argument', 'temperature is warm', draw({ temperature: 'warm' }));
+  await rejects('bad_argument', 'temperature is "warm"', draw({ temperature: 'warm' }));
+});
+await test('wrong arguments', async () => {
+  const draw = (input, o) => textOf(story.generate(input, o)), circle = {};
+  circle.self = circle;
+  for (const [text, work] of [
+    ['The prompt is null', () => draw(null)],
+    ['The prompt is undefined', () => draw()],
+    ['The prompt is 5', () => draw(5)],
+    ['1.5 is not a token', () => draw([1, 1.5])],
+    ['The options are null', () => draw('x', null)],
+    ['stop is 5', () => draw('x', { stop: 5 })],
+    ['A text of stop is null', () => draw('x', { stop: [null] })],
+    ['maxTokens is 1.5', () => draw('x', { maxTokens: 1.5 })],
+    ['seed is 0.5', () => draw('x', { seed: 0.5 })],
+    ['topK is 1.5', () => draw('x', { topK: 1.5 })],
+    ['grammar is 5', () => draw('x', { grammar: 5 })],
+    ['schema is "x"', () => draw('x', { schema: 'x' })],
+    ['schema cannot be written as JSON', () => draw('x', { schema: circle })],
+    ['signal is an object', () => draw('x', { signal: new AbortController() })],
+    ['onProgress is 5', () => draw('x', { onProgress: 5 })],
+    ['The conversation is null', () => textOf(story.chat(null))],
+    ['The conversation cannot be written as JSON', () => textOf(story.chat({ messages: [1n] }))],
+    ['NaN is not a token', () => story.prefill([NaN])],
+    ['1.5 is not a token', () => story.prefill([1.5])],
+    ['4294967297 is not a token', () => story.prefill([2 ** 32 + 1])],
+    ['"1" is not a token', () => story.step('1')],
+    ['The tokens are "12"', () => story.prefill('12')],
+    ['The tokens are an object', () => story.rows({})],
+    ['expected is -1', () => story.rows([1], { expected: -1 })],
+    ['The tokens are undefined', () => story.draw().next()],
+    ['The tokens are null', () => story.embed(null)],
+    ['The options are 5', () => story.sample(5)],
+    ['The text is 5', async () => story.encode(5)],
+    ['The tokens are "abc"', async () => story.decode('abc')],
+    ['-1 is not a token', async () => story.decode(-1)],
+    ['undefined is not a token', async () => story.pieces()],
+    ['The options are null', () => load(null)],
+    ['base is "http://["', () => load({ base: 'http://[' })],
+    ['fetch is 5', () => load({ base, fetch: 5 })]]) await rejects('bad_argument', text, work);
+  same((await draw('x', { stop: null, signal: null, maxTokens: 2, seed: 1 })).tokens, 2, 'null is the default');
+  await story.reset();
 });
 await test('one text at a time, and leaving it early', async () => {
   const text = story.generate('There was', { maxTokens: 20 });
   await text.next();
-  await rejects('busy', 'at work', story.step(1));
+  await rejects('busy', 'busy', story.step(1));
   await text.return();
   for await (const piece of story.generate('There was', { maxTokens: 20 })) { holds(piece.length > 0, 'a piece'); break; }
   await story.reset();

@@ -1,13 +1,13 @@
-/* attention.c -- heads and attention of WGSL: writes into the working directory, for attention.mjs, modules, what they read and what should
- * come out, computed in double arithmetic from keys and values as the cache has them:
+/* attention.c -- heads and attention of WGSL.  Writes modules, their inputs and the expected results into the working directory, for
+ * attention.mjs.  The results are computed in double arithmetic from keys and values as the cache has them:
  *   attention.json       the configurations, each with its steps
- *   NAME.heads.wgsl      attention.wgsl's kernels that store, with the constants of the configuration and what it uses of the templates
- *   NAME.wgsl            the others
+ *   NAME.heads.wgsl      attention.wgsl's kernels that store, with the constants of the configuration and the used parts of the templates
+ *   NAME.wgsl            the other kernels
  *   NAME.vectors         weights of norms, sinks, rotations
- * and of every step NAME.N
- *   .arena, .state       before the step; what no kernel should read is NaN
- *   .want                f64 [tokens][n_head][head_dim][2]: a value, and how far it may be off
- *   .stores              f64 [values][4]: byte of the state, byte of its scale, value, and how far that may be off */
+ * and for every step NAME.N
+ *   .arena, .state       before the step; bytes that no kernel may read are NaN
+ *   .want                f64 [tokens][n_head][head_dim][2]: a value and its bound
+ *   .stores              f64 [values][4]: byte of the state, byte of its scale, value, its bound */
 #include "tests/kernel/registry.h"
 #include "tests/kernel/half.h"
 #include "compiler/base/base.h"
@@ -29,7 +29,7 @@ static const struct config {
     uint32_t  head_dim, n_head, n_group, n_rot, neox, norms, heads, splits, window, ring;
     double    cap;
     bool      sinks, causal, atomics;
-    uint32_t  ways;                              /* SwiftShader takes seconds to compile each; with STEPS heads go by single ops, too */
+    uint32_t  ways;                              /* SwiftShader needs seconds to compile each; STEPS: heads also by single operations */
 } configs[] = {
     { F16,  64,  8, 2, 64,  1, 1, 4, 8, 0,  0,   0,  false, true,  false, DECODE | PREFILL | WHOLE },
     { F16,  128, 4, 2, 128, 0, 0, 2, 8, 0,  0,   0,  false, true,  false, PREFILL | WHOLE },
@@ -45,19 +45,19 @@ static const struct config {
     { F16,  576, 2, 1, 64,  1, 0, 1, 1, 0,  0,   0,  false, true,  false, STEPS },
 };
 
-/* A configuration at work. */
+/* The current configuration. */
 static struct {
     struct arena        *arena;
     const struct config *c;
     const char          *name;
     float                vectors[1 << 15];
-    uint32_t             n_vectors, q_norm, k_norm, sinks, high, low;     /* pieces of 16 bytes; ~0: there is none */
+    uint32_t             n_vectors, q_norm, k_norm, sinks, high, low;     /* pieces of 16 bytes; ~0: absent */
     uint32_t             stride, out_decode, out_chunk, out_steps, parts, ml, scores, arena_words, rows, plane_bytes;
     double               scale;
-    double              *k, *v;                  /* [position][n_group][head_dim], as the cache has them */
+    double              *k, *v;                  /* [position][n_group][head_dim], the cached values */
 } on;
 
-/* ---- what kernels read ---- */
+/* ---- inputs of kernels ---- */
 static uint32_t vectors_add(const float *x, uint32_t n)
 {
     const uint32_t at = on.n_vectors / 4;
@@ -108,7 +108,7 @@ static void places_find(void)
     const uint32_t row = c->n_head * c->head_dim, group = c->n_head / c->n_group, cuts = (group + c->heads - 1) / c->heads;
     const uint32_t parts = c->n_group * cuts * c->splits * c->heads * TOKENS;
     on.stride = (c->n_head + 2 * c->n_group) * c->head_dim + GAP;
-    on.out_decode = TOKENS * on.stride;          /* behind the gap of the last row */
+    on.out_decode = TOKENS * on.stride;          /* after the gap of the last row */
     on.out_chunk = on.out_decode + TOKENS * row + GAP;
     on.out_steps = on.out_chunk + TOKENS * row + GAP;
     on.parts = on.out_steps + TOKENS * row + GAP;
@@ -131,7 +131,7 @@ static struct bytes_at place_of(uint32_t plane, uint32_t head, uint32_t position
     return (struct bytes_at){ plane * on.plane_bytes + value * size,
                            plane * on.plane_bytes + c->n_group * on.rows * c->head_dim + value / 32 * 2 };
 }
-/* A head of [head_dim] as the cache rounds it; state: where it is put, or NULL. */
+/* Rounds a head [head_dim] as the cache does; state: stores it there too, or NULL. */
 static void head_store(uint8_t *state, double *x, uint32_t plane, uint32_t head, uint32_t position)
 {
     const struct config *c = on.c;
@@ -157,7 +157,7 @@ static void head_store(uint8_t *state, double *x, uint32_t plane, uint32_t head,
     }
 }
 
-/* ---- what should come out ---- */
+/* ---- expected results ---- */
 static void head_finish(double *x, const float *row, uint32_t norm, uint32_t position)
 {
     const struct config *c = on.c;
@@ -200,7 +200,7 @@ static void attend(double *want, const double *q, uint32_t head, uint32_t positi
             sum += x;
             size += fabs(x);
         }
-        /* Sums in f32; and where a value to store is almost between two, its neighbour may be taken. */
+        /* Sums are f32; a value to store that lies almost in the middle between two steps may be rounded either way. */
         want[2 * i] = sum;
         want[2 * i + 1] = size * (1e-6 * (4 + largest) + (c->kind == F16 ? 1e-4 : c->kind == Q8_0 ? 1e-3 : 0)) + 1e-7;
     }
@@ -217,7 +217,7 @@ static void poison(void *words, size_t bytes)
     for (size_t i = 0; i + 4 <= bytes; i += 4) memcpy((uint8_t *)words + i, &word, 4);
 }
 
-/* The heads of a token: the rows of q, k, v, what of k and v is stored, and q for attend(). */
+/* The heads of a token: writes the rows of q, k and v and the expected stores of k and v, and computes q for attend(). */
 static double *stores;
 static size_t n_stores;
 static void token_store(double *q, const float *row, uint32_t position)
@@ -277,7 +277,7 @@ static void step_write(struct text *list, uint32_t number, uint32_t n_past, uint
     file_put(arena_printf(on.arena, "%s.state", name), state, 2 * on.plane_bytes);
     file_put(arena_printf(on.arena, "%s.want", name), want, (size_t)n_tokens * row * 2 * sizeof *want);
     file_put(arena_printf(on.arena, "%s.stores", name), stores, n_stores * 4 * sizeof *stores);
-    text_printf(list, "%s{ \"name\": \"%s.%u\", \"what\": \"%u tokens behind %u\", \"n_past\": %u, \"n_tokens\": %u }", number ? ", " : "",
+    text_printf(list, "%s{ \"name\": \"%s.%u\", \"what\": \"%u tokens after %u\", \"n_past\": %u, \"n_tokens\": %u }", number ? ", " : "",
                 on.name, number, n_tokens, n_past, n_past, n_tokens);
     free(state);
     free(arena);

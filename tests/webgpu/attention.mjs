@@ -1,11 +1,11 @@
-// attention.mjs -- runs the kernels that attention.c wrote into the working directory on WebGPU, and compares.
+// attention.mjs -- runs the kernels that attention.c wrote into the working directory on WebGPU, and compares the results.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { bufferOf, bytesOf, checkRefused, device, moduleOf, subgroup, wordsOf } from './gpu.mjs';
 
 const MOST_FAILURES = 5;
 
-// All pipelines of a configuration, for subgroups of so many, with what a launch's grid is for so many tokens.
+// All pipelines of a configuration for this size of subgroups, with the grid of a launch for a number of tokens.
 async function pipelinesOf(c, subgroup) {
     const heads = await moduleOf(`${c.name}.heads.wgsl`, subgroup), ways = await moduleOf(`${c.name}.wgsl`, subgroup), cuts = Math.ceil(c.group / c.heads);
     const list = c.by_whole ? [[ways, 'whole', () => [c.n_group, c.splits, 1]]] : [];
@@ -20,9 +20,9 @@ async function pipelinesOf(c, subgroup) {
         grid, entryPoint, pipeline: await device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint } }) })));
 }
 
-// Decode's kernel is for single tokens: it need not show that for the longest steps.
+// Decode's kernel is for single tokens: the longest steps need not run it.
 const byDecode = (c, s) => c.by_decode && s.n_tokens <= 16;
-// Binding 2 is the step, 4 vectors; a pipeline has those that its kernel uses.
+// Binding 2 is the step, 4 vectors; a pipeline has the bindings that its kernel uses.
 const USES = { whole: [0, 1, 2, 4], finish: [0, 1, 2, 4], finish_apart: [0, 1, 2, 4], decode: [0, 1, 2, 4], merge: [0, 2], prefill: [0, 1, 2, 4], scores: [0, 1, 2],
                mask: [0, 2], softmax: [0, 2, 4], weighted: [0, 1, 2] };
 async function run(s, pipelines, vectors) {
@@ -61,7 +61,7 @@ const half = h => {
 };
 let failures = 0, worst = {};
 function fail(text) { if (failures++ < MOST_FAILURES) console.log(`    ${text}`); }
-// error: in parts of what is allowed.
+// error: relative to the bound.
 function check(what, got, want, bound, place) {
     const error = Math.abs(got - want) / bound;
     if (error > (worst[what] ?? 0)) worst[what] = error;
@@ -77,9 +77,9 @@ function checkOutputs(c, s, arena, ways) {
                   () => `${s.what}, token ${Math.floor(i / row)}, head ${Math.floor(i % row / c.head_dim)}, column ${i % c.head_dim}`);
     const before = wordsOf(`${s.name}.arena`);
     for (const [first, end] of c.gaps)
-        for (let i = first; i < end; i++) if (arena[i] !== before[i]) fail(`${s.what}: word ${i} of the arena, beside all values, is written`);
+        for (let i = first; i < end; i++) if (arena[i] !== before[i]) fail(`${s.what}: word ${i} of the arena is written, though no value lies there`);
 }
-// What was stored, and that all other bytes are as they were.
+// Checks the stored values, and that all other bytes are unchanged.
 function checkState(c, s, state) {
     const stores = new Float64Array(bytesOf(`${s.name}.stores`)), bytes = new Uint8Array(state.buffer), view = new DataView(state.buffer);
     const before = new Uint8Array(bytesOf(`${s.name}.state`)), allowed = new Uint8Array(bytes.length);

@@ -1,6 +1,6 @@
-// bindings.mjs logits FOLDER WHOLE GOLDEN -- a folder gives the logits of another one, bit for bit, of a prompt in tiles and of few tokens, with its weights
-// in buffers of 512 KiB.
-// bindings.mjs tokens FOLDER GOLDEN [buffers] -- it gives the stored tokens; buffers: with its weights in several, too.  Either on a device with the limits that WebGPU promises, and no more.
+// bindings.mjs logits FOLDER WHOLE GOLDEN -- a folder with its weights in buffers of 512 KiB gives the logits of the folder WHOLE, bit for bit, for a prompt
+// in tiles and for few tokens.
+// bindings.mjs tokens FOLDER GOLDEN [buffers] -- the folder gives the stored tokens; buffers: also with its weights in several buffers.  Both on a device with only the limits that WebGPU guarantees.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import process from 'node:process';

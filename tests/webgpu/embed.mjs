@@ -1,4 +1,4 @@
-// embed.mjs FOLDER "NAME: IDS: NUMBERS" -- the vector of those tokens is that one; twice, as it is, and behind another text; wrong tokens are refused.
+// embed.mjs FOLDER "NAME: IDS: NUMBERS" -- the tokens have this vector: twice, and after another text; wrong tokens are refused.
 import { createRequire } from 'node:module';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';

@@ -1,31 +1,31 @@
-/* formats.c -- the weight formats of WGSL: packs rows of every format from random blocks, as tests/kernel/formats.c does, and writes into
- * the working directory, for run.mjs, modules, what they read and what should come out:
- *   formats.json         of each format: places, columns of a unit, its cases with their first place, and those of
+/* formats.c -- the weight formats of WGSL: packs rows of every format from random blocks, as tests/kernel/formats.c does.  Writes modules,
+ * their inputs and the expected results into the working directory, for run.mjs:
+ *   formats.json         for each format: places, columns of a unit, its cases with their first place, and cases of
  *                        whole rows with their first sum
- *   NAME.wgsl            formats.wgsl with what it uses of the templates
+ *   NAME.wgsl            formats.wgsl with the used parts of the templates
  *   NAME.gemv.wgsl       gemv.wgsl with the same
- *   NAME.gemvf.wgsl      of a format that is no float: the same with a row as floats
+ *   NAME.gemvf.wgsl      only for formats that are not floats: the same with a row as floats
  *   NAME.weights         packed matrices, a piece of 0xff between them
- *   NAME.places          u32 [places][4], as of formats.wgsl
- *   NAME.acts            struct acts_unit [places], or f32 [places][columns of a unit] where weights are floats
- *   NAME.product         f64 [places][2]: the product, and how far it may be off
- *   NAME.value           f64 [places][columns of a unit][2]: the same of weights
+ *   NAME.places          u32 [places][4], as in formats.wgsl
+ *   NAME.acts            struct acts_unit [places], or f32 [places][columns of a unit] if weights are floats
+ *   NAME.product         f64 [places][2]: the product and its bound
+ *   NAME.value           f64 [places][columns of a unit][2]: a weight and its bound
  *   NAME.matvecs         struct matvec of gemv.wgsl
  *   NAME.arena           the rows
- *   NAME.sum             f64 [matvecs][ROWS][2]: the same of products with a whole row
- *   NAME.sumf            those of a row as floats, which only the first matvecs have */
+ *   NAME.sum             f64 [matvecs][ROWS][2]: products with a whole row and their bounds
+ *   NAME.sumf            the same for a row as floats, only for the first matvecs */
 #include "pile.h"
 #include "compiler/web/wgsl.h"
 #include <stdio.h>
 
-/* FLOAT_COLS_MOST: of a row as floats that fits into 16,384 bytes of workgroup memory, with what sums take. */
+/* FLOAT_COLS_MOST: maximum columns of a row as floats, so that it and the sums fit into 16,384 bytes of workgroup memory. */
 enum { ROWS = 11, UNIT_ROWS = 3, PIECE = 16, SMALL_COLS = 512, COLS_MOST = 4352, FLOAT_COLS_MOST = 3712 };
 
 /* As in unit.wgsl, with the bytes of q0 .. q3. */
 struct acts_unit { int8_t q[64]; float scale[4], sum16[4]; };
 _Static_assert(sizeof(struct acts_unit) == 96, "vec4u q0, q1, q2, q3; vec4f scale, sum16");
 
-/* ---- what becomes files ---- */
+/* ---- contents of files ---- */
 static struct of_format {
     struct arena        *arena;
     const struct format *format;
@@ -36,7 +36,7 @@ static struct of_format {
 
 /* ---- activations ---- */
 enum acts_kind { ACTS_ANY, ACTS_LARGE, ACTS_EXTREME, ACTS_ZERO, N_ACTS };
-/* Quantised activations of a unit, of a kind for each block; x: what they stand for. */
+/* Quantised activations of a unit, with a kind for each block; x: their values. */
 static void acts_fill(struct acts_unit *a, double x[64])
 {
     for (uint32_t b = 0; b < 2; b++) {
@@ -115,7 +115,7 @@ static void case_add(uint64_t number, uint32_t cols, enum codes codes)
     static const uint8_t gap[PIECE] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255 };
     struct matrix m = matrix_new(on.format, LAYOUT_GPU, ROWS, cols, NUMBERS_F16, codes);
     const uint32_t base = (uint32_t)(on.weights.n / PIECE), steps = (cols + 63) / 64 * 64 / on.unit_cols;
-    if (m.packed->size % (uint64_t)(ROWS * PIECE)) bad("a row is no whole number of pieces");
+    if (m.packed->size % (uint64_t)(ROWS * PIECE)) bad("a row is not a whole number of pieces");
     text_printf(&on.cases, "%s[%u, \"case %llu: codes %s, %u columns\"]", on.n_places ? ", " : "", on.n_places, (unsigned long long)number,
                 codes_name(codes), cols);
     pile_add(on.arena, &on.weights, m.packed->bytes, m.packed->size);
@@ -132,7 +132,7 @@ static void pile_write(const char *kind, const struct pile *p)
 {
     file_write(on.arena, arena_printf(on.arena, "%s.%s", on.format->file, kind), (struct bytes){ p->bytes, p->n });
 }
-/* cols_most: columns for which there is workgroup memory. */
+/* cols_most: columns that workgroup memory can hold. */
 static void module_add(struct wgsl *w, const char *folder, const char *name, uint32_t cols_most)
 {
     const char *units = arena_printf(on.arena, "%uu", cols_most / 64);
@@ -174,7 +174,7 @@ static void modules_write(const char *folder)
     gemv_write(folder, true);
 }
 
-/* Cases are numbered as case_begin() counts them. */
+/* case_begin() numbers the cases. */
 void test_webgpu_formats(void)
 {
     static const uint32_t cols[] = { 8, 32, 64, 96, 160, 256, 288, 320, SMALL_COLS, 768, 2048, 2880, 4352 };

@@ -1,17 +1,17 @@
-/* gemm.c -- prefill's products of WGSL: writes into the working directory, for run.mjs, what runs and what should come out:
- *   tasks.json           the kernels to run and what they read and give
- *   NAME.gemm.wgsl       gemm.wgsl with what it uses of the templates, for a row in int8; NAME.gemmf.wgsl: in floats
+/* gemm.c -- prefill's products of WGSL: writes modules, their inputs and the expected results into the working directory, for run.mjs:
+ *   tasks.json           the kernels to run, with their inputs and outputs
+ *   NAME.gemm.wgsl       gemm.wgsl with the used parts of the templates, for rows in int8; NAME.gemmf.wgsl: in floats
  *   NAME.weights         packed matrices and weights of norms
  *   NAME.jobs            struct job of gemm.wgsl
- *   NAME.arena           rows, and room for what they become, of NaN
- *   NAME.sum             f64 [jobs][tokens][rows][2]: the products, and how far they may be off; NAME.sumf: of rows in floats */
+ *   NAME.arena           rows, and NaN in the room for results
+ *   NAME.sum             f64 [jobs][tokens][rows][2]: the products and their bounds; NAME.sumf: for rows in floats */
 #include "pile.h"
 #include "compiler/web/wgsl.h"
 
 enum { PIECE = 16, TOKENS_MOST = 130, COLS_MOST = 4352 };
 static const uint8_t nan_piece[PIECE] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255 };
 
-/* As in gemm.wgsl.  At staged_at there is room for a token more. */
+/* As in gemm.wgsl.  At staged_at there is room for one more token. */
 struct job { uint32_t matrix, norm, x_at, x_stride, staged_at, y_at, rows, cols, tokens; };
 _Static_assert(sizeof(struct job) == 36, "nine words");
 
@@ -84,7 +84,7 @@ static void module_write(const char *folder, bool floats, uint32_t threads)
     wgsl_write(w, &t);
     file_write(on.arena, arena_printf(on.arena, "%s.gemm%s.wgsl", format, floats ? "f" : ""), bytes_of(text_str(&t)));
 }
-/* Buffers are those of gemm.wgsl's bindings 0 .. */
+/* The buffers of gemm.wgsl's bindings 0 .. */
 static void task_put(struct text *list, bool floats, bool pair, uint32_t threads)
 {
     const char *f = on.format->file, *of = floats ? "floats" : "acts", *kind = floats ? "f" : "", *two = pair ? "2" : "";
@@ -100,7 +100,7 @@ static void task_put(struct text *list, bool floats, bool pair, uint32_t threads
     text_printf(list, "  \"cases\": [%s] }", text_str(&on.cases));
 }
 
-/* Cases are numbered as case_begin() counts them. */
+/* case_begin() numbers the cases. */
 void test_webgpu_gemm(void)
 {
     static const struct { uint32_t tokens, rows, cols; } shapes[] = {

@@ -1,22 +1,22 @@
-// gpu.mjs -- what the tests of kernels share: WebGPU of Deno, or of Node's package, with default limits; files of a program; buffers and modules.
+// gpu.mjs -- for the tests of kernels: WebGPU of Deno or of Node's package, with default limits; files of a program; buffers and modules.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { subgroupsOf, withSubgroups } from './engine.mjs';
 
 const { create, globals } = globalThis.Deno ? { create: () => navigator.gpu } : await import('webgpu');
 Object.assign(globalThis, globals);
-export const gpu = create([]);                   // what it made ends with it: exported, it stays
+export const gpu = create([]);                   // exported, because its objects end when it is collected
 const adapter = await gpu.requestAdapter();
 if (!adapter) { console.log('skipped: WebGPU has no adapter here'); process.exit(77); }
 const features = adapter.features.has('subgroups') ? ['subgroups'] : [];
 export const device = await adapter.requestDevice({ requiredFeatures: features });
-/** Of the GPU's subgroups, as the engine has them; 1: none. */
+/** The size of the GPU's subgroups, as the engine computes it; 1: no subgroups. */
 export const subgroup = await subgroupsOf(device, adapter.info);
 let refused = '';
 device.addEventListener('uncapturederror', e => { refused ||= e.error.message; });
 console.log(`${adapter.info.vendor} ${adapter.info.architecture} ${adapter.info.device} ${adapter.info.description}, subgroups of ${subgroup}`);
 
-// Throws what WebGPU refused since the last call.
+// Throws the errors of WebGPU since the last call.
 export function checkRefused() {
     const message = refused;
     refused = '';

@@ -1,4 +1,4 @@
-/* pile.h -- what tests of WGSL kernels write for run.mjs: bytes that become a file, rows of activations, what products should be. */
+/* pile.h -- for tests of WGSL kernels, which write files for run.mjs: bytes of a file, rows of activations, expected products. */
 #ifndef FORGE_TESTS_WEBGPU_PILE_H
 #define FORGE_TESTS_WEBGPU_PILE_H
 #include "tests/kernel/blocks.h"
@@ -17,13 +17,13 @@ static inline void pair_add(struct arena *a, struct pile *p, double want, double
     pile_add(a, p, (const double[2]){ want, bound }, sizeof(double[2]));
 }
 
-/* Floats that are no normal numbers, below 2^-126, may count as zero: a weight, or what multiplies one of MXFP4's levels, up to 12; and a
- * scale times a scale, which multiplies a block's sum of integers, below 2^16. */
+/* WGSL may treat subnormal floats (below 2^-126) as zero.  tiny_weight bounds the loss for a weight, or for a scale that multiplies one of
+ * MXFP4's levels (up to 12); tiny_product for a product of scales, which multiplies a block's sum of integers (below 2^16). */
 static const double tiny_weight = 0x1p-122, tiny_product = 0x1p-110;
 
 
 /* ---- rows and products with them ---- */
-/* A norm's weights: a power of two for a block, with any signs; without a norm 1. */
+/* A norm's weights: a power of two per block, with random signs; without a norm all are 1. */
 static inline void norm_fill(float *weight, uint32_t cols, bool norm)
 {
     int power = 0;
@@ -32,8 +32,8 @@ static inline void norm_fill(float *weight, uint32_t cols, bool norm)
         weight[i] = norm ? random_sign() * ldexpf(1, power) : 1;
     }
 }
-/* A row of the arena; x, floats: what the product should see of it, in int8 where weights have codes, and in floats.  Before int8 it is
- * d (q + e), with a column of q = +-127 in each block and e below a half, so that d and q are known; a norm's weights keep that. */
+/* A row of the arena.  x: its values as the product should read them, rounded to int8 if weights have codes; floats: without rounding.  The
+ * row is d (q + e), with a column of q = +-127 in each block and |e| below 1/2, so that d and q are known; a norm's weights keep that. */
 static inline void row_fill(float *row, const float *weight, double *x, double *floats, uint32_t cols, bool norm, bool coding)
 {
     double squares = 0;
@@ -55,7 +55,7 @@ static inline void row_fill(float *row, const float *weight, double *x, double *
         floats[i] *= factor * (double)weight[i];
     }
 }
-/* Products of all rows with x, and how far they may be off. */
+/* Appends the products of all rows with x, each with its bound. */
 static inline void sums_add(struct arena *a, struct pile *sum, const struct matrix *m, const double *x)
 {
     double unseen = 2 * ((m->cols + 63) / 64) * tiny_product;

@@ -1,9 +1,9 @@
-/* rows.c -- what templates/webgpu has beside products, attention and sampling: writes into the working directory, for rows.mjs,
- *   KERNEL.wgsl          a kernel of rows.wgsl with what it uses of the templates
- *   rows.json            the cases: launches, arguments, and where in rows.bin the rest is
- *   rows.bin             of each case the arena, the state, vectors and weights as words, and of each word of the first two f64 [2]:
- *                        what it should become, and how far off that may be; a bound below 0: it stays
- * Between the parts of the arena, and where results will be, are NaN. */
+/* rows.c -- the kernels of templates/webgpu except products, attention and sampling.  Writes into the working directory, for rows.mjs:
+ *   KERNEL.wgsl          a kernel of rows.wgsl with the used parts of the templates
+ *   rows.json            the cases: launches, arguments, and the place of their data in rows.bin
+ *   rows.bin             for each case the arena, the state, vectors and weights as words, and for each word of the first two f64 [2]:
+ *                        the expected value and its bound; a bound below 0: the word must not change
+ * Gaps between the parts of the arena, and the places of results, are NaN. */
 #include "tests/kernel/blocks.h"
 #include "compiler/base/base.h"
 #include "compiler/web/wgsl.h"
@@ -14,7 +14,7 @@
 enum { GAP = 3, NONE = -1, THREADS = 64, ARGS_MOST = 32, HEADS_RMS = 0, HEADS_UNIT, HEADS_CENTERED, HEADS_ALONE };
 static const uint32_t nan_bits = 0x7fc5a5a5;
 
-/* Words of a buffer, and what should become of them: [n][2]. */
+/* Words of a buffer, and their expected values and bounds: [n][2]. */
 struct memory { uint32_t *words; double *want; size_t n, words_capacity, n_want, want_capacity; };
 
 static struct {
@@ -38,7 +38,7 @@ static void word_add(struct memory *m, uint32_t word)
         m->want[m->n_want++] = NONE;
     }
 }
-/* n floats, or NULL for n NaN; gives where they begin. */
+/* Appends n floats, for NULL n NaN; returns their begin. */
 static uint32_t floats_add(struct memory *m, const float *x, uint32_t n)
 {
     const uint32_t at = (uint32_t)m->n;
@@ -97,7 +97,7 @@ static size_t file_add(const void *bytes, size_t n)
     }
     return at;
 }
-/* KERNEL.MORE of rows.wgsl, MORE: what tells it from others of the same text.  parts, rows: of a recurrence. */
+/* Writes the module KERNEL, or KERNEL.MORE if `more` must distinguish it from others of the same kernel.  parts, rows: of a recurrence. */
 static const char *module_write(const char *kernel, const char *more, const struct format *format, uint32_t parts, uint32_t rows)
 {
     const char *name = *more ? arena_printf(on.a, "%s.%s", kernel, more) : kernel;
@@ -202,7 +202,7 @@ static void values_add(uint32_t which)
     launch(module_write("values", "", any_format(), 1, 1), groups_of(N), 1);
     for (uint32_t i = 0; i < N; i++) {
         const double y = value_ref(which, x[i], more[i]);
-        /* exp2 is off by 3 + 2 |exponent| of its last places */
+        /* exp2's error is up to 3 + 2 |exponent| ULP */
         const double relative = which == 5 || which == 6 || which == 7 || which == 9 ? 2e-6 : 2e-6 + 3e-7 * fmin(fabs((double)x[i]), 100);
         want(&on.arena, out + i, y, relative * fabs(y) + (which == 1 || which == 2 ? 4e-7 * fmin(fabs((double)x[i]), 10) : 0) + 1e-30);
     }
@@ -376,7 +376,7 @@ static void recur_add(const struct recur_case r)
 }
 
 /* ---- slices ---- */
-/* Logits of all different sizes, some of them equal, in any order. */
+/* Evenly spaced logits in random order; some are equal. */
 static void logits_fill(float *x, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) x[i] = 0.03f * (float)(i - i % 7 / 6) - 2;
@@ -395,7 +395,7 @@ static void route_add(uint32_t experts, uint32_t used, uint32_t gating, uint32_t
     const uint32_t stride = 2 * used + 1, x_stride = experts + 1;
     float *x = random_new(TOKENS * x_stride, 1), *added = random_new(experts, 0.2f), *choice = random_new(2 * used, 1);
     for (uint32_t t = 0; t < TOKENS; t++) logits_fill(x + t * x_stride, experts);
-    if (gating != 1 || (!bias && groups == 1)) x[0] = 300;         /* shares that f32 has as 0 choose nothing */
+    if (gating != 1 || (!bias && groups == 1)) x[0] = 300;         /* elsewhere shares choose, and all others are 0 in f32 */
     const struct route_ref r = { experts, used, gating, groups, groups_used, norm, (double)by, bias ? added : NULL };
     const uint32_t x_at = arena_add(x, TOKENS * x_stride), out = arena_add(NULL, TOKENS * stride);
     arg(out), arg(stride), arg(x_at), arg(x_stride), arg(bias ? vector_add(added, experts) : ~0u), arg(experts), arg(used), arg(gating);
@@ -430,7 +430,7 @@ static void slices_add(const struct format *format, uint32_t experts, uint32_t u
     const struct matrix up = matrix_new(format, LAYOUT_GPU, experts * rows, cols, NUMBERS_F16, CODES_ANY);
     float *x = random_new(pieces * cols, 1), *choice = random_new(2 * used, 1);
     double *row = arena_alloc(on.a, cols * sizeof *row);
-    for (uint32_t i = 0; i < pieces * cols; i++)           /* what int8 has in full: d is a power of two for a piece */
+    for (uint32_t i = 0; i < pieces * cols; i++)           /* exact in int8: d is a power of two per piece */
         x[i] = ldexpf(i % cols % 32 == 0 ? -127 : (float)((int)random_below(253) - 126), -(int)(i / cols));
     const uint32_t choice_at = choice_add(choice, experts, used), out = arena_add(NULL, n * rows);
     arg(out), arg(0), arg(choice_at), arg(used), arg(arena_add(x, pieces * cols)), arg(kind == SHARED ? 0 : cols), arg(matrix_add(&m));

@@ -1,5 +1,5 @@
-// rows.mjs -- runs the cases that rows.c wrote into the working directory on WebGPU, and compares the arena and the state, word by word: what
-// the case says of no word must stay as it was.
+// rows.mjs -- runs the cases that rows.c wrote into the working directory on WebGPU, and compares the arena and the state, word by word: words
+// without an expected value must not change.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { bufferOf, bytesOf, checkRefused, device, moduleOf } from './gpu.mjs';
@@ -45,7 +45,7 @@ async function run(c) {
     return { arena: words.subarray(0, c.arena[1]), state: words.subarray(arena.size / 4, arena.size / 4 + c.state[1]) };
 }
 
-// Of each word what it should be and how far off it may be; a bound below 0: as it was.
+// For each word the expected value and its bound; a bound below 0: the word must not change.
 function compare(c, words, memory) {
     const [at, n] = c[memory], before = new Uint32Array(all, at, n), want = new Float64Array(all, c[`${memory}_want`], 2 * n);
     const got = new Float32Array(words.buffer, words.byteOffset, n);

@@ -1,13 +1,13 @@
-// run.mjs -- runs the kernels that formats.c or gemm.c wrote into the working directory on WebGPU, and compares.  Outputs begin as a NaN of no other
-// maker, with more behind them: what keeps it was not written, and what lies behind must keep it.
+// run.mjs -- runs the kernels that formats.c or gemm.c wrote into the working directory on WebGPU, and compares.  Outputs, and words after them, are
+// initially a NaN that no kernel produces: an output that still has it was not written, and the words after the outputs must keep it.
 import { existsSync, readFileSync } from 'node:fs';
 import process from 'node:process';
 import { bufferOf, bytesOf, checkRefused, device, moduleOf, subgroup } from './gpu.mjs';
 
 const POISON = 0x7fc5a5a5, GUARD = 64, MOST_FAILURES = 5;
 
-// steps: kernels that run one after the other, { module, entry, groups, inputs, output }; inputs: [[binding, buffer]], output: the binding of
-// the results, of which one step has it.  Gives their words and the milliseconds of compiling and running.
+// steps: kernels that run one after the other, { module, entry, groups, inputs, output }; inputs: [[binding, buffer]]; output: the binding of
+// the results, which only one step has.  Returns the words of the results and the milliseconds of compiling and running.
 async function run(steps, n) {
     const from = performance.now();
     const pipelineOf = ({ module, entry }) => device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint: entry } });
@@ -34,7 +34,7 @@ async function run(steps, n) {
     return { words, compile: compiled - from, run: ended - begun };
 }
 
-// want: [n][2], numbers and how far off they may be.  Items of a place: `each`.
+// want: [n][2], numbers and their bounds.  each: items of a place.
 function compare(kernel, words, want, each, cases) {
     const n = want.length / 2, got = new Float32Array(words.buffer, 0, n);
     let failures = 0, worst = 0;
@@ -47,15 +47,15 @@ function compare(kernel, words, want, each, cases) {
         fail(`${what}, unit ${place - first}, item ${i % each} is ${words[i] === POISON ? 'not written' : got[i]}, not ${want[2 * i]}: ` +
              `off by ${error}, allowed ${bound}`);
     }
-    const behind = words.subarray(n).filter(w => w !== POISON).length;
-    if (behind) fail(`${behind} words behind the output are written`);
+    const after = words.subarray(n).filter(w => w !== POISON).length;
+    if (after) fail(`${after} words after the output are written`);
     console.log(`${failures ? 'FAILED' : 'ok'} ${kernel}: ${n} results${failures ? `, ${failures} wrong` : ''}, ` +
                 `largest error ${Math.round(100 * worst)} % of what is allowed`);
     return failures > 0;
 }
 
 let kernels = 0, failed = 0;
-// want: the file of what should come out.
+// want: the file of the expected results.
 async function check(name, steps, n, want, each, cases) {
     kernels++;
     try {
@@ -70,13 +70,13 @@ async function check(name, steps, n, want, each, cases) {
 }
 const inputOf = name => bufferOf(new Uint32Array(bytesOf(name)), GPUBufferUsage.STORAGE);
 
-// Matrix times row takes SwiftShader seconds to compile, and what differs by format the other kernels show: these have units of 64, 8 and 4
-// columns, planes of all kinds and sums of 16.  A format that is asked for alone has it, too.
+// SwiftShader needs seconds to compile a matrix-row product, and the other kernels already test each format.  So only these formats have it:
+// they have units of 64, 8 and 4 columns, planes of all kinds and sums of 16.  A format that is tested alone has it, too.
 const chosen = { 'gemv': ['q4_K', 'q6_K', 'q8_0', 'f16', 'f32'], 'gemv2': ['q4_K', 'f16'], 'gemvf': ['q6_K'], 'gemvf2': ['q4_K'],
                  'gemm': ['q8_0', 'q4_K', 'q6_K', 'q2_K'], 'gemm2': ['q4_K'], 'gemmf': ['f32', 'f16', 'q6_K'], 'gemmf2': ['f16'] };
 const formats = existsSync('formats.json') ? JSON.parse(readFileSync('formats.json')) : [];
 for (const [i, { format, places, unit_cols, floats, cases, sums, sumfs, matvecs }] of formats.entries()) {
-    const size = i % 2 ? 1 : subgroup;                     // every other one without subgroups
+    const size = i % 2 ? 1 : subgroup;                     // every other format without subgroups
     const units = await moduleOf(`${format}.wgsl`), gemv = await moduleOf(`${format}.gemv.wgsl`, size);
     const gemvf = floats ? gemv : await moduleOf(`${format}.gemvf.wgsl`, size), numbers = floats ? 'floats' : 'acts';
     const input = kind => inputOf(`${format}.${kind}`);
@@ -98,8 +98,8 @@ for (const [i, { format, places, unit_cols, floats, cases, sums, sumfs, matvecs 
     for (const buffer of [weights, at, acts, rows, arena]) buffer.destroy();
 }
 
-// Other programs write down what runs.  Of prefill's products those are chosen that have all kinds of factors: codes and factors are what
-// values are made of, which all formats have above.
+// Other programs list their kernels in tasks.json.  Of prefill's products only some formats run, which have all kinds of factors: products use
+// the decoded values, which the kernels above test for all formats.
 const tasks = existsSync('tasks.json') ? JSON.parse(readFileSync('tasks.json')) : [];
 const alone = new Set(tasks.map(task => task.chosen[1])).size === 1;
 for (const { name, module, chosen: [choice, format], buffers, want, results, steps, cases } of tasks) {

@@ -1,9 +1,9 @@
 #!/bin/sh
 # run.sh PROGRAM NODE_MODULES [OPTIONS] -- the kernels of templates/webgpu under Node, on SwiftShader: PROGRAM (formats.c) writes them with their
-# inputs and what should come out, run.mjs, or of webgpu_NAME NAME.mjs, runs them.
-# NODE_MODULES: what `npm ci` made of package.json.  OPTIONS: as of tests/kernel/run.sh, such as --format q4_K.
-# From the environment: VK_ICD_FILENAMES, a Vulkan driver other than SwiftShader; TEMPLATES=DIR, templates other than those in PROGRAM;
-# KEEP=DIR keeps what PROGRAM writes; DENO=PROGRAM runs it under Deno instead.
+# inputs and expected results; run.mjs, or for webgpu_NAME NAME.mjs, runs them.
+# NODE_MODULES: the folder that `npm ci` made from package.json.  OPTIONS: as for tests/kernel/run.sh, such as --format q4_K.
+# From the environment: VK_ICD_FILENAMES, a Vulkan driver instead of SwiftShader; TEMPLATES=DIR, templates instead of those in PROGRAM;
+# KEEP=DIR keeps the files that PROGRAM writes; DENO=PROGRAM runs them under Deno instead.
 program=$(realpath "$1") modules=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# run_embed.sh FORGEC MAKE_GGUF NODE_MODULES [full] -- models of embeddings on WebGPU, in Node: vectors against those that another implementation computed in
+# run_embed.sh FORGEC MAKE_GGUF NODE_MODULES -- models of embeddings on WebGPU, in Node: vectors against those that another implementation computed in
 # float64 (tests/data/tiny/embeddings.txt), rows against those of wasm32; what such a model refuses.
-# By default one model that is a mean, and rows of bert, whose first is its vector; full: each pooling and architecture.
-forgec=$1 make=$2 modules=$3 full=${4-}
+# By default a model with mean pooling, and rows of bert, whose vector is the first row; full: each pooling and architecture.
+forgec=$1 make=$2 modules=$3
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../harness.sh"
 . "$here/find.sh"
@@ -17,7 +17,7 @@ for pooling in 1 3; do
 done
 mv "$tmp/qwen3-1.gguf" "$tmp/qwen3-mean.gguf"
 mv "$tmp/qwen3-3.gguf" "$tmp/qwen3.gguf"
-# A prompt of qwen3-mean is several steps, some of few tokens.
+# A prompt of qwen3-mean takes several steps, some with few tokens.
 printf 'inherits: webgpu\ntiles: {prefill_chunk: 7}\n' > "$tmp/short.yaml"
 for model in bert ${full:+nomic-bert qwen3} qwen3-mean; do
     target=webgpu
@@ -34,5 +34,5 @@ check "the same" 0 "$node" -e 'const { readFileSync } = require("fs");
     const off = a.reduce((most, x, i) => Math.max(most, Math.abs(x - b[i])), 0);
     if (a.length !== b.length || a.length === 0 || !(off < 1e-4)) { console.log(`${a.length} and ${b.length} numbers, ${off} apart`); process.exit(1); }' \
     "$tmp/wasm.rows" "$tmp/gpu.rows"
-refuse "text of it" 1 "The model gives vectors of texts" "$node" "$tmp/bert/run.js" --tokens 3,17 -n 4
+refuse "text of it" 1 "This is an embedding model" "$node" "$tmp/bert/run.js" --tokens 3,17 -n 4
 summary

@@ -1,9 +1,9 @@
-/* sample.c -- tokens drawn by WGSL: writes into the working directory, for sample.mjs, logits, modules, and what runtime/library/sample.c
- * draws:
- *   sample.json          of each vocabulary its sizes, and its cases: the text, options, and what should come out
- *   NUMBER.wgsl          of a vocabulary: sample.wgsl with what it uses of the templates
+/* sample.c -- tokens drawn by WGSL: writes logits, modules and the draws of runtime/library/sample.c into the working directory, for
+ * sample.mjs:
+ *   sample.json          for each vocabulary its sizes and its cases: the text, options and expected tokens
+ *   NUMBER.wgsl          for a vocabulary: sample.wgsl with the used parts of the templates
  *   NUMBER.logits        f32 [N_KINDS][n_vocab]
- * A case is a text and draws behind each other, of logits of one kind or of all, by one set of options or another one each. */
+ * A case is a text and consecutive draws from logits of one kind or of all kinds, with one set of options or with new options each time. */
 #include "tests/kernel/registry.h"
 #include "compiler/base/base.h"
 #include "compiler/web/wgsl.h"
@@ -63,7 +63,7 @@ static void words_print(struct text *t, const char *name, const uint32_t *words,
     for (uint32_t i = 0; i < n; i++) text_printf(t, "%s%u", i ? ", " : "", words[i]);
     text_puts(t, "]");
 }
-/* Words of sampling in sample.wgsl. */
+/* The words of the sampling options in sample.wgsl. */
 static void options_put(uint32_t words[N_OPTIONS], const struct model_sampling *o)
 {
     memcpy(&words[0], &o->temperature, 4);
@@ -96,7 +96,7 @@ static struct model_sampling options_any(uint32_t n_vocab)
         .repeat_last_n = (int32_t)PICK(64, 64, 20, 1, 0),
     };
 }
-/* What a case begins with, on logits like those of a model. */
+/* The options of a case, for logits like a model's. */
 static const struct model_sampling usual[] = {
     { .size = sizeof *usual, .temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f,
       .repeat_penalty = 1.1f, .repeat_last_n = 64 },
@@ -133,7 +133,7 @@ static void case_add(struct text *list, struct arena *a, uint32_t n_vocab, uint3
         if (!one_kind) kind = random_below(N_DRAWABLE);
         if (!one_set) o = options_any(n_vocab);
         if (i < COUNT_OF(usual)) o = usual[i];
-        if (i == draws - 1) o.repeat_penalty = PICK(1.5f, 1.1f, 0.6f), o.repeat_last_n = 64;      /* these logits are compared */
+        if (i == draws - 1) o.repeat_penalty = PICK(1.5f, 1.1f, 0.6f), o.repeat_last_n = 64;      /* the logits of this draw are compared */
         options_put(&options[N_OPTIONS * i], &o);
         text_printf(list, "%s\"%s\"", i ? ", " : "", options_text(a, &o));
         kinds[i] = i == bad_at ? N_DRAWABLE + random_below(N_KINDS - N_DRAWABLE) : i < COUNT_OF(usual) ? ANY : kind;
@@ -153,7 +153,7 @@ static void case_add(struct text *list, struct arena *a, uint32_t n_vocab, uint3
 }
 
 /* ---- vocabularies ---- */
-/* SwiftShader takes a second or two for a draw from the largest. */
+/* SwiftShader needs one or two seconds for a draw from the largest vocabulary. */
 static const struct vocabulary { uint32_t n_vocab, threads, groups, cases, draws; } vocabularies[] = {
     { 100, 16, 30, 24, DRAWS_MOST },             /* the last groups have no tokens */
     { 32000, 64, 125, 1, DRAWS_MOST },

@@ -1,5 +1,5 @@
 // sample.mjs -- draws tokens with the kernels that sample.c wrote into the working directory, on WebGPU, and compares.  All draws of a case
-// run behind each other on the device; the text is full before the last one, which must leave what lies behind.
+// run one after the other on the device; the text is full before the last draw, which must not write after it.
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { bufferOf, checkRefused, device, moduleOf, wordsOf } from './gpu.mjs';
@@ -8,7 +8,7 @@ const POISON = 0x7fc5a5a5, GUARD = 64, MOST_FAILURES = 5, N_OPTIONS = 6;
 
 const { STORAGE, UNIFORM, COPY_SRC, COPY_DST, MAP_READ } = GPUBufferUsage;
 
-// words: numbers, and behind them guards.
+// words: numbers, then guards.
 const guarded = (words, n) => { const all = new Uint32Array(n + GUARD).fill(POISON); all.set(words); return all; };
 
 async function read(encoder, buffers) {
@@ -49,14 +49,14 @@ async function run({ n_vocab, groups, row_at }, [scan, draw], logits, c) {
     return words;
 }
 
-// What is wrong, or nothing.
+// A description of the fault, or nothing.
 function compare({ n_vocab, groups, row_at }, c, [arena, step, text, sampling]) {
     const n_text = c.text.length, n = c.drawn.length, wrong = c.drawn.findIndex((token, i) => i < n - 1 && text[n_text + i] !== token);
     if (wrong >= 0) return `draw ${wrong} of kind ${c.kinds[wrong]}, ${c.what[wrong]}, is ${text[n_text + wrong]}, not ${c.drawn[wrong]}`;
     if (c.text.some((token, i) => text[i] !== token)) return 'the text has changed';
-    if (text.subarray(n_text + n - 1).some(w => w !== POISON)) return 'words behind the text are written';
+    if (text.subarray(n_text + n - 1).some(w => w !== POISON)) return 'words after the text are written';
     if (sampling[6] !== c.failed) return `no token was found in ${sampling[6]}, not ${c.failed}`;
-    if (c.random_after.some((w, i) => sampling[8 + i] !== w)) return 'the random numbers behind the last draw are others';
+    if (c.random_after.some((w, i) => sampling[8 + i] !== w)) return 'the random numbers after the last draw are different';
     if (sampling.subarray(16).some(w => w !== POISON)) return 'words behind sampling are written';
     const last = [1, n_text + n - 1, 1, 0];
     if (last.some((w, i) => step[i] !== w)) return `the step is ${[...step]}, not ${last}`;

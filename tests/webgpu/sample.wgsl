@@ -6,6 +6,8 @@ const N_VOCAB = NVOCAB;
 const THREADS = NTHREADS;
 const GROUPS = NGROUPS;
 
+fn sample_suppressed(id: u32) -> bool { return false; }
+
 @group(0) @binding(0) var<storage, read_write> arena: array<u32>;
 @group(0) @binding(1) var<uniform> step: forge_step;
 @group(0) @binding(2) var<storage, read_write> next: array<u32>;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# with.sh NODE_MODULES COMMAND... -- the command, where programs for target webgpu find Node's WebGPU and a driver.
+# with.sh NODE_MODULES COMMAND... -- runs the command with an environment in which programs for target webgpu find Node's WebGPU and a driver.
 modules=$1
 shift
 here=$(cd "$(dirname "$0")" && pwd)

@@ -8,7 +8,7 @@ enum { UART_DR = 0, UART_FR = 0x18 / 4, UART_CR = 0x30 / 4, FR_TXFF = 1u << 5, C
 
 void board_put(char c)
 {
-    UART[UART_CR] = CR_UARTEN | CR_TXE;              /* QEMU's has no baud rate to set */
+    UART[UART_CR] = CR_UARTEN | CR_TXE;              /* QEMU's UART needs no baud rate */
     while (UART[UART_FR] & FR_TXFF) { }
     UART[UART_DR] = (uint8_t)c;
 }

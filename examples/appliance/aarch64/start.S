@@ -1,7 +1,7 @@
 /* start.S -- from reset to main() on an Armv8-A core: EL1, FP and NEON on, memory map, stack, variables.
  *
- * The memory map is the identity.  The kernels load vectors at any byte, which only Normal memory allows, and with the MMU off all data
- * is Device memory: so the MMU and the caches are on before the first line of C.
+ * The memory map is the identity.  The kernels load vectors at any byte, which only Normal memory permits.  With the MMU off all data is
+ * Device memory, so the MMU and the caches are on before the first line of C.
  *   0x00000000  64 MiB  flash: Normal, write-back, read-only, executable: code and weights stay where they are
  *   0x08000000 128 MiB  UART and other devices: Device-nGnRnE, never executed
  *   0x40000000   1 GiB  RAM: Normal, write-back, never executed
@@ -19,7 +19,7 @@
     .section .start, "ax"
     .global _start
 _start:
-    mrs     x0, mpidr_el1                   /* one core works */
+    mrs     x0, mpidr_el1                   /* only one core works */
     tst     x0, #0xff
     b.ne    park
     mrs     x0, CurrentEL
@@ -27,7 +27,7 @@ _start:
     cmp     x0, #2
     b.lo    at_el1
     b.eq    at_el2
-    /* EL3: down to secure EL1, 64-bit.  There is no other world, and QEMU's flash with secure=on belongs to this one. */
+    /* EL3: down to secure EL1, 64-bit.  Only the secure world is used; QEMU's flash with secure=on belongs to it. */
     mov     x0, #0x430                      /* SCR_EL3: RW, RES1 */
     msr     scr_el3, x0
     msr     cptr_el3, xzr

@@ -1,5 +1,6 @@
 /* board.c -- Arm's MPS2 and MPS3 boards as QEMU has them (AN500, AN547): CMSDK UART; semihosting for the time and to leave.
- * Addresses: QEMU hw/arm/mps2.c, mps2-tz.c.  UART: Arm CMSDK technical reference manual DDI 0479, 4.3.  Semihosting: github.com/ARM-software/abi-aa. */
+ * Addresses: QEMU hw/arm/mps2.c, mps2-tz.c.  UART: Arm CMSDK technical reference manual DDI 0479, 4.3.
+ * Semihosting: github.com/ARM-software/abi-aa. */
 #include "../board.h"
 #include <stdint.h>
 
@@ -21,7 +22,7 @@ static uint32_t semihosting(uint32_t operation, const void *argument)
 
 void board_put(char c)
 {
-    UART[UART_BAUDDIV] = 16;                         /* the least; QEMU's sends at once */
+    UART[UART_BAUDDIV] = 16;                         /* the minimum; QEMU's UART sends at once */
     UART[UART_CTRL] = CTRL_TX;
     while (UART[UART_STATE] & STATE_TX_FULL) { }
     UART[UART_DATA] = (uint8_t)c;

@@ -1,14 +1,14 @@
-/* start.S -- from reset to main() on a 64-bit RISC-V core in machine mode: FP (and vectors) on, stack, variables.  No translation: addresses are
- * physical, and the platform says what memory is (its PMAs).   Bits: RISC-V privileged specification, 3.1.6 (mstatus), 3.1.7 (mtvec). */
+/* start.S -- from reset to main() on a 64-bit RISC-V core in machine mode: FP (and vectors) on, stack, variables.  Addresses are physical,
+ * and the platform's PMAs define the kind of memory.  Bits: RISC-V privileged specification, 3.1.6 (mstatus), 3.1.7 (mtvec). */
 
     .section .start, "ax"
     .global _start
 _start:
-    csrr    t0, mhartid                     /* one hart works */
+    csrr    t0, mhartid                     /* only one hart works */
     bnez    t0, park
     la      t0, on_fault
     csrw    mtvec, t0
-    li      t0, (1 << 13) | (1 << 9)        /* FS, VS: initial; VS stays 0 where there are no vectors */
+    li      t0, (1 << 13) | (1 << 9)        /* FS, VS: initial; VS stays 0 without vectors */
     csrs    mstatus, t0
     csrw    fcsr, zero                      /* round to nearest */
 

@@ -1,5 +1,5 @@
-/* iq1_m.h -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d, per 16 a byte: three bits of a scale, and whether 1/8 is added to each
- * eight: w = d / 8 (2 scale + 1) (8 code + 2 added - 9). */
+/* iq1_m.h -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d; per 16 columns a byte: three bits of a scale and, for each 8 columns,
+ * a bit that adds 1/8: w = d / 8 (2 scale + 1) (8 code + 2 added - 9). */
 #ifndef FORGE_FORMAT_iq1_m
 #define FORGE_FORMAT_iq1_m
 #include "templates/cpu/planes.h"
@@ -13,7 +13,7 @@ DEVICE void codes_iq1_m(vi c[8], const uint8_t *p)
     plane_2(c, p);
     UNROLL for (uint32_t s = 0; s < 8; s++) c[s] = vi_shl(c[s], 3);
 }
-/* Scales of 16 times 16 columns; behind them what is added to their codes. */
+/* Scales of 16 times 16 columns, followed by the values that are added to their codes. */
 DEVICE const int8_t *factors_iq1_m(int8_t *room, const uint8_t *p)
 {
     UNROLL for (uint32_t k = 0; k < 256; k += 64) scales_and_signs(room + k, room + 256 + k, bytes_load(p + 32 + k));

@@ -1,4 +1,4 @@
-/* iq1_s.h -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d, per 32 six bits: three of a scale, and whether 1/8 is added:
+/* iq1_s.h -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d; per 32 columns six bits: three of a scale, and one that adds 1/8:
  * w = d / 8 (2 scale + 1) (8 code + 2 added - 9). */
 #ifndef FORGE_FORMAT_iq1_s
 #define FORGE_FORMAT_iq1_s
@@ -13,7 +13,7 @@ DEVICE void codes_iq1_s(vi c[8], const uint8_t *p)
     plane_2(c, p);
     UNROLL for (uint32_t s = 0; s < 8; s++) c[s] = vi_shl(c[s], 3);
 }
-/* Scales of eight blocks; behind them what is added to their codes. */
+/* Scales of eight blocks, followed by the values that are added to their codes. */
 DEVICE const int8_t *factors_iq1_s(int8_t *room, const uint8_t *p)
 {
     six_bits(room, p + 32, 8);

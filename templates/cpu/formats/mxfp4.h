@@ -16,7 +16,7 @@ DEVICE void codes_mxfp4(vi c[8], const uint8_t *p)
 DEVICE void scales_mxfp4(vf *scale, vf *min, const uint8_t *p)
 {
     (void)min;
-    /* 2^(e - 128), half of the scale because the table holds doubled values; e = 0 and 1 are subnormal floats. */
+    /* 2^(e - 128), half of the scale because the table holds doubled values; for e = 0 and 1 this is a subnormal float. */
     const vi e = vi_load_u8(p), small = vi_less(e, vi_set1(2));
     const vi tiny = vi_shl(vi_add(e, vi_set1(1)), 21);
     const vi normal = vi_shl(vi_sub(e, vi_set1(1)), 23);

@@ -16,7 +16,7 @@ DEVICE void codes_nvfp4(vi c[8], const uint8_t *p)
 DEVICE void scales_nvfp4(vf *scale, vf *min, const uint8_t *p)
 {
     (void)min;
-    /* Half of a scale, because the table holds doubled values: 2^(e - 8) (1 + m / 8), below e = 1 2^-10 m. */
+    /* Half of the scale, because the table holds doubled values: 2^(e - 8) (1 + m / 8), and 2^-10 m if e is 0. */
     UNROLL for (uint32_t j = 0; j < 2; j++) {
         const vi em = vi_load_u8(p + 16 * j), small = vi_less(em, vi_set1(8)), normal = vi_add(vi_shl(em, 20), vi_set1(119 << 23));
         const vf tiny = vf_mul(vf_from_vi(vi_and(em, small)), vf_set1(0x1p-10f));

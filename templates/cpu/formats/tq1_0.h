@@ -1,4 +1,4 @@
-/* tq1_0.h -- -1, 0, 1 as 2-bit codes, a half-float scale per 256: TQ1_0 packed wider than in the file. */
+/* tq1_0.h -- -1, 0, 1 as 2-bit codes, a half-float scale per 256; packed wider than in the file. */
 #ifndef FORGE_FORMAT_tq1_0
 #define FORGE_FORMAT_tq1_0
 #include "templates/cpu/planes.h"

@@ -31,7 +31,7 @@ DEVICE void decode_f32(uint32_t h[2], const struct unit_f32 *u, const uint32_t u
     h[0] = f16x2_bits(f32_of_bits(u->q.x), f32_of_bits(u->q.y));
     h[1] = f16x2_bits(f32_of_bits(u->q.z), f32_of_bits(u->q.w));
 }
-/* f16 of what the rounding left: both together are within 2^-22 of the weight, or 2^-25 absolute. */
+/* The rounding remainder as f16: both together are within 2^-22 of the weight, or 2^-25 absolute. */
 DEVICE void decode_rest_f32(uint32_t h[2], const struct unit_f32 *u, const uint32_t unit)
 {
     uint32_t w[2];

@@ -1,5 +1,5 @@
-/* iq1_m.h -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d, per 16 a byte: three bits of a scale, and whether 1/8 is added to each
- * eight: w = d / 8 (2 scale + 1) (8 code + 2 added - 9). */
+/* iq1_m.h -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d; per 16 columns a byte: three bits of a scale and, for each 8 columns,
+ * a bit that adds 1/8: w = d / 8 (2 scale + 1) (8 code + 2 added - 9). */
 #ifndef FORGE_GPU_iq1_m
 #define FORGE_GPU_iq1_m
 #include "templates/gpu/acts_unit.h"
@@ -18,10 +18,10 @@ DEVICE void load_iq1_m(struct unit_iq1_m *u, const uint8_t *row, const uint32_t 
     u->d     = load_weights4(plane_at(row, unit / 8 * 4, units * 16 + PLANE_BYTES(units * 4)));
 }
 DEVICE void pin_iq1_m(struct unit_iq1_m *u) { pin16(&u->pairs); PIN(u->small); PIN(u->d); }
-/* Loaded as a pair: a 16-bit load would be widened, and so waited for, before its use. */
+/* Loaded with its neighbour: a 16-bit load would be widened, so the wave would wait for it before its use. */
 DEVICE float d_iq1_m(const struct unit_iq1_m *u, const uint32_t unit) { return f32_of_f16_bits(u->d >> (unit * 4 & 16u)); }
 DEVICE float scale_iq1_m(const struct unit_iq1_m *u, const uint32_t c) { return (float)(int32_t)(2 * (u->small >> 8 * c & 7u) + 1); }
-/* Columns 16c .. as 9 more than eighths. */
+/* Columns 16c .. in eighths, plus 9. */
 DEVICE u32x4 codes_iq1_m(const struct unit_iq1_m *u, const uint32_t c)
 {
     const uint32_t first = (u->small >> (8 * c + 3) & 1u) * 0x02020202u, second = (u->small >> (8 * c + 4) & 1u) * 0x02020202u;

@@ -1,4 +1,4 @@
-/* iq1_s.h -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d, per 32 a scale of three bits and whether 1/8 is added:
+/* iq1_s.h -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d; per 32 columns a scale of three bits, and a bit that adds 1/8:
  * w = d (2 scale + 1) (code - 1 +- 1/8). */
 #ifndef FORGE_GPU_iq1_s
 #define FORGE_GPU_iq1_s
@@ -9,7 +9,7 @@
 #define SUMS16_iq1_s 0
 #define LOADS_iq1_s 2
 
-struct unit_iq1_s { u32x4 pairs; u32x2 head; };              /* codes; d, upper bits of scales (2 x 8), lower (4 x 8) */
+struct unit_iq1_s { u32x4 pairs; u32x2 head; };              /* codes; x: f16 d, y: 8 nibbles */
 
 DEVICE void load_iq1_s(struct unit_iq1_s *u, const uint8_t *row, const uint32_t unit, const uint32_t units)
 {
@@ -17,13 +17,13 @@ DEVICE void load_iq1_s(struct unit_iq1_s *u, const uint8_t *row, const uint32_t 
     u->head  = load_weights8(plane_at(row, unit / 4 * 8, units * 16));
 }
 DEVICE void pin_iq1_s(struct unit_iq1_s *u) { pin16(&u->pairs); pin8(&u->head); }
-/* Of block b of the unit: a nibble has all there is, three bits of scale and one. */
+/* The nibble of block b of the unit: three bits of scale and the bit for 1/8. */
 DEVICE uint32_t small_iq1_s(const struct unit_iq1_s *u, const uint32_t unit, const uint32_t b)
 {
     return u->head.y >> 4 * (2 * (unit & 3u) + b) & 15u;
 }
 DEVICE float scale_iq1_s(const uint32_t small) { return (float)(int32_t)(2 * (small & 7u) + 1); }
-/* What is taken from a code, in eighths. */
+/* The number to subtract from a code, in eighths. */
 DEVICE float less_iq1_s(const uint32_t small) { return small & 8u ? 7.0f : 9.0f; }
 DEVICE float dot_iq1_s(const struct unit_iq1_s *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
 {

@@ -21,7 +21,7 @@ DEVICE void load_iq2_xs(struct unit_iq2_xs *u, const uint8_t *row, const uint32_
     u->d      = load_weights4(plane_at(row, unit / 8 * 4, scales_at + PLANE_BYTES(units * 2)));
 }
 DEVICE void pin_iq2_xs(struct unit_iq2_xs *u) { pin16(&u->pairs); pin8(&u->signs); PIN(u->scales); PIN(u->d); }
-/* Loaded as pairs: a 16-bit load would be widened, and so waited for, before its use. */
+/* Loaded with neighbours: a 16-bit load would be widened, so the wave would wait for it before its use. */
 DEVICE float d_iq2_xs(const struct unit_iq2_xs *u, const uint32_t unit) { return f32_of_f16_bits(u->d >> (unit * 4 & 16u)); }
 DEVICE float scale_iq2_xs(const struct unit_iq2_xs *u, const uint32_t unit, const uint32_t c)
 {

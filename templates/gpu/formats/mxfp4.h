@@ -22,7 +22,7 @@ DEVICE u32x4 table_mxfp4(void) { const u32x4 t = { 0x03020100u, 0x0c080604u, 0xf
 /* 2^(e - 128) of block b: half the scale, because the table holds doubled values.  e = 0, 2^-127, counts as zero: a subnormal float. */
 DEVICE float scale_mxfp4(const struct unit_mxfp4 *u, const uint32_t unit, const uint32_t b)
 {
-    /* A 16-bit load would be widened, and so waited for, before its use. */
+    /* A 16-bit load would be widened, so the wave would wait for it before its use. */
     return 0.5f * f32_of_bits((u->scales >> (unit * 16 & 16u) >> 8 * b & 255u) << 23);
 }
 DEVICE float dot_mxfp4(const struct unit_mxfp4 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)

@@ -19,7 +19,7 @@ DEVICE void load_nvfp4(struct unit_nvfp4 *u, const uint8_t *row, const uint32_t 
 DEVICE void pin_nvfp4(struct unit_nvfp4 *u) { pin16(&u->q[0]); pin16(&u->q[1]); PIN(u->scales); }
 /* Twice the values 0 0.5 1 1.5 2 3 4 6 and their negatives. */
 DEVICE u32x4 table_nvfp4(void) { const u32x4 t = { 0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu }; return t; }
-/* Half the scale of columns 16c .., because the table holds doubled values: a half float's exponent is 8 more than E4M3's. */
+/* Half the scale of columns 16c .., because the table holds doubled values; a half float's exponent is 8 more than E4M3's. */
 DEVICE float scale_nvfp4(const struct unit_nvfp4 *u, const uint32_t c)
 {
     return 128.0f * f32_of_f16_bits((u->scales >> 8 * c & 255u) << 7);

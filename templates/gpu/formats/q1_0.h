@@ -16,9 +16,9 @@ DEVICE void load_q1_0(struct unit_q1_0 *u, const uint8_t *row, const uint32_t un
     u->d    = load_weights4(plane_at(row, unit / 4 * 4, PLANE_BYTES(units * 8)));
 }
 DEVICE void pin_q1_0(struct unit_q1_0 *u) { pin8(&u->bits); PIN(u->d); }
-/* Loaded as a pair: a 16-bit load would be widened, and so waited for, before its use. */
+/* Loaded with its neighbour: a 16-bit load would be widened, so the wave would wait for it before its use. */
 DEVICE float d_q1_0(const struct unit_q1_0 *u, const uint32_t unit) { return f32_of_f16_bits(u->d >> (unit * 8 & 16u)); }
-/* Of 2 bit - 1: the sums of x are taken in the end. */
+/* The product of 2 bit - 1 with x; the sums of x are subtracted at the end. */
 DEVICE float dot_q1_0(const struct unit_q1_0 *u, const struct acts_unit *x, const uint32_t unit, const uint32_t digits)
 {
     const float p0 = dot_block(single_bits(u->bits.x, 0, 1), single_bits(u->bits.x, 1, 1), x, 0, digits);

@@ -66,7 +66,7 @@ DEVICE void decode_q4_K(uint32_t h[32], const struct unit_q4_K *u, const uint32_
         decode16_add(h + 16 * b + 8, high_nibbles(u->q[b]), 0.00390625f, scale, add);
     }
 }
-/* Half a unit, the block `half`, for a lane that decodes no more: 32 columns to h, as decode_q4_K() gives them. */
+/* Half a unit, the block `half`, for a lane that decodes only this: 32 columns to h, as decode_q4_K() gives them. */
 DEVICE void load_half_q4_K(struct unit_q4_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units, const uint32_t half)
 {
     u->q[0] = load_weights16(row + (half * units + unit) * 16);

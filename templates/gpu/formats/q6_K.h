@@ -20,7 +20,7 @@ DEVICE void load_q6_K(struct unit_q6_K *u, const uint8_t *row, const uint32_t un
     u->scales = load_weights4(plane_at(row, unit * 4, units * 48));
     u->d      = load_weights4(plane_at(row, unit / 8 * 4, units * 48 + PLANE_BYTES(units * 4)));
 }
-/* Loaded as a pair: a 16-bit load would be widened, and so waited for, before its use. */
+/* Loaded with its neighbour: a 16-bit load would be widened, so the wave would wait for it before its use. */
 DEVICE float d_q6_K(const struct unit_q6_K *u, const uint32_t unit) { return f32_of_f16_bits(u->d >> (unit * 4 & 16u)); }
 DEVICE void pin_q6_K(struct unit_q6_K *u) { pin16(&u->q[0]); pin16(&u->q[1]); pin16(&u->pairs); PIN(u->scales); PIN(u->d); }
 /* Columns 16c .. 16c+15 as 4 (code - 32), signed. */
@@ -42,7 +42,7 @@ DEVICE float dot_q6_K(const struct unit_q6_K *u, const struct acts_unit *x, cons
     for (uint32_t c = 0; c < 4; c++) sums[c] = dot_piece(codes_q6_K(u, c), x, c, digits);
     return value_q6_K(u, sums, x, unit);
 }
-/* On the matrix unit.  d: eight quads have theirs in one piece. */
+/* On the matrix unit.  The d of eight quads are in one piece. */
 #define QUAD_PLANES_q6_K 3
 #define SUM_COLS_q6_K 16
 DEVICE uint32_t quad_extra_q6_K(const uint32_t e, uint32_t quad, const uint32_t units)
@@ -71,7 +71,7 @@ DEVICE void decode_q6_K(uint32_t h[32], const struct unit_q6_K *u, const uint32_
     for (uint32_t c = 0; c < 4; c++)
         decode16(h + 8 * c, codes_q6_K(u, c) ^ 0x80808080u, 128.0f, 0.25f / 256.0f, splat_f16(d256 * int8_f32(u->scales, c)));
 }
-/* Half a unit, the block `half`, for a lane that decodes no more: 32 columns to h, as decode_q6_K() gives them. */
+/* Half a unit, the block `half`, for a lane that decodes only this: 32 columns to h, as decode_q6_K() gives them. */
 DEVICE void load_half_q6_K(struct unit_q6_K *u, const uint8_t *row, const uint32_t unit, const uint32_t units, const uint32_t half)
 {
     u->q[0] = load_weights16(row + (half * units + unit) * 16);

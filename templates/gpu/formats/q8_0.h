@@ -56,7 +56,7 @@ DEVICE void decode_q8_0(uint32_t h[32], const struct unit_q8_0 *u, const uint32_
 #pragma unroll
     for (uint32_t c = 0; c < 4; c++) decode16(h + 8 * c, u->q[c] ^ 0x80808080u, 128.0f, 1.0f, both_f16(u->scales, c / 2));
 }
-/* Half a unit, the block `half`, for a lane that decodes no more: 32 columns to h, as decode_q8_0() gives them. */
+/* Half a unit, the block `half`, for a lane that decodes only this: 32 columns to h, as decode_q8_0() gives them. */
 DEVICE void load_half_q8_0(struct unit_q8_0 *u, const uint8_t *row, const uint32_t unit, const uint32_t units, const uint32_t half)
 {
 #pragma unroll

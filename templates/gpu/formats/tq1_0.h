@@ -1,4 +1,4 @@
-/* tq1_0.h -- -1, 0, 1 as 2-bit codes, a half-float scale per 256 columns: TQ1_0 packed wider than in the file. */
+/* tq1_0.h -- -1, 0, 1 as 2-bit codes, a half-float scale per 256 columns; packed wider than in the file. */
 #ifndef FORGE_GPU_tq1_0
 #define FORGE_GPU_tq1_0
 #include "templates/gpu/acts_unit.h"
@@ -16,7 +16,7 @@ DEVICE void load_tq1_0(struct unit_tq1_0 *u, const uint8_t *row, const uint32_t 
     u->d     = load_weights4(plane_at(row, unit / 8 * 4, units * 16));
 }
 DEVICE void pin_tq1_0(struct unit_tq1_0 *u) { pin16(&u->pairs); PIN(u->d); }
-/* Loaded as a pair: a 16-bit load would be widened, and so waited for, before its use. */
+/* Loaded with its neighbour: a 16-bit load would be widened, so the wave would wait for it before its use. */
 DEVICE float d_tq1_0(const struct unit_tq1_0 *u, const uint32_t unit) { return f32_of_f16_bits(u->d >> (unit * 4 & 16u)); }
 /* Columns 16c .. as 64 (1 - code): with its lowest bit flipped a pair is 1 - code in two's complement. */
 DEVICE u32x4 codes_tq1_0(const struct unit_tq1_0 *u, const uint32_t c) { return bit_pairs(u->pairs, c, 6); }

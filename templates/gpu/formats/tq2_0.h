@@ -16,7 +16,7 @@ DEVICE void load_tq2_0(struct unit_tq2_0 *u, const uint8_t *row, const uint32_t 
     u->d     = load_weights4(plane_at(row, unit / 8 * 4, units * 16));
 }
 DEVICE void pin_tq2_0(struct unit_tq2_0 *u) { pin16(&u->pairs); PIN(u->d); }
-/* Loaded as a pair: a 16-bit load would be widened, and so waited for, before its use. */
+/* Loaded with its neighbour: a 16-bit load would be widened, so the wave would wait for it before its use. */
 DEVICE float d_tq2_0(const struct unit_tq2_0 *u, const uint32_t unit) { return f32_of_f16_bits(u->d >> (unit * 4 & 16u)); }
 /* Columns 16c .. as 64 (1 - code): with its lowest bit flipped a pair is 1 - code in two's complement. */
 DEVICE u32x4 codes_tq2_0(const struct unit_tq2_0 *u, const uint32_t c) { return bit_pairs(u->pairs, c, 6); }

@@ -1,5 +1,5 @@
-/* amd.h -- the words that RDNA 3 and CDNA 3 share.  Included by their machine files, which define WAVE and SIMDS.  Facts behind these
- * lines: docs/gpu.md. */
+/* amd.h -- the part of the dialect that RDNA 3 and CDNA 3 share.  Their machine files include it and define WAVE and SIMDS.  Background:
+ * docs/gpu_internals.md. */
 #ifndef FORGE_AMD_H
 #define FORGE_AMD_H
 #include "words.h"
@@ -12,7 +12,7 @@
 #define DEPENDENT_LAUNCH 0
 #define LOADS_IN_ORDER 1
 
-/* ---- who am I ---- */
+/* ---- indices of the caller ---- */
 DEVICE uint32_t thread_x(void) { return __builtin_amdgcn_workitem_id_x(); }
 DEVICE uint32_t group_x(void)  { return __builtin_amdgcn_workgroup_id_x(); }
 DEVICE uint32_t group_y(void)  { return __builtin_amdgcn_workgroup_id_y(); }
@@ -22,11 +22,11 @@ DEVICE uint32_t uniform(uint32_t x) { return __builtin_amdgcn_readfirstlane(x); 
 /* ---- LDS and barriers ---- */
 extern "C" { extern __attribute__((shared, aligned(1024))) uint8_t forge_lds[]; }
 DEVICE uint8_t *lds(void) { return forge_lds; }
-/* Global loads stay in flight (the bare builtin waits for them on gfx11 and, on gfx942, does not wait for LDS). */
+/* Global loads stay in flight.  (The builtin alone waits for them on gfx11; on gfx942 it does not wait for LDS.) */
 DEVICE void barrier(void) { asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory"); }
 DEVICE void wave_barrier(void) { asm volatile("s_waitcnt lgkmcnt(0)" ::: "memory"); __builtin_amdgcn_wave_barrier(); }
 
-/* ---- no clusters: never called, a target says whether it has any ---- */
+/* ---- no clusters: never called, because a target says whether it has any ---- */
 DEVICE uint32_t cluster_rank(void) { return 0; }
 DEVICE void cluster_arrive(void)   { }
 DEVICE void cluster_started(void)  { }
@@ -34,7 +34,7 @@ DEVICE void cluster_barrier(void)  { }
 DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x) { (void)p; (void)rank; (void)x; }
 DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)  { (void)p; (void)rank; (void)x; }
 
-/* ---- kernels follow one another ---- */
+/* ---- dependent launch: not available ---- */
 DEVICE void pdl_launch(void) { }
 DEVICE void pdl_wait(void)   { }
 
@@ -55,12 +55,13 @@ DEVICE uint32_t load_settled2(const void *p)  { return *(const GLOBAL uint16_t *
 
 #define PIN(x)     asm volatile("" : "+v"(x) :: "memory")
 #define PIN_F32(x) PIN(x)
-/* A base that is equal in all lanes stays in scalar registers and what a lane adds to it 32 bits wide, where the compiler would keep a
- * 64-bit address for each load of a loop and add to all of them at every step.  Both are variables that outlive the step. */
-#define PIN_BASE(pointer)  asm volatile("" : "+s"(pointer))
+/* Keep the part of an address that is equal in all lanes in a scalar register and the lane's part 32 bits wide.  The compiler would keep a
+ * 64-bit address per load of a loop and advance all of them at every step.  An operand "s" is made uniform first: it depends on clang's
+ * version whether it recognises a value as uniform, and it refuses other values. */
+#define PIN_UNIFORM(x)     do { (x) = uniform(x); asm volatile("" : "+s"(x)); } while (0)
 #define PIN_OFFSET(offset) asm volatile("" : "+v"(offset))
-/* Load instructions hold 4095 of `plane`; what is more is added to `at`, once for all rows, where clang would add it to 64-bit addresses
- * one by one. */
+/* Load instructions hold an offset up to 4095 of `plane`; the rest is added to `at`, once for all rows.  clang would add it to each 64-bit
+ * address. */
 DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint32_t plane)
 {
     uint32_t place = at + plane / 4096 * 4096;
@@ -69,7 +70,7 @@ DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint
 }
 DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uint32_t plane) { return plane_at(row, at, plane); }
 
-/* A volatile store would wait until it has arrived. */
+/* A volatile store would wait for its arrival. */
 DEVICE void store_host_u32(uint32_t *p, uint32_t x)
 {
     __hip_atomic_store((GLOBAL uint32_t *)p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
@@ -93,8 +94,8 @@ DEVICE float load_peer_f32(const void *p)
     const uint32_t bits = __hip_atomic_load((const GLOBAL uint32_t *)p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
     return __builtin_bit_cast(float, bits);
 }
-/* No fence: a fence of the system writes back the whole L2 (buffer_wbl2 sc0 sc1) or invalidates it for every group, for the sake of plain
- * accesses.  Stores at the scope of the system have passed the L2 when they have been waited for, and such loads do not stop there. */
+/* No fence.  A fence at system scope writes back (buffer_wbl2 sc0 sc1) or invalidates the whole L2 for every group, to order plain
+ * accesses. Stores at system scope have passed the L2 when a wait for them ends, and loads at system scope bypass it. */
 DEVICE void peer_release(void) { asm volatile("" ::: "memory"); }
 DEVICE void store_flag(void *p, uint32_t x)
 {
@@ -131,7 +132,7 @@ DEVICE uint32_t lane_xor_row_u32(uint32_t x, const uint32_t mask)
 }
 
 /* ---- arithmetic ---- */
-DEVICE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }        /* one instruction; of a NaN and a number the number */
+DEVICE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }    /* one instruction; of NaN and a number it returns the number */
 DEVICE float min_f32(float a, float b) { return __builtin_fminf(a, b); }
 DEVICE float exp2_f32(float x)  { return __builtin_amdgcn_exp2f(x); }
 DEVICE float log2_f32(float x)  { return __builtin_amdgcn_logf(x); }

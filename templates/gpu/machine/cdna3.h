@@ -23,7 +23,7 @@ DEVICE uint32_t lane_xor_u32(uint32_t x, const uint32_t mask)
 DEVICE uint32_t lane_other_u32(uint32_t x, const uint32_t mask) { return mask == 4 ? LANE_DPP_U32(x, 0x141) : lane_xor_u32(x, mask); }
 DEVICE uint32_t wave_any(uint32_t x) { return __builtin_amdgcn_ballot_w64(x != 0) != 0; }
 DEVICE uint32_t wave_first(uint32_t x) { return (uint32_t)__builtin_ctzll(__builtin_amdgcn_ballot_w64(x != 0)); }
-/* No way between rows but LDS; sums are handed on row by row instead: the last lane has them. */
+/* Only LDS connects rows of lanes; sums are passed from row to row instead, and the last lane has them. */
 #define LANES_SUMS_ROWS_IS_OWN
 DEVICE void lanes_sums_rows_f32(float *x, const uint32_t n, const uint32_t lanes)
 {

@@ -1,4 +1,4 @@
-/* choose.h -- the machine file of the GPU that this is compiled for.  An emitted source has that file alone in this place. */
+/* choose.h -- includes the machine file of the GPU to compile for.  An emitted source contains that file alone here. */
 #ifndef FORGE_CHOOSE_H
 #define FORGE_CHOOSE_H
 #if defined(__GFX11__)

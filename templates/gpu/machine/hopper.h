@@ -1,4 +1,4 @@
-/* hopper.h -- NVIDIA's sm_90 and, with wgmma, sm_90a.  What is here for sm_90 is PTX that later GPUs run too. */
+/* hopper.h -- NVIDIA's sm_90 and, with wgmma, sm_90a.  The part for sm_90 is PTX that later GPUs run too. */
 #ifndef FORGE_MACHINE_H
 #define FORGE_MACHINE_H
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 900
@@ -12,7 +12,7 @@
 #define UNROLL _Pragma("unroll")
 #define LOADS_IN_ORDER 0
 
-/* ---- who am I ---- */
+/* ---- indices of the caller ---- */
 DEVICE uint32_t thread_x(void) { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE uint32_t group_x(void)  { return __nvvm_read_ptx_sreg_ctaid_x(); }
 DEVICE uint32_t group_y(void)  { return __nvvm_read_ptx_sreg_ctaid_y(); }
@@ -110,7 +110,7 @@ DEVICE uint32_t load_weights2(const void *p)
     asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(p));
     return v;
 }
-/* Past the L1, which may hold the bytes as they were before. */
+/* Bypass the L1, which may hold old data. */
 DEVICE u32x4 load_settled16(const void *p)
 {
     u32x4 v;
@@ -138,10 +138,10 @@ DEVICE uint32_t load_settled2(const void *p)
 
 #define PIN(x)     asm volatile("" : "+r"(x) :: "memory")
 #define PIN_F32(x) asm volatile("" : "+f"(x) :: "memory")
-#define PIN_BASE(pointer)  ((void)(pointer))
+#define PIN_UNIFORM(x)     ((void)(x))
 #define PIN_OFFSET(offset) ((void)(offset))
 DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint32_t plane) { return row + plane + at; }
-/* The sum is one offset, which takes registers from nothing else in products of prefill. */
+/* The sum is one offset, so that it takes no registers from the rest of prefill's products. */
 DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uint32_t plane) { return row + (plane + at); }
 
 DEVICE void store_host_u32(uint32_t *p, uint32_t x) { *(volatile uint32_t *)p = x; }
@@ -165,7 +165,7 @@ DEVICE float load_peer_f32(const void *p)
     asm volatile("ld.relaxed.sys.global.f32 %0, [%1];" : "=f"(x) : "l"(p) : "memory");
     return x;
 }
-/* Once for the flags of all GPUs: as releases each store would wait for the one before it. */
+/* One fence for the flags of all GPUs: as release stores, each would wait for the previous one. */
 DEVICE void peer_release(void) { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 DEVICE void store_flag(void *p, uint32_t x) { asm volatile("st.relaxed.sys.global.u32 [%0], %1;" :: "l"(p), "r"(x) : "memory"); }
 DEVICE uint32_t load_flag(const void *p)
@@ -220,12 +220,12 @@ DEVICE uint32_t prmt(uint32_t lo, uint32_t hi, uint32_t nibbles)
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(d) : "r"(lo), "r"(hi), "r"(nibbles));
     return d;
 }
-DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector)      /* PRMT wants one nibble a byte; constants fold */
+DEVICE uint32_t byte_perm(uint32_t lo, uint32_t hi, uint32_t selector)      /* PRMT needs one nibble per byte; constants fold */
 {
     return prmt(lo, hi, (selector & 7u) | (selector >> 4 & 0x70u) | (selector >> 8 & 0x700u) | (selector >> 12 & 0x7000u));
 }
 DEVICE uint32_t byte_align(uint32_t lo, uint32_t hi, uint32_t n) { return prmt(lo, hi, 0x3210u + 0x1111u * n); }
-/* A selector is a nibble; its top bit would ask for the sign. */
+/* A selector is a nibble; with its top bit set it would select the sign. */
 #define TABLE16_IS_OWN
 DEVICE void table16(uint32_t *low, uint32_t *high, uint32_t w, const u32x4 t)
 {
@@ -275,7 +275,7 @@ DEVICE void mma_bytes16(uint32_t d[4], const uint32_t a[2], const uint32_t b)
 DEVICE void mma_narrow_f16(float c[4], const struct mma_a *a, const uint32_t b[2]) { MMA_SYNC_HALF("f16", c, a->x, b); }
 DEVICE void mma_pin(struct mma_acc *c) { (void)c; }
 
-/* ---- products of four waves (mma.h): wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"), sm_90a alone ---- */
+/* ---- products of four waves (mma.h): wgmma m64n128k16 (PTX ISA "Asynchronous warpgroup level matrix instructions"), sm_90a only ---- */
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define MMA_GROUP 1
 /* Matrix descriptor: address / 16; 1, unused with swizzled rows; bytes / 16 from 8 rows to the next 8; 1 << 62: rows of 128 bytes,
@@ -313,8 +313,7 @@ DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b
 {
     MMA_GROUP_ANY("bf16", c, mma_group_rows(a, piece), mma_group_rows(b, piece));
 }
-/* Operand A from registers, B from rows of k, transposed.  Its descriptor says in place of 1 how far apart 64 columns and the next 64
- * are. */
+/* Operand A is in registers, B is rows of k, transposed.  Instead of 1 its descriptor has the distance from 64 columns to the next 64. */
 #define MMA_GROUP_FOUR(a) "r"((a)->x[0]), "r"((a)->x[1]), "r"((a)->x[2]), "r"((a)->x[3])
 DEVICE void mma_group_weights_f16(struct mma_acc *c, const struct mma_a *a, const uint8_t *rows, const uint32_t apart,
                                   const uint32_t tiles)
@@ -341,7 +340,7 @@ DEVICE void mma_group_weights_f16(struct mma_acc *c, const struct mma_a *a, cons
 #endif
 
 /* ---- copies to LDS: cp.async ---- */
-struct copy { u32x4 v; };                        /* unused: the bytes are on their way to LDS */
+struct copy { u32x4 v; };                        /* unused: the bytes go directly to LDS */
 DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const uint32_t valid)
 {
     (void)c;

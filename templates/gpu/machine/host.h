@@ -1,7 +1,7 @@
-/* host.h -- this machine's processor, for tests/lanes: lanes of a group are fibers (tests/lanes/simt.c), exchanges between them are
- * functions.  It has the fragments of every family and asks with simt_share() for the registers of all lanes: Hopper's as it is, with
- * -DFAMILY=FAMILY_RDNA3 those of that family, and so on.  With SIMT_MMA_GROUP it has Hopper's and the products of four waves, as a
- * compilation for sm_90a has. */
+/* host.h -- the host's processor, for tests/lanes: lanes of a group are fibers (tests/lanes/simt.c), and exchanges between them are
+ * functions.  It has the fragments of every family and gets the registers of all lanes by simt_share(): by default Hopper's, with
+ * -DFAMILY=FAMILY_RDNA3 those of RDNA 3, and so on.  With SIMT_MMA_GROUP it has Hopper's and the products of four waves, like a
+ * compilation for sm_90a. */
 #ifndef FORGE_MACHINE_H
 #define FORGE_MACHINE_H
 #include "words.h"
@@ -17,16 +17,16 @@
 #define GLOBAL
 #define UNROLL
 #define LOADS_IN_ORDER 0
-#define DEPENDENT_LAUNCH (WAVE == 32)            /* one of either kind */
+#define DEPENDENT_LAUNCH (WAVE == 32)            /* so that tests cover both cases */
 
-/* ---- what the fibers are asked for ---- */
+/* ---- functions that the fibers implement ---- */
 uint32_t simt_thread(void), simt_group_x(void), simt_group_y(void);
 uint32_t simt_cluster_rank(void);
 uint8_t *simt_lds(uint32_t rank);
 void simt_barrier(void);
 void simt_cluster_barrier(void);
-void simt_pause(void);                           /* another GPU's turn */
-/* A wave's lanes give `bytes` each: [WAVE][bytes], valid until the next call. */
+void simt_pause(void);                           /* lets another GPU run */
+/* Shares `bytes` bytes of each lane of a wave: [WAVE][bytes], valid until the next call. */
 const void *simt_share(const void *mine, uint32_t bytes);
 
 DEVICE uint32_t thread_x(void) { return simt_thread(); }
@@ -52,7 +52,7 @@ DEVICE void cluster_store16(void *p, uint32_t rank, const f32x4 x) { *(f32x4 *)(
 DEVICE void cluster_store4(void *p, uint32_t rank, float x)        { *(float *)(void *)(simt_lds(rank) + ((uint8_t *)p - lds())) = x; }
 DEVICE void cluster_store8(void *p, uint32_t rank, const f32x2 x)  { *(f32x2 *)(void *)(simt_lds(rank) + ((uint8_t *)p - lds())) = x; }
 
-/* ---- kernels follow one another ---- */
+/* ---- dependent launch ---- */
 DEVICE void pdl_launch(void) { }
 DEVICE void pdl_wait(void)   { }
 
@@ -68,7 +68,7 @@ DEVICE uint32_t load_settled2(const void *p)  { return *(const uint16_t *)p; }
 
 #define PIN(x)             ((void)(x))
 #define PIN_F32(x)         ((void)(x))
-#define PIN_BASE(pointer)  ((void)(pointer))
+#define PIN_UNIFORM(x)     ((void)(x))
 #define PIN_OFFSET(offset) ((void)(offset))
 DEVICE const uint8_t *plane_at(const uint8_t *row, const uint32_t at, const uint32_t plane)  { return row + plane + at; }
 DEVICE const uint8_t *quants_at(const uint8_t *row, const uint32_t at, const uint32_t plane) { return row + (plane + at); }
@@ -140,8 +140,8 @@ DEVICE float dot2_f16(uint32_t a, uint32_t b, float c)
     return c + f32_of_f16_bits(a) * f32_of_f16_bits(b) + f32_of_f16_bits(a >> 16) * f32_of_f16_bits(b >> 16);
 }
 
-/* ---- the matrix unit: mma_place() says, apart from the layouts' functions, which lane and word have element k of row (or column) `index`
- * of operand A (0) or B (1); half: which of two equal copies ---- */
+/* ---- the matrix unit.  mma_place() gives, independently of the layouts' functions, the lane and word of element k of row (or column)
+ * `index` of operand A (0) or B (1); half: which of two equal copies ---- */
 #include "fragments.h"
 struct mma_place { uint32_t lane, word; };
 #if FAMILY == FAMILY_RDNA3
@@ -178,7 +178,7 @@ static inline struct mma_place mma_place(const uint32_t operand, const uint32_t 
 #else
 #error "the lanes have no fragments of this family: see docs/target.md, 'A new GPU family'"
 #endif
-/* words: the registers of all lanes, A's and then B's. */
+/* words: the registers of all lanes, first A's, then B's. */
 static inline float mma_element(const uint32_t *words, const uint32_t operand, const uint32_t index, const uint32_t k, const uint32_t bf16)
 {
     const struct mma_place place = mma_place(operand, index, k, lane_id() / 16);
@@ -205,7 +205,7 @@ DEVICE void mma_narrow_f16(float c[4], const struct mma_a *a, const uint32_t b[2
 }
 #endif
 #if FAMILY_MMA_BYTES(FAMILY)
-/* Words of A, then of B, of all lanes: a lane has k 4q .. 4q + 3 of each 16 in a word. */
+/* a, b: words of operands A and B in all lanes; a word of a lane has k 4q .. 4q + 3 of each 16. */
 static inline void mma_bytes_any(uint32_t d[4], const uint32_t *a, const uint32_t *b, const uint32_t halves)
 {
     uint32_t mine[6] = { a[0], a[1], halves > 1 ? a[2] : 0, halves > 1 ? a[3] : 0, b[0], halves > 1 ? b[1] : 0 };
@@ -257,7 +257,7 @@ DEVICE void mma_group_weights_f16(struct mma_acc *c, const struct mma_a *a, cons
 {
     for (uint32_t t = 0; t < tiles; t++) {
         struct mma_b b;
-        for (uint32_t i = 0; i < 8; i++) {       /* word i / 2: as mma_sync.h has it */
+        for (uint32_t i = 0; i < 8; i++) {       /* word i / 2: as in mma_sync.h */
             const uint32_t k = lane_id() % 4 * 2 + i / 2 % 2 * 8 + i % 2, column = 16 * t + lane_id() / 4 + i / 4 * 8;
             __builtin_memcpy((uint8_t *)&b.x[i / 2] + i % 2 * 2,
                              rows + column / 64 * apart + lds_piece(k, SWIZZLED_ROW_BYTES, column % 64 / 8, 1) + column % 8 * 2, 2);
@@ -267,7 +267,7 @@ DEVICE void mma_group_weights_f16(struct mma_acc *c, const struct mma_a *a, cons
 }
 #endif
 
-/* ---- copies to LDS: where Hopper's reach it by themselves, the bytes may arrive as early as this ---- */
+/* ---- copies to LDS: with a family whose copies reach LDS without registers, the bytes may arrive as early as this ---- */
 #if FAMILY_COPIES_REACH_LDS(FAMILY)
 struct copy { u32x4 v; };
 DEVICE void copy_begin(struct copy *c, uint8_t *to, const uint8_t *from, const uint32_t valid)

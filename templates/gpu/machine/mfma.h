@@ -1,5 +1,5 @@
 /* mfma.h -- the fragments of CDNA 3's MFMA, 16 x 16 x 16 (AMD "CDNA3 Instruction Set Architecture").  l: lane of 64.
- *   A word n: row l % 16, k = 4 (l / 16) + 2 n and, in the high half, the next.  B: column l % 16 likewise.
+ *   A word n: row l % 16, k = 4 (l / 16) + 2 n and, in the high half, the next.  B: column l % 16 in the same way.
  *   sums, register r: row 4 (l / 16) + r, column l % 16. */
 #ifndef FORGE_MFMA_H
 #define FORGE_MFMA_H
@@ -25,8 +25,8 @@ DEVICE void mma_rows_b(struct mma_b *f, const uint8_t *tile, const uint32_t stri
 {
     mma_rows(f->x, tile, stride, piece, swizzle);
 }
-/* Two products' operands by one read: lane l has columns 8 (l / 16) .. + 7, the first four go to the first product, and no two lanes that
- * read at once want the same banks. */
+/* Loads the operands of two products by one read: lane l has columns 8 (l / 16) .. + 7, of which the first four go to the first product.
+ * Lanes that read at the same time use different banks. */
 DEVICE void mma_rows_wide(uint32_t first[2], uint32_t second[2], const uint8_t *tile, const uint32_t stride, const uint32_t piece,
                           const uint32_t swizzle)
 {
@@ -53,10 +53,10 @@ DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_
     }
 }
 
-/* A lane's four rows are four k of one product; a wide operand A gives it eight columns, of two products. */
+/* The four rows of a lane are four k of one product; a wide operand A has eight columns in a lane, of two products. */
 DEVICE uint32_t mma_k_of_acc(const uint32_t slot) { return slot / 32 * 32 + slot / 4 % 2 * 16 + slot / 8 % 4 * 4 + slot % 4; }
 DEVICE uint32_t mma_row_together(const uint32_t i) { return i; }
-/* The sums, rounded to f16: the registers fit as they are.  Returns sum and this lane's elements as they were rounded. */
+/* Converts the sums to f16; the registers are in place already.  Returns sum plus this lane's elements as rounded. */
 DEVICE float mma_b_of_acc(struct mma_b *f, const struct mma_acc *c, float sum)
 {
     for (uint32_t n = 0; n < 2; n++) {

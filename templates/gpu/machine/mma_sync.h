@@ -3,8 +3,8 @@
  *   A words 0..3: (row, k) = (g, 2q) (g + 8, 2q) (g, 2q + 8) (g + 8, 2q + 8), and k + 1 in the high half.
  *   B words 0, 1: (k, column) = (2q, g) (2q + 8, g); words 2, 3: the same of column g + 8.
  *   sums, register r: row g + 8 (r / 2 % 2), column 8 (r / 4) + 2q + r % 2.
- * Uses the machine's ldmatrix(x, row, transposed): four 8 x 8 matrices of 16-bit elements; lanes 8m .. 8m + 7 name the rows of matrix m,
- * which goes to word m of all lanes: lane l gets elements (g, 2q) and the next; transposed, (2q, g) and the one below.  (PTX ISA
+ * Uses the machine's ldmatrix(x, row, transposed): four 8 x 8 matrices of 16-bit elements.  Lanes 8m .. 8m + 7 pass the row addresses of
+ * matrix m, which goes to word m of all lanes: lane l gets elements (g, 2q) and the next; transposed, (2q, g) and the one below.  (PTX ISA
  * "ldmatrix") */
 #ifndef FORGE_MMA_SYNC_H
 #define FORGE_MMA_SYNC_H
@@ -18,7 +18,7 @@ DEVICE uint32_t mma_of_row(const uint32_t g, const uint32_t n) { return 2 * g + 
 /* Products of bytes: see mma.h.  int32 sums begin at MMA_BYTES_ZERO, the bits of 1.5 2^23. */
 enum { MMA_BYTES_ZERO = 0x4b400000 };
 
-/* Matrices of A in the order (i, k), (i + 8, k), (i, k + 8), (i + 8, k + 8). */
+/* Loads the matrices of A in the order (i, k), (i + 8, k), (i, k + 8), (i + 8, k + 8). */
 DEVICE void mma_rows_a(struct mma_a *f, const uint8_t *tile, const uint32_t stride, const uint32_t piece, const uint32_t swizzle)
 {
     ldmatrix(f->x, tile + lds_piece(lane_id() % 16, stride, piece ^ lane_id() / 16, swizzle), 0);
@@ -32,7 +32,7 @@ DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_
     ldmatrix(f->x, tile + lds_piece(lane_id() % 16, stride, lane_id() / 16, 0), 1);
 }
 
-/* The sums, rounded to f16: the registers fit as they are. */
+/* Converts the sums to f16; the registers are in place already. */
 DEVICE void mma_a_of_acc(struct mma_a *f, const struct mma_acc *c)
 {
     for (uint32_t n = 0; n < 4; n++) f->x[n] = f16x2_bits(c->x[2 * n], c->x[2 * n + 1]);

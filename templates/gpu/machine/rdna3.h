@@ -1,4 +1,4 @@
-/* rdna3.h -- RDNA 3 and 3.5: gfx1100 .. gfx1103, gfx1150 .. gfx1153.  They differ in nothing that kernels use. */
+/* rdna3.h -- RDNA 3 and 3.5: gfx1100 .. gfx1103, gfx1150 .. gfx1153.  They do not differ in anything that kernels use. */
 #ifndef FORGE_MACHINE_H
 #define FORGE_MACHINE_H
 #if !defined(__GFX11__)

@@ -1,5 +1,5 @@
 /* wmma.h -- the fragments of RDNA 3's WMMA, 16 x 16 x 16 (AMD "RDNA3 Instruction Set Architecture").  l: lane of 32.
- *   A word n: row l % 16, k = 2 n and, in the high half, 2 n + 1; the same in lane l + 16.  B: column l % 16 likewise.
+ *   A word n: row l % 16, k = 2 n and, in the high half, 2 n + 1; the same in lane l + 16.  B: column l % 16 in the same way.
  *   sums, register r: row 2 r + l / 16, column l % 16. */
 #ifndef FORGE_WMMA_H
 #define FORGE_WMMA_H
@@ -36,10 +36,10 @@ DEVICE void mma_load_b_trans(struct mma_b *f, const uint8_t *tile, const uint32_
     }
 }
 
-/* A lane's rows follow one another in steps of two: the lower half of the wave has even ones. */
+/* A lane has every second row: lanes of the lower half of the wave have even rows. */
 DEVICE uint32_t mma_k_of_acc(const uint32_t slot) { return slot / 16 * 16 + slot % 8 * 2 + slot / 8 % 2; }
 DEVICE uint32_t mma_row_together(const uint32_t i) { return i % 2 * 8 + i / 2; }
-/* Operand B of which the lower half of the wave has the first eight k and the upper the others. */
+/* Makes operand B from the first eight k, in the lower half of the wave, and the others, in the upper half. */
 DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4])
 {
     const uint32_t upper = lane_id() & 16;
@@ -49,8 +49,8 @@ DEVICE void mma_b_of_halves(struct mma_b *f, const uint32_t mine[4])
         f->x[n + 4] = upper ? mine[n] : other;
     }
 }
-/* The sums, rounded to f16; order of k: 0, 2 .. 14, 1, 3 .. 15, because the lower half of the wave has even rows and the upper odd ones.
- * Returns sum and this lane's elements as they were rounded. */
+/* Converts the sums to f16.  The order of k is 0, 2 .. 14, 1, 3 .. 15, because the lower half of the wave has even rows and the upper half
+ * odd rows.  Returns sum plus this lane's elements as rounded. */
 DEVICE float mma_b_of_acc(struct mma_b *f, const struct mma_acc *c, float sum)
 {
     uint32_t mine[4];

@@ -1,4 +1,4 @@
-/* words.h -- types and conversions that are the same on all machines; the files of this folder begin with it. */
+/* words.h -- types and conversions that are the same on all machines; every other file of this folder includes it. */
 #ifndef FORGE_WORDS_H
 #define FORGE_WORDS_H
 #include "families.h"
@@ -23,16 +23,16 @@ typedef float    f32x4 __attribute__((ext_vector_type(4)));
 typedef _Float16 f16;
 typedef _Float16 f16x2 __attribute__((ext_vector_type(2)));
 
-/* Orders the memory accesses around it in the compiler only. */
+/* Keeps the compiler from moving memory accesses across it. */
 #define COMPILER_FENCE() __asm__ volatile("" ::: "memory")
 
 DEVICE uint32_t bits_of_f32(float x) { uint32_t u; __builtin_memcpy(&u, &x, 4); return u; }
 DEVICE float f32_of_bits(uint32_t u) { float x; __builtin_memcpy(&x, &u, 4); return x; }
-/* Of the low half of u. */
+/* From the low half of u. */
 DEVICE float f32_of_f16_bits(uint32_t u) { const uint16_t h = (uint16_t)u; f16 x; __builtin_memcpy(&x, &h, 2); return (float)x; }
 DEVICE float f32_of_bf16_bits(uint32_t u) { return f32_of_bits(u << 16); }
 DEVICE uint32_t f16_bits(float x) { const f16 h = (f16)x; uint16_t u; __builtin_memcpy(&u, &h, 2); return u; }
-/* Round to nearest even; NaN is not kept. */
+/* Rounds to nearest even; does not preserve NaN. */
 DEVICE uint32_t bf16_bits(float x) { uint32_t u = bits_of_f32(x); u += 0x7fffu + (u >> 16 & 1u); return u >> 16; }
 DEVICE uint32_t f16x2_bits(float lo, float hi)
 {

@@ -1,5 +1,5 @@
-/* iq1_m.wgsl -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d, per 16 a byte: three bits of a scale, and whether 1/8 is added to
- * each eight: w = d / 8 (2 scale + 1) (8 code + 2 added - 9). */
+/* iq1_m.wgsl -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d; per 16 columns a byte: three bits of a scale and, for each 8
+ * columns, a bit that adds 1/8: w = d / 8 (2 scale + 1) (8 code + 2 added - 9). */
 // include templates/webgpu/unit.wgsl
 
 const UNIT_COLS_iq1_m = 64u;
@@ -16,7 +16,7 @@ fn load_iq1_m_WEIGHTS(row: u32, unit: u32, units: u32) -> unit_iq1_m {
 }
 fn d_iq1_m(u: unit_iq1_m, unit: u32) -> f32 { return half_f32(u.d >> (16u * (unit / 4u % 2u))); }
 fn scale_iq1_m(u: unit_iq1_m, c: u32) -> f32 { return f32(2u * ((u.small >> (8u * c)) & 7u) + 1u); }
-/* Columns 16c .. as 9 more than eighths. */
+/* Columns 16c .. in eighths, plus 9. */
 fn codes_iq1_m(u: unit_iq1_m, c: u32) -> vec4u {
     let added = (vec2u(u.small) >> (vec2u(3u, 4u) + 8u * c)) & vec2u(1u);
     return bit_pairs(u.pairs, c, 3u) | (added.xxyy * 0x02020202u);

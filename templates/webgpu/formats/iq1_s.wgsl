@@ -1,4 +1,4 @@
-/* iq1_s.wgsl -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d, per 32 a scale of three bits and whether 1/8 is added:
+/* iq1_s.wgsl -- -1, 0, 1 as 2-bit codes; per 256 columns half-float d; per 32 columns a scale of three bits, and a bit that adds 1/8:
  * w = d (2 scale + 1) (code - 1 +- 1/8). */
 // include templates/webgpu/unit.wgsl
 
@@ -8,15 +8,15 @@ const SCALE_COLS_iq1_s = 32u;
 const ADDED_iq1_s = true;
 fn row_pieces_iq1_s(units: u32) -> u32 { return units + plane_pieces(2u * units); }
 
-struct unit_iq1_s { pairs: vec4u, head: vec2u }             /* codes; d, upper bits of scales (2 x 8), lower (4 x 8) */
+struct unit_iq1_s { pairs: vec4u, head: vec2u }             /* codes; x: f16 d, y: 8 nibbles */
 
 fn load_iq1_s_WEIGHTS(row: u32, unit: u32, units: u32) -> unit_iq1_s {
     return unit_iq1_s(WEIGHTS[row + unit], words_WEIGHTS(row + units, unit / 4u));
 }
-/* Of block b of the unit: a nibble has all there is, three bits of scale and one. */
+/* The nibble of block b of the unit: three bits of scale and the bit for 1/8. */
 fn small_iq1_s(u: unit_iq1_s, unit: u32, b: u32) -> u32 { return (u.head.y >> (8u * (unit % 4u) + 4u * b)) & 15u; }
 fn scale_iq1_s(small: u32) -> f32 { return f32(2u * (small & 7u) + 1u); }
-/* What is taken from a code, in eighths. */
+/* The number to subtract from a code, in eighths. */
 fn less_iq1_s(small: u32) -> f32 { return select(9.0, 7.0, small >= 8u); }
 fn codes_iq1_s(u: unit_iq1_s, c: u32) -> vec4u { return bit_pairs(u.pairs, c, 3u); }
 fn dot_iq1_s(u: unit_iq1_s, x: acts_unit, unit: u32) -> f32 {

@@ -14,7 +14,7 @@ fn load_q1_0_WEIGHTS(row: u32, unit: u32, units: u32) -> unit_q1_0 {
 }
 fn d_q1_0(u: unit_q1_0, unit: u32) -> f32 { return half_f32(u.d >> (16u * (unit / 2u % 2u))); }
 fn codes_q1_0(u: unit_q1_0, c: u32) -> vec4u { return single_bits(u.bits, c, 1u); }
-/* Of 2 bit - 1: the sums of x are taken in the end. */
+/* The product of 2 bit - 1 with x; the sums of x are subtracted at the end. */
 fn dot_q1_0(u: unit_q1_0, x: acts_unit, unit: u32) -> f32 {
     let p0 = dot_block(codes_q1_0(u, 0u), codes_q1_0(u, 1u), x.q0, x.q1);
     let p1 = dot_block(codes_q1_0(u, 2u), codes_q1_0(u, 3u), x.q2, x.q3);

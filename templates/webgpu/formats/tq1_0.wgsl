@@ -1,4 +1,4 @@
-/* tq1_0.wgsl -- -1, 0, 1 as 2-bit codes, a half-float scale per 256 columns: TQ1_0 packed wider than in the file. */
+/* tq1_0.wgsl -- -1, 0, 1 as 2-bit codes, a half-float scale per 256 columns; packed wider than in the file. */
 // include templates/webgpu/unit.wgsl
 
 const UNIT_COLS_tq1_0 = 64u;

@@ -1,4 +1,4 @@
-// anthropic.mjs -- Anthropic's own client against a program: what its users do.
+// anthropic.mjs -- tests a program with Anthropic's own client, as its users use it.
 // PROGRAM=... node anthropic.mjs; the program has been built with tests/server/chat.jinja.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

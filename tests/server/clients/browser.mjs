@@ -9,7 +9,7 @@ const keys = { Enter: [13, "\r"], Escape: [27], Tab: [9], " ": [32, " "] };
 
 const webgpu = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"];
 
-// Opens one page.  folder: for what chromium keeps; gpu: with WebGPU, on SwiftShader.
+// Opens one page.  folder: for chromium's files; gpu: with WebGPU, on SwiftShader.
 export async function browse(chromium, folder, gpu = false) {
     const all = gpu ? [...flags.filter(f => f !== "--disable-gpu"), ...webgpu] : flags;
     const child = spawn(chromium, [...all, `--user-data-dir=${folder}`, "about:blank"],
@@ -43,13 +43,13 @@ export async function browse(chromium, folder, gpu = false) {
     const page = {
         send,
         on: hear => events.push(hear),
-        // What an expression is, in the page; promises are waited for.
+        // The value of an expression in the page; a promise is awaited.
         async run(expression) {
             const { result, exceptionDetails } = await send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
             assert(!exceptionDetails, exceptionDetails?.exception?.description ?? exceptionDetails?.text);
             return result.value;
         },
-        // Until an expression is true.
+        // Waits until an expression is true.
         async until(expression, seconds = 10) {
             for (const since = Date.now(); !await page.run(expression); await new Promise(r => setTimeout(r, 10)))
                 assert(Date.now() - since < 1000 * seconds, `not true after ${seconds} s: ${expression}`);

@@ -1,4 +1,4 @@
-// openai.mjs -- OpenAI's own client against a program: what its users do.
+// openai.mjs -- tests a program with OpenAI's own client, as its users use it.
 // PROGRAM=... node openai.mjs; the program has been built with tests/server/chat.jinja.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -127,12 +127,33 @@ test("a JSON schema, parsed by the helper", async () => {
     if (object.choices[0].finish_reason === "stop") assert.equal(typeof JSON.parse(object.choices[0].message.content), "object");
 });
 
-// Sixteen texts as long as the context: seconds, if nobody stops them.
+// Long and short prompts with a common beginning, one of only a few tokens: each read after whatever the cache holds, and read as a whole.
+test("the same request twice", async () => {
+    const story = "Once upon a time there was a king who had three sons, and the youngest of them went into the wood to look for a fox. ";
+    const prompts = [story.repeat(2) + "The fox", story.repeat(2) + "The fox said to him that he", story + "So", "Once upon", "Once upon a time the"];
+    const ask = (prompt, cache_prompt) => client.completions.create({ model, prompt, max_tokens: 24, temperature: 1, seed: 5, cache_prompt });
+    const texts = [];
+    for (const prompt of prompts) texts.push((await ask(prompt, false)).choices[0].text);
+    for (let round = 0; round < 2; round++)
+        for (const i of [0, 1, 0, 2, 3, 4, 1, 4, 2, 0]) assert.equal((await ask(prompts[i], true)).choices[0].text, texts[i], prompts[i]);
+    // A conversation, and the same again.
+    const talk = async () => {
+        const said = [{ role: "user", content: story }];
+        for (let turn = 0; turn < 3; turn++) {
+            const { message } = (await client.chat.completions.create({ model, messages: said, max_tokens: 12, temperature: 1, seed: 7 })).choices[0];
+            said.push(message, { role: "user", content: "And then?" });
+        }
+        return said.map(m => m.content);
+    };
+    assert.deepEqual(await talk(), await talk());
+});
+
+// Sixteen texts as long as the context: they would take seconds if nobody stopped them.
 const long = { n: 16, max_tokens: 100000, ignore_eos: true };
 async function isCut(leave) {
     const all = 16 * ((await (await fetch(server.url + "/props")).json()).default_generation_settings.n_ctx - 100);
     const before = await server.drawn();
-    await leave();
+    await leave(async () => { while (await server.drawn() === before); });
     await server.idle();
     const drawn = await server.drawn() - before;
     assert(drawn > 0 && drawn < all, `${drawn} tokens, of ${all} of a request`);
@@ -145,18 +166,18 @@ test("cancellation frees the slot", async () => {
         for await (const chunk of await client.chat.completions.create({ model, messages, ...long, stream: true }, { signal: abort.signal }))
             if (chunk && ++chunks === 3) abort.abort();        // the client ends the loop
     });
-    await isCut(async () => {
-        setTimeout(() => other.abort(), 30);
+    await isCut(async begun => {
+        begun().then(() => other.abort());
         await assert.rejects(client.chat.completions.create({ model, messages, ...long }, { signal: other.signal }), OpenAI.APIUserAbortError);
     });
 });
 
 test("so do connections that are reset or closed", async () => {
-    const body = JSON.stringify({ prompt: "Once", ...long }), head = `POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const body = JSON.stringify({ prompt: "Once", ...long }), head = `POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`;
     for (const how of ["resetAndDestroy", "destroy", "end"])
-        await isCut(async () => {
+        await isCut(async begun => {
             const socket = connect(new URL(server.url).port, "127.0.0.1", () => socket.write(head + body)).on("error", () => {});
-            while (await server.slots() === 0);
+            await begun();
             socket[how]();
         });
 });

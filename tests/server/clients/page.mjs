@@ -27,7 +27,7 @@ async function say(text) {
     await page.type(text);
     await page.press("Enter");
 }
-// The next answers are these, texts or lists of deltas, as the server would stream them; the body of the request stays in `sent`.
+// Makes the next answers these texts, or lists of deltas, as the server would stream them; `sent` keeps the body of the request.
 async function pretend(...answers) {
     const all = answers.map(a => typeof a === "string" ? a.match(/[^]{1,40}/g).map(content => ({ content })) : a);
     await page.run(`(() => {
@@ -41,7 +41,7 @@ async function pretend(...answers) {
         };
     })()`);
 }
-// The next answer has no end.
+// Makes the next answer endless.
 async function endless() {
     await page.run(`(() => {
         const real = fetch;
@@ -214,7 +214,7 @@ test("light, dark and narrow", async () => {
     await media("light", 1000);
 });
 
-// The relative luminance of WCAG, so that text can be read.
+// The relative luminance of WCAG, to check that text is readable.
 test("contrast", async () => {
     for (const scheme of ["light", "dark"]) {
         await media(scheme, 1000);

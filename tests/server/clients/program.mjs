@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import assert from "node:assert/strict";
 
-// Starts it and waits until it listens; ends with the tests.
+// Starts the program and waits until it listens; it ends with the tests.
 export async function serve(...options) {
     const child = spawn(process.env.PROGRAM, ["--serve", "--port", "0", "--slots", "2", "-s", "1", ...options], { stdio: ["ignore", "ignore", "pipe"] });
     let said = "";
@@ -19,7 +19,7 @@ export async function serve(...options) {
     return {
         url,
         slots,
-        // Until no slot has a text; a client that has gone may have left one a moment ago.
+        // Waits until no slot has a text: a client that has just left may have left one.
         async idle() {
             const since = Date.now();
             while (await slots() > 0) {
@@ -27,7 +27,7 @@ export async function serve(...options) {
                 await new Promise(resolve => setTimeout(resolve, 5));
             }
         },
-        // Tokens that were made since the server began.
+        // The number of tokens generated since the server started.
         async drawn() { return Number(/^llamacpp:tokens_predicted_total (\S+)/m.exec(await (await fetch(url + "/metrics")).text())[1]); },
         async stop() {
             child.kill("SIGTERM");
