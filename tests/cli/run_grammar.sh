@@ -35,7 +35,7 @@ check "lanes" 0 ./lanes -p "Once" -n 80 -s 7 -q -j "$schema"; written "$form"   
 for seed in 1 2 3 4 5 6; do
     guided ./cpu $seed --json-schema-file schema.json --temp 2 --top-k 0 --top-p 1 --min-p 0; written "$form"
     guided ./cpu $seed -j '{"type":"array","items":{"type":"number","minimum":0,"maximum":1},"minItems":1,"maxItems":3}' --temp 1.5
-    written '^\[[[:space:]]*(0|1|0\.[0-9]+|1\.0)(,[[:space:]]*(0|1|0\.[0-9]+|1\.0)){0,2}[[:space:]]*\]$'
+    written '^\[[[:space:]]*(0(\.[0-9]+)?|1(\.0+)?)(,[[:space:]]*(0(\.[0-9]+)?|1(\.0+)?)){0,2}[[:space:]]*\]$'
 done
 check "cut off" 0 ./cpu -p "Once" -n 6 -s 3 -q -G 'root ::= [a-z ]{300}'; written '^[a-z ]{6,}$'
 
@@ -56,14 +56,14 @@ check info 0 ./list --info; out_has "grammar  "
 check info 0 ./cpu --info; out_lacks "grammar  "
 printf 'root ::= a\n  b\n' > wrong.gbnf
 refuse "wrong file" 1 "wrong.gbnf:2:4: expected ::= after the name of a rule" "$forgec" build "$model" -q --grammar wrong.gbnf -o none
-printf '{"items":{"not":{}}}' > wrong.json
-refuse "wrong schema" 1 "wrong.json: #/items: 'not' is a keyword" "$forgec" build "$model" -q --json-schema wrong.json -o none
+printf '{"properties":{"a":{"not":{"const":1}}}}' > wrong.json
+refuse "wrong schema" 1 "wrong.json: #/properties/a: 'not' is a keyword" "$forgec" build "$model" -q --json-schema wrong.json -o none
 refuse "both" 1 "--grammar cannot be combined with --json-schema" "$forgec" build "$model" -q --json-schema schema.json --grammar list.gbnf -o none
 refuse "no program" 1 "are for programs" "$forgec" build "$model" -q --json-schema schema.json --emit source -o none
 
 refuse "two at once" 2 "only one of --grammar, --json-schema" ./cpu -p a -G 'root ::= "a"' --choice b
 refuse "no grammar" 2 "--grammar: line 1, column 10: this rule is not defined: 'x'" ./cpu -p a -G 'root ::= x'
-refuse "no schema" 2 "--json-schema: #/items: 'not' is a keyword that is not enforced" ./cpu -p a -j '{"items":{"not":{}}}'
+refuse "no schema" 2 "--json-schema: #/properties/a: 'not' is a keyword that is not enforced" ./cpu -p a -j '{"properties":{"a":{"not":{"const":1}}}}'
 refuse "no file" 1 "none.gbnf" ./cpu -p a --grammar-file none.gbnf
 refuse "never ends" 2 "--ignore-eos" ./cpu -p a --choice b --ignore-eos
 refuse "not for speed" 2 "can only be used with a prompt or with -i" ./cpu --perplexity -p a --choice b
