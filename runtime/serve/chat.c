@@ -246,7 +246,7 @@ static enum rendering render(const struct request *x, const struct json *variabl
     return render_conversation(p->chat, &input, strlen(x->body), most, out, error);
 }
 
-/* Renders the messages as they are, then in forms that the template may accept instead.  False: refused and closed. */
+/* Renders the messages as they are, then in forms that the template may accept instead.  False: refused. */
 static bool prompt_of(struct request *x, struct json *messages, const struct chat_tools *tools, const struct json *more, bool generates,
                       struct chat_text *out)
 {
@@ -273,7 +273,7 @@ static bool prompt_of(struct request *x, struct json *messages, const struct cha
     }
 }
 
-/* The prompt's tokens, from malloc; false: refused and closed. */
+/* The prompt's tokens, from malloc; false: refused. */
 static bool tokens_of(struct request *x, const struct chat_text *text, int32_t **ids, size_t *n)
 {
     const uint8_t *vocab = x->server->program->vocab;
@@ -315,7 +315,7 @@ static void add_ends(struct task *t, const struct chat_family *family)
     }
 }
 
-/* Brings messages and tools to the form of templates.  False: refused and closed. */
+/* Brings messages and tools to the form of templates.  False: refused. */
 static bool read_chat(struct request *x, struct json *messages, struct json *tools, const struct chat_family *family)
 {
     struct chat_request_error error;

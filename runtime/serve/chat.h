@@ -40,12 +40,12 @@ static inline struct json *json_own(const struct json *v) { return (struct json 
 /* A copy of the value as a member for another object. */
 struct json *json_same(struct room *r, const struct json *v);
 
-/* Lists that are rebuilt are walked to their ends for each new member, so they may not have more members than this.  False: refused and
- * closed. */
+/* Lists that are rebuilt are walked to their ends for each new member, so they may not have more members than this.  False:
+ * refused. */
 enum { CHAT_MOST_MEMBERS = 8192 };
 bool chat_few(struct request *x, const struct json *list, const char *name);
 
-/* Converting requests of another API to OpenAI's form.  Values from json_make may be NULL.  NULL or false: refused and closed. */
+/* Converting requests of another API to OpenAI's form.  Values from json_make may be NULL.  NULL or false: refused. */
 bool chat_too_long(struct request *x);
 struct json *chat_json(struct request *x, const char *text);
 struct json *chat_add_message(struct request *x, struct json *list, const char *role, struct json *content);
@@ -61,10 +61,10 @@ struct chat_tools {
     bool forced, parallel, none, former;     /* former: the request is in the form of OpenAI's former `functions` */
 };
 enum chat_api { CHAT_API, RESPONSES_API, MESSAGES_API };
-/* Reads the choice of OpenAI's APIs; named: the name in it, if it is an object.  Sets all but the list.  False: refused and closed. */
+/* Reads the choice of OpenAI's APIs; named: the name in it, if it is an object.  Sets all but the list.  False: refused. */
 bool chat_choose(struct request *x, struct chat_tools *tools, const struct json *choice, const struct json *named);
 /* Sets the list: the tools of `given` that are functions, in the form of OpenAI's chats; others are left out with a warning.  False:
- * refused and closed. */
+ * refused. */
 bool chat_list_tools(struct request *x, struct chat_tools *tools, const struct json *given, enum chat_api api);
 /* Is a part of a conversation, of this type, a call of a provider's own tool, or its result?  type: may be NULL. */
 bool chat_is_foreign(const struct json *type);
@@ -72,7 +72,7 @@ bool chat_is_foreign(const struct json *type);
 struct json *chat_effort(struct request *x, const struct json *effort, const struct json *thinking);
 
 /* Renders and tokenises the prompt of messages, and makes a task for each choice.  messages: in OpenAI's form, changed in place to the
- * form of templates (chat_request.h).  more: further variables, or NULL.  choices 0: only the prompt's text.  False: refused and closed. */
+ * form of templates (chat_request.h).  more: further variables, or NULL.  choices 0: only the prompt's text.  False: refused. */
 bool chat_begin(struct request *x, struct json *messages, const struct chat_tools *tools, const struct json *more, uint32_t choices,
                 void (*event)(struct chat_choice *c, const struct answer_event *event));
 static inline struct chat *chat_of(const struct request *x) { return x->more; }

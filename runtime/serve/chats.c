@@ -176,10 +176,9 @@ static struct json *effort_of(struct request *x)
                        json_member(x->json, "enable_thinking"));
 }
 
-void chats_post(struct server *s, struct http_request *r)
+void chats_post(struct request *x)
 {
-    struct request *x = request_open(s, r, &kind);
-    if (!x) return;
+    if (!request_read(x, &kind)) return;
     struct json *messages = json_own(json_member(x->json, "messages"));
     const struct json *options = json_member(x->json, "stream_options");
     struct chat_tools tools;
@@ -188,15 +187,14 @@ void chats_post(struct server *s, struct http_request *r)
     if (!body_bool(x, x->json, "stream", &x->stream) || !body_integer(x, "n", 1, MOST_CHOICES, &choices)) return;
     if (options && options->kind == JSON_OBJECT && !body_bool(x, options, "include_usage", &x->usage)) return;
     if (!tools_of(x, &tools) || !chat_begin(x, messages, &tools, effort_of(x), (uint32_t)choices, on_event)) return;
-    if (guided_tasks(x, NULL)) request_submit(x);
+    guided_tasks(x, NULL);
 }
 
 static const struct reply_kind at_once = { NULL, NULL, NULL, OPENAI_FORM, ROUTE_CHATS };
 
-void template_post(struct server *s, struct http_request *r)
+void template_post(struct request *x)
 {
-    struct request *x = request_open(s, r, &at_once);
-    if (!x) return;
+    if (!request_read(x, &at_once)) return;
     struct json *messages = json_own(json_member(x->json, "messages"));
     struct chat_tools tools;
     x->chat = true;
@@ -206,5 +204,4 @@ void template_post(struct server *s, struct http_request *r)
     out_string(&o, chat_of(x)->text, chat_of(x)->n_text);
     out_text(&o, "}");
     request_reply(x, 200, &o);
-    request_close(x);
 }

@@ -76,7 +76,7 @@ static void echo(struct request *x, const struct json *prompt, uint32_t first)
     }
 }
 
-/* Adds the tasks of one prompt; false: refused and closed. */
+/* Adds the tasks of one prompt; false: refused. */
 static bool add_prompt(struct request *x, const struct json *prompt, uint32_t choices, bool echoes)
 {
     const uint32_t first = x->n_tasks;
@@ -90,11 +90,10 @@ static bool add_prompt(struct request *x, const struct json *prompt, uint32_t ch
     return true;
 }
 
-void completions_post(struct server *s, struct http_request *r)
+void completions_post(struct request *x)
 {
-    struct request *x = request_open(s, r, &kind);
-    if (!x) return;
-    if (s->program->embedding) { request_refuse(x, 400, "this is an embedding model: POST /v1/embeddings"); return; }
+    if (!request_read(x, &kind)) return;
+    if (x->server->program->embedding) { request_refuse(x, 400, "this is an embedding model: POST /v1/embeddings"); return; }
     const struct json *prompt = body_member(x->json, "prompt"), *options = json_member(x->json, "stream_options"),
                       *logprobs = body_member(x->json, "logprobs");
     int64_t choices = 1;
@@ -110,5 +109,5 @@ void completions_post(struct server *s, struct http_request *r)
     const bool several = prompt->kind == JSON_ARRAY && prompt->n > 0 && prompt->first->kind != JSON_NUMBER;
     for (const struct json *p = several ? prompt->first : prompt; p; p = several ? p->next : NULL)
         if (!add_prompt(x, p, (uint32_t)choices, echoes)) return;
-    if (guided_tasks(x, NULL)) request_submit(x);
+    guided_tasks(x, NULL);
 }

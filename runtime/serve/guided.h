@@ -6,6 +6,6 @@
 
 /* Makes guides for the tasks of x.  They come from the calls that its chat must make; or from `grammar`, `json_schema` or
  * `response_format` of its body, or `format` (the response_format of another API, or NULL); else from the grammar that the program was
- * built with.  False: refused and closed. */
+ * built with.  False: refused. */
 bool guided_tasks(struct request *x, const struct json *format);
 #endif

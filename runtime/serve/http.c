@@ -37,7 +37,8 @@ struct http_request {
     size_t  n_headers;
     struct evbuffer *body, *answer;          /* answer: headers of the answer */
     size_t  left, had;                       /* left: bytes of the body or the chunk that are to come; had: bytes at the last timer */
-    bool    old, keep, half_closed, streams; /* old: HTTP/1.0; keep: the connection stays open after the answer */
+    bool    old, keep, half_closed;          /* old: HTTP/1.0; keep: the connection stays open after the answer */
+    bool    streams, awaits;                 /* see http_begin(), http_await() */
     const char *ping;
     void  (*gone)(void *context);
     void   *context;
@@ -94,7 +95,7 @@ static void forget(struct http_request *r)
     r->head = NULL;
     r->method = r->path = NULL;
     r->n_headers = r->scanned = r->left = r->had = 0;
-    r->streams = false;
+    r->streams = r->awaits = false;
 }
 
 static void disconnect(struct http_request *r)
@@ -173,13 +174,38 @@ void http_reply(struct http_request *r, int status, const char *body, size_t n)
     finish(r);
 }
 
+/* Answers with an error, after which the connection ends: where the next request begins is unknown.  Returns false. */
+static bool refuse(struct http_request *r, int status, const char *why)
+{
+    r->state = ANSWERS;
+    r->keep = false;
+    set_timer(r, 0);
+    r->http->options.refuse(r->http->options.owner, r, status, why);
+    return false;
+}
+
+/* The client has closed its side.  It may still read a stream: a ping shows whether it has closed both. */
+static void doubt(struct http_request *r)
+{
+    http_piece(r, r->ping, strlen(r->ping));
+    set_timer(r, 1);
+}
+
+/* Nothing is sent before a whole answer, so nothing shows whether the client still reads. */
+static void turn_away(struct http_request *r)
+{
+    tell(r);
+    refuse(r, 400, "the client closed its side of the connection before it had the answer");
+}
+
 void http_begin(struct http_request *r, const char *ping)
 {
     r->streams = true;
     r->ping = ping;
     put_head(r, 200);
     evbuffer_add_printf(bufferevent_get_output(r->io), r->old ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n");
-    set_timer(r, r->http->options.ping_seconds);
+    if (r->half_closed) doubt(r);
+    else set_timer(r, r->http->options.ping_seconds);
 }
 
 void http_piece(struct http_request *r, const char *bytes, size_t n)
@@ -198,12 +224,18 @@ void http_end(struct http_request *r)
     finish(r);
 }
 
+void http_await(struct http_request *r)
+{
+    r->awaits = true;
+    if (r->half_closed) turn_away(r);
+}
+
 /* ---- the request that has arrived ---- */
 
 const char *http_method(const struct http_request *r) { return r->method; }
 const char *http_path(const struct http_request *r) { return r->path; }
 size_t http_body_bytes(const struct http_request *r) { return evbuffer_get_length(r->body); }
-void http_body(struct http_request *r, char *to) { evbuffer_copyout(r->body, to, evbuffer_get_length(r->body)); }
+void http_body(struct http_request *r, char *to) { evbuffer_remove(r->body, to, evbuffer_get_length(r->body)); }
 
 const char *http_header(const struct http_request *r, const char *name)
 {
@@ -218,16 +250,6 @@ void http_watch(struct http_request *r, void (*left)(void *context), void *conte
 }
 
 /* ---- reading ---- */
-
-/* Answers with an error, after which the connection ends: where the next request begins is unknown.  Returns false. */
-static bool refuse(struct http_request *r, int status, const char *why)
-{
-    r->state = ANSWERS;
-    r->keep = false;
-    set_timer(r, 0);
-    r->http->options.refuse(r->http->options.owner, r, status, why);
-    return false;
-}
 
 /* tchar of RFC 9110. */
 static bool is_token(const char *text)
@@ -476,13 +498,8 @@ static void half_close(struct http_request *r)
     r->half_closed = true;
     r->keep = false;
     if (r->state == FLUSHES) return;
-    if (r->streams) {
-        http_piece(r, r->ping, strlen(r->ping));
-        set_timer(r, 1);
-    } else {
-        tell(r);
-        refuse(r, 400, "the client closed its side of the connection before it had the answer");
-    }
+    if (r->streams) doubt(r);
+    else if (r->awaits) turn_away(r);
 }
 
 static void on_event(struct bufferevent *io, short what, void *request)

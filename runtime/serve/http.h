@@ -45,7 +45,7 @@ const char *http_method(const struct http_request *r);
 const char *http_path(const struct http_request *r);         /* as written, without a query; NULL: the request has no path */
 const char *http_header(const struct http_request *r, const char *name);      /* NULL: absent */
 size_t http_body_bytes(const struct http_request *r);
-void http_body(struct http_request *r, char *to);            /* to: [http_body_bytes()] */
+void http_body(struct http_request *r, char *to);            /* takes the body out; to: [http_body_bytes()] */
 /* left is called once if the client goes before it has its whole answer; r is then no longer valid.  NULL: nobody is told. */
 void http_watch(struct http_request *r, void (*left)(void *context), void *context);
 
@@ -55,6 +55,8 @@ void http_watch(struct http_request *r, void (*left)(void *context), void *conte
 void http_add_header(struct http_request *r, const char *name, const char *value);
 /* Answers. */
 void http_reply(struct http_request *r, int status, const char *body, size_t n);
+/* The answer comes later, and whole: a client that closes its side is refused, because it may have gone. */
+void http_await(struct http_request *r);
 /* Answers 200 in pieces.  ping: a piece that means nothing, for times of silence; it must stay valid. */
 void http_begin(struct http_request *r, const char *ping);
 void http_piece(struct http_request *r, const char *bytes, size_t n);

@@ -292,34 +292,29 @@ static const struct reply_kind kind = { chat_text, chat_finish, on_ends, ANTHROP
 
 /* ---- routes ---- */
 
-static struct request *begin(struct server *s, struct http_request *r)
+/* False: refused. */
+static bool begin(struct request *x)
 {
-    struct request *x = request_open(s, r, &kind);
     struct chat_tools tools;
     struct json *messages;
-    if (!x) return NULL;
+    if (!request_read(x, &kind)) return false;
     x->chat = true;
-    if (!body_bool(x, x->json, "stream", &x->stream) || !tools_of(x, &tools) || !(messages = messages_of(x)) ||
-        !chat_begin(x, messages, &tools, effort_of(x), 1, on_event))
-        return NULL;
-    return x;
+    return body_bool(x, x->json, "stream", &x->stream) && tools_of(x, &tools) && (messages = messages_of(x)) &&
+           chat_begin(x, messages, &tools, effort_of(x), 1, on_event);
 }
 
-void messages_post(struct server *s, struct http_request *r)
+void messages_post(struct request *x)
 {
-    struct request *x = begin(s, r);
-    if (!x) return;
+    if (!begin(x)) return;
     const struct json *most = json_member(x->json, "max_tokens");
     if (!most || most->kind != JSON_NUMBER) request_refuse(x, 400, "'max_tokens' must be an integer");
-    else if (guided_tasks(x, format_of(x))) request_submit(x);
+    else guided_tasks(x, format_of(x));
 }
 
-void count_tokens_post(struct server *s, struct http_request *r)
+void count_tokens_post(struct request *x)
 {
-    struct request *x = begin(s, r);
-    if (!x) return;
+    if (!begin(x)) return;
     struct out o = { 0 };
     out_printf(&o, "{\"input_tokens\":%u}", x->tasks[0]->n_prompt);
     request_reply(x, 200, &o);
-    request_close(x);
 }

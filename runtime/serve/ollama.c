@@ -115,8 +115,19 @@ static void on_choice_ends(struct request *x, uint32_t choice) { if (x->chat) ch
 
 static long long nanoseconds(double seconds) { return (long long)(1e9 * seconds); }
 
+/* A request without messages or prompt, and so without a task, asks whether the model is loaded. */
+static void say_loaded(struct request *x)
+{
+    const struct piece none = { 0 };
+    struct out o = { 0 };
+    put_part(&o, x, none, none, none);
+    out_text(&o, ",\"done\":true,\"done_reason\":\"load\"}");
+    send_last(x, &o);
+}
+
 static void on_ends(struct request *x)
 {
+    if (x->n_tasks == 0) { say_loaded(x); return; }
     const struct task *t = x->tasks[0];
     const struct chat_choice *c = x->chat ? &chat_of(x)->choices[0] : NULL;
     const struct piece none = { 0 };
@@ -162,7 +173,7 @@ static bool read_options(struct request *x, uint32_t route, const struct json **
     return !x->room.full || chat_too_long(x);
 }
 
-/* `think` as variables of templates; false: refused and closed. */
+/* `think` as variables of templates; false: refused. */
 static bool read_think(struct request *x, const struct json *body, struct json **variables)
 {
     static const struct json on = { .kind = JSON_TRUE };
@@ -174,7 +185,7 @@ static bool read_think(struct request *x, const struct json *body, struct json *
     return *variables || chat_too_long(x);
 }
 
-/* `format`, json or a schema, as a response_format; NULL in *out: none.  False: refused and closed. */
+/* `format`, json or a schema, as a response_format; NULL in *out: none.  False: refused. */
 static bool read_format(struct request *x, const struct json *body, struct json **out)
 {
     const struct json *format = body_member(body, "format");
@@ -187,28 +198,16 @@ static bool read_format(struct request *x, const struct json *body, struct json 
     return !x->room.full || chat_too_long(x);
 }
 
-/* Opens a request, which is a stream unless it says otherwise.  NULL: refused and closed. */
-static struct request *begin(struct server *s, struct http_request *r, const struct reply_kind *kind, uint32_t route,
-                             const struct json **body, struct json **think, struct json **format)
+/* Reads a request, which is a stream unless it says otherwise.  False: refused. */
+static bool begin(struct request *x, const struct reply_kind *kind, uint32_t route, const struct json **body, struct json **think,
+                  struct json **format)
 {
-    struct request *x = request_open(s, r, kind);
     bool stream = true;
-    if (!x || !read_options(x, route, body) || !body_bool(x, *body, "stream", &stream) || !read_think(x, *body, think) ||
+    if (!request_read(x, kind) || !read_options(x, route, body) || !body_bool(x, *body, "stream", &stream) || !read_think(x, *body, think) ||
         !read_format(x, *body, format))
-        return NULL;
+        return false;
     x->stream = stream;
-    return x;
-}
-
-/* A request without messages or prompt asks whether the model is loaded. */
-static void say_loaded(struct request *x)
-{
-    const struct piece none = { 0 };
-    struct out o = { 0 };
-    put_part(&o, x, none, none, none);
-    out_text(&o, ",\"done\":true,\"done_reason\":\"load\"}");
-    send_last(x, &o);
-    request_close(x);
+    return true;
 }
 
 static bool add_calls(struct request *x, struct json *message, const struct json *given)
@@ -229,7 +228,7 @@ static bool add_calls(struct request *x, struct json *message, const struct json
     return !x->room.full || chat_too_long(x);
 }
 
-/* Converts the request's messages to OpenAI's form.  NULL: refused and closed. */
+/* Converts the request's messages to OpenAI's form.  NULL: refused. */
 static struct json *messages_of(struct request *x, const struct json *given)
 {
     static const char *const roles[] = { "system", "user", "assistant", "tool" };
@@ -261,25 +260,24 @@ static struct json *messages_of(struct request *x, const struct json *given)
     return NULL;
 }
 
-void ollama_chat_post(struct server *s, struct http_request *r)
+void ollama_chat_post(struct request *x)
 {
     const struct json *body, *given, *choice;
     struct json *think, *format, *messages;
     struct chat_tools tools;
-    struct request *x = begin(s, r, &chats, ROUTE_OLLAMA_CHAT, &body, &think, &format);
-    if (!x) return;
+    if (!begin(x, &chats, ROUTE_OLLAMA_CHAT, &body, &think, &format)) return;
     given = body_member(body, "messages");
     if (given && given->kind != JSON_ARRAY) { request_refuse(x, 400, "'messages' must be a list of messages"); return; }
-    if (!given || given->n == 0) { say_loaded(x); return; }
+    if (!given || given->n == 0) return;                     /* no task: see say_loaded() */
     choice = body_member(body, "tool_choice");               /* as in OpenAI's chats; Ollama has none */
     if (!(messages = messages_of(x, given)) ||
         !chat_choose(x, &tools, choice, json_member(json_member(choice, "function"), "name")) ||
         !chat_list_tools(x, &tools, body_member(body, "tools"), CHAT_API)) return;
     x->chat = true;
-    if (chat_begin(x, messages, &tools, think, 1, on_event) && guided_tasks(x, format)) request_submit(x);
+    if (chat_begin(x, messages, &tools, think, 1, on_event)) guided_tasks(x, format);
 }
 
-/* Makes the task of a prompt that the template does not change.  False: refused and closed. */
+/* Makes the task of a prompt that the template does not change.  False: refused. */
 static bool add_text(struct request *x, const struct json *prompt, const struct json *system)
 {
     size_t n;
@@ -299,13 +297,13 @@ static bool add_turn(struct request *x, const struct json *prompt, const struct 
     return chat_begin(x, messages, &tools, think, 1, on_event);
 }
 
-void ollama_generate_post(struct server *s, struct http_request *r)
+void ollama_generate_post(struct request *x)
 {
+    const struct forge_program *p = x->server->program;
     const struct json *body, *prompt, *system;
     struct json *think, *format;
     bool raw = false;
-    struct request *x = begin(s, r, &texts, ROUTE_OLLAMA_GENERATE, &body, &think, &format);
-    if (!x || !body_bool(x, body, "raw", &raw)) return;
+    if (!begin(x, &texts, ROUTE_OLLAMA_GENERATE, &body, &think, &format) || !body_bool(x, body, "raw", &raw)) return;
     prompt = body_member(body, "prompt");
     system = body_member(body, "system");
     if ((prompt && prompt->kind != JSON_STRING) || (system && system->kind != JSON_STRING)) {
@@ -313,10 +311,10 @@ void ollama_generate_post(struct server *s, struct http_request *r)
         return;
     }
     if (system && system->n == 0) system = NULL;
-    if (s->program->embedding) { request_refuse(x, 400, "this is an embedding model: POST /api/embed"); return; }
-    if (!prompt || prompt->n == 0) { say_loaded(x); return; }
-    if (raw || !s->program->chat ? add_text(x, prompt, system) : add_turn(x, prompt, system, think))
-        if (guided_tasks(x, format)) request_submit(x);
+    if (p->embedding) { request_refuse(x, 400, "this is an embedding model: POST /api/embed"); return; }
+    if (!prompt || prompt->n == 0) return;                   /* no task: see say_loaded() */
+    if (raw || !p->chat ? add_text(x, prompt, system) : add_turn(x, prompt, system, think))
+        guided_tasks(x, format);
 }
 
 /* ---- vectors ---- */
@@ -354,19 +352,17 @@ static void vector_ends(struct request *x)
 static const struct reply_kind vectors = { vectors_no_text, vectors_no_end, vectors_end, OLLAMA_FORM, ROUTE_OLLAMA_EMBED },
                                vector = { vectors_no_text, vectors_no_end, vector_ends, OLLAMA_FORM, ROUTE_OLLAMA_EMBED };
 
-void ollama_embed_post(struct server *s, struct http_request *r)
+void ollama_embed_post(struct request *x)
 {
-    struct request *x = request_open(s, r, &vectors);
-    if (x) vectors_submit(x, json_member(x->json, "input"));
+    if (request_read(x, &vectors)) vectors_tasks(x, json_member(x->json, "input"));
 }
 
-void ollama_embeddings_post(struct server *s, struct http_request *r)
+void ollama_embeddings_post(struct request *x)
 {
-    struct request *x = request_open(s, r, &vector);
-    if (!x) return;
+    if (!request_read(x, &vector)) return;
     const struct json *prompt = json_member(x->json, "prompt");
     if (!prompt || prompt->kind != JSON_STRING) request_refuse(x, 400, "'prompt' must be a string");
-    else vectors_submit(x, prompt);
+    else vectors_tasks(x, prompt);
 }
 
 /* ---- the model ---- */
@@ -438,12 +434,11 @@ static void put_capabilities(struct out *o, const struct forge_program *p)
 
 static const struct reply_kind at_once = { NULL, NULL, NULL, OLLAMA_FORM, 0 };
 
-void ollama_show_post(struct server *s, struct http_request *r)
+void ollama_show_post(struct request *x)
 {
-    const struct forge_program *p = s->program;
-    struct request *x = request_open(s, r, &at_once);
+    const struct forge_program *p = x->server->program;
     struct out o = { 0 };
-    if (!x) return;
+    if (!request_read(x, &at_once)) return;
     out_text(&o, "{");
     put_details(&o, p);
     out_printf(&o, ",\"model_info\":{\"general.architecture\":\"%s\",\"general.name\":", p->architecture);
@@ -452,8 +447,7 @@ void ollama_show_post(struct server *s, struct http_request *r)
                (unsigned long long)p->n_parameters, p->architecture, p->n_ctx, p->architecture, p->n_embd, p->architecture, p->n_layer);
     put_capabilities(&o, p);
     out_text(&o, ",");
-    put_time(&o, "modified_at", s->began);
+    put_time(&o, "modified_at", x->server->began);
     out_text(&o, "}");
     request_reply(x, 200, &o);
-    request_close(x);
 }

@@ -18,7 +18,8 @@ static void on_gone(void *request)
 {
     struct request *x = request;
     x->http = NULL;
-    for (uint32_t i = 0; i < x->n_tasks; i++) batch_cancel(x->server->batch, x->tasks[i]);
+    x->unwanted = true;
+    for (uint32_t i = 0; !x->reading && i < x->n_tasks; i++) batch_cancel(x->server->batch, x->tasks[i]);
 }
 
 struct http_request *request_let_go(struct request *x)
@@ -31,33 +32,40 @@ struct http_request *request_let_go(struct request *x)
 
 /* ---- from the first byte to the last ---- */
 
-struct request *request_open(struct server *s, struct http_request *r, const struct reply_kind *kind)
+void request_open(struct server *s, struct http_request *r, void (*read)(struct request *x), enum api_form form)
 {
     const size_t n = http_body_bytes(r);
     struct request *x = calloc(1, sizeof *x);
-    void *room = malloc(n * ROOM_PER_BYTE + ROOM_LEAST);
     char *body = malloc(n + 1);
-    if (!x || !room || !body) {
+    if (!x || !body) {
         free(x);
-        free(room);
         free(body);
-        reply_error(s, r, kind->form, 503, "out of memory for a request of %zu bytes", n);
-        return NULL;
+        reply_error(s, r, form, 503, "out of memory for a request of %zu bytes", n);
+        return;
     }
     http_body(r, body);
     body[n] = 0;
-    *x = (struct request){ .server = s, .http = r, .kind = kind, .created = time(NULL), .began = seconds_now(), .body = body,
-                           .room = room_of(room, n * ROOM_PER_BYTE + ROOM_LEAST), .next = s->requests };
+    *x = (struct request){ .server = s, .http = r, .read = read, .reading = true, .created = time(NULL), .began = seconds_now(),
+                           .body = body, .n_body = n, .next = s->requests };
     s->requests = x;
     snprintf(x->id, sizeof x->id, "%016llx%08x", (unsigned long long)entropy(), (uint32_t)entropy());
     http_watch(r, on_gone, x);
+    reader_give(s->reader, x);
+}
+
+bool request_read(struct request *x, const struct reply_kind *kind)
+{
+    const size_t n = x->n_body * ROOM_PER_BYTE + ROOM_LEAST;
+    void *room = malloc(n);
     struct json_error error;
-    x->json = json_read(&x->room, body, n, &error);
-    if (!x->json && !error.why) request_refuse(x, 413, "the body has too many values");
-    else if (!x->json) request_refuse(x, 400, "the body is not JSON (byte %zu): %s", error.at, error.why);
-    else if (x->json->kind != JSON_OBJECT) request_refuse(x, 400, "the body is not a JSON object");
-    else if (!kind->route || request_members(x, kind->route)) return x;
-    return NULL;
+    x->kind = kind;
+    if (!room) return request_refuse(x, 503, "out of memory for a request of %zu bytes", x->n_body);
+    x->room = room_of(room, n);
+    x->json = json_read(&x->room, x->body, x->n_body, &error);
+    if (!x->json && !error.why) return request_refuse(x, 413, "the body has too many values");
+    if (!x->json) return request_refuse(x, 400, "the body is not JSON (byte %zu): %s", error.at, error.why);
+    if (x->json->kind != JSON_OBJECT) return request_refuse(x, 400, "the body is not a JSON object");
+    return !kind->route || request_members(x, kind->route);
 }
 
 static void free_task(struct task *t)
@@ -85,6 +93,7 @@ void request_close(struct request *x)
     free(x->texts);
     free(x->room.bytes);
     free(x->body);
+    out_free(&x->early);
     out_free(&x->guide_text);
     out_free(&x->warnings);
     if (x->free_more) x->free_more(x);
@@ -366,16 +375,29 @@ bool request_choices(struct request *x, int32_t *ids, size_t n, uint32_t choices
     return ok;
 }
 
-bool request_submit(struct request *x)
+static void submit(struct request *x)
 {
-    const uint32_t most = x->tasks[0]->vector ? 1 : MOST_AT_ONCE;
+    const uint32_t most = x->n_tasks > 0 && x->tasks[0]->vector ? 1 : MOST_AT_ONCE;
     while (x->n_sent < x->n_tasks && x->n_sent < most && batch_submit(x->server->batch, x->tasks[x->n_sent], false)) x->n_sent++;
-    if (x->n_sent == 0) {
-        for (uint32_t i = 0; i < x->n_tasks; i++) x->tasks[i]->end = TASK_CANCELLED;
-        return request_refuse(x, 429, "too many requests wait; try again later (rate_limit_exceeded)");
+    if (x->n_sent > 0 || x->n_tasks == 0) {                  /* the other tasks follow when one ends */
+        if (x->stream) stream_begin(x);
+        else http_await(x->http);
+        return;
     }
-    if (x->stream) stream_begin(x);                          /* the other tasks follow when one ends */
-    return true;
+    for (uint32_t i = 0; i < x->n_tasks; i++) x->tasks[i]->end = TASK_CANCELLED;
+    request_refuse(x, 429, "too many requests wait; try again later (rate_limit_exceeded)");
+}
+
+void request_go_on(struct request *x)
+{
+    x->reading = false;
+    if (!x->http) request_close(x);
+    else if (x->code == 0) submit(x);
+    else if (x->code != 200) request_refuse(x, x->code, "%.*s", (int)x->early.n, x->early.n ? x->early.bytes : "out of memory");
+    else {
+        request_reply(x, x->code, &x->early);
+        request_close(x);
+    }
 }
 
 /* ---- results of the model ---- */
@@ -438,9 +460,13 @@ static void update(struct request *x)
 
 void requests_update(struct server *s)
 {
+    for (struct request *x = reader_take(s->reader), *next; x; x = next) {
+        next = x->next_read;
+        request_go_on(x);
+    }
     for (struct request *x = s->requests, *next; x; x = next) {
         next = x->next;
-        update(x);
+        if (!x->reading) update(x);
     }
 }
 

@@ -291,15 +291,14 @@ static void on_ends(struct request *x)
 
 static const struct reply_kind kind = { chat_text, chat_finish, on_ends, OPENAI_FORM, ROUTE_RESPONSES };
 
-void responses_post(struct server *s, struct http_request *r)
+void responses_post(struct request *x)
 {
-    struct request *x = request_open(s, r, &kind);
     struct chat_tools tools;
     struct json *messages;
-    if (!x) return;
+    if (!request_read(x, &kind)) return;
     x->chat = true;
     if (!body_bool(x, x->json, "stream", &x->stream) || !tools_of(x, &tools) || !(messages = messages_of(x))) return;
     const struct json *more = chat_effort(x, json_member(json_member(x->json, "reasoning"), "effort"), NULL);
     if (!chat_begin(x, messages, &tools, more, 1, on_event)) return;
-    if (guided_tasks(x, body_member(json_member(x->json, "text"), "format"))) request_submit(x);
+    guided_tasks(x, body_member(json_member(x->json, "text"), "format"));
 }

@@ -15,24 +15,28 @@
 #include "runtime/text/text.h"
 #include "server.h"
 
-typedef void handler(struct server *s, struct http_request *r);
-static const struct route { const char *method, *path; handler *call; bool open; } routes[] = {      /* X*: every path that begins with X */
-    { "GET",  "/", page_get, true },
-    { "GET",  "/health", health_get, true },            { "GET",  "/v1/health", health_get, true },
-    { "GET",  "/v1/models", models_get, true },         { "GET",  "/models", models_get, true },
-    { "GET",  "/v1/models/*", model_get, true },        { "GET",  "/models/*", model_get, true },
-    { "GET",  "/props", props_get, false },             { "GET",  "/slots", slots_get, false },
-    { "GET",  "/metrics", metrics_get, false },
-    { "POST", "/tokenize", tokenize_post, false },      { "POST", "/detokenize", detokenize_post, false },
-    { "POST", "/v1/chat/completions", chats_post, false }, { "POST", "/apply-template", template_post, false },
-    { "POST", "/v1/messages", messages_post, false },   { "POST", "/v1/messages/count_tokens", count_tokens_post, false },
-    { "POST", "/v1/responses", responses_post, false },
-    { "POST", "/v1/completions", completions_post, false },
-    { "POST", "/v1/embeddings", embeddings_post, false },
-    { "GET",  "/api/tags", ollama_tags_get, true },     { "GET",  "/api/version", ollama_version_get, true },
-    { "GET",  "/api/ps", ollama_ps_get, false },        { "POST", "/api/show", ollama_show_post, false },
-    { "POST", "/api/chat", ollama_chat_post, false },   { "POST", "/api/generate", ollama_generate_post, false },
-    { "POST", "/api/embed", ollama_embed_post, false }, { "POST", "/api/embeddings", ollama_embeddings_post, false },
+/* A GET is answered at once; the body of a POST is read by the reader's thread. */
+static const struct route {
+    const char *path;                                        /* X*: every path that begins with X */
+    void (*get)(struct server *s, struct http_request *r);   /* or post, and get is NULL */
+    void (*post)(struct request *x);
+    bool open;                                               /* without a key */
+} routes[] = {
+    { "/", page_get, NULL, true },
+    { "/health", health_get, NULL, true },                   { "/v1/health", health_get, NULL, true },
+    { "/v1/models", models_get, NULL, true },                { "/models", models_get, NULL, true },
+    { "/v1/models/*", model_get, NULL, true },               { "/models/*", model_get, NULL, true },
+    { "/props", props_get, NULL, false },                    { "/slots", slots_get, NULL, false },
+    { "/metrics", metrics_get, NULL, false },
+    { "/tokenize", NULL, tokenize_post, false },             { "/detokenize", NULL, detokenize_post, false },
+    { "/v1/chat/completions", NULL, chats_post, false },     { "/apply-template", NULL, template_post, false },
+    { "/v1/messages", NULL, messages_post, false },          { "/v1/messages/count_tokens", NULL, count_tokens_post, false },
+    { "/v1/responses", NULL, responses_post, false },        { "/v1/completions", NULL, completions_post, false },
+    { "/v1/embeddings", NULL, embeddings_post, false },
+    { "/api/tags", ollama_tags_get, NULL, true },            { "/api/version", ollama_version_get, NULL, true },
+    { "/api/ps", ollama_ps_get, NULL, false },               { "/api/show", NULL, ollama_show_post, false },
+    { "/api/chat", NULL, ollama_chat_post, false },          { "/api/generate", NULL, ollama_generate_post, false },
+    { "/api/embed", NULL, ollama_embed_post, false },        { "/api/embeddings", NULL, ollama_embeddings_post, false },
 };
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
 
@@ -206,6 +210,12 @@ void reply_error(struct server *s, struct http_request *r, enum api_form form, i
 
 void request_reply(struct request *x, int code, struct out *o)
 {
+    if (x->reading) {
+        x->code = code;
+        x->early = *o;
+        *o = (struct out){ 0 };
+        return;
+    }
     struct http_request *r = request_let_go(x);
     if (r) reply_json(x->server, r, code, o);
     else out_free(o);
@@ -218,6 +228,11 @@ bool request_refuse(struct request *x, int code, const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
+    if (x->reading) {
+        if (x->code == 0) out_text(&x->early, text);
+        if (x->code == 0) x->code = code;
+        return false;
+    }
     if (x->streams) {
         struct out o = { 0 };
         put_error(&o, x->kind->form, code, text);
@@ -300,9 +315,9 @@ static const struct route *route_of(const struct http_request *r, const char **a
     *allow = NULL;
     for (size_t i = 0; i < N_ROUTES; i++) {
         if (!is_path(http_path(r), &routes[i])) continue;
-        const bool get = strcmp(routes[i].method, "GET") == 0;
+        const bool get = routes[i].get != NULL;
         *allow = get ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
-        if (strcmp(method, routes[i].method) == 0 || (get && strcmp(method, "HEAD") == 0)) return &routes[i];
+        if (strcmp(method, get ? "GET" : "POST") == 0 || (get && strcmp(method, "HEAD") == 0)) return &routes[i];
     }
     return NULL;
 }
@@ -341,7 +356,9 @@ static bool on_admit(void *server, struct http_request *r)
 static void on_take(void *server, struct http_request *r)
 {
     const char *allow;
-    route_of(r, &allow)->call(server, r);
+    const struct route *route = route_of(r, &allow);
+    if (route->get) route->get(server, r);
+    else request_open(server, r, route->post, form_of(r));
 }
 
 static void on_refuse(void *server, struct http_request *r, int status, const char *why)

@@ -1,4 +1,4 @@
-/* serve.c -- the program as a server: its two threads, from the first request to a graceful end. */
+/* serve.c -- the program as a server: its three threads, from the first request to a graceful end. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "server.h"
 
-/* Called when the model's thread has results. */
+/* Called when the reader or the model's thread has results. */
 static void on_wake(evutil_socket_t fd, short what, void *server)
 {
     struct server *s = server;
@@ -130,10 +130,10 @@ enum forge_status serve_run(struct forge_engine *engine, const struct forge_opti
     s.base = event_base_new();
     if (status == FORGE_OK && !s.base) status = error_set(error, FORGE_NO_MEMORY, "out of memory for the server");
     if (status == FORGE_OK) status = read_kwargs(&s, error);
+    if (status == FORGE_OK) status = reader_open(&s, error);
     if (status == FORGE_OK) status = loop(&s, error);
-    for (struct request *x = s.requests; x; x = x->next)
-        for (uint32_t i = 0; i < x->n_tasks; i++) batch_cancel(s.batch, x->tasks[i]);
-    routes_close(&s);                                        /* waiting clients are disconnected, so no answer is sent after this */
+    routes_close(&s);                                        /* disconnects clients that wait, and so cancels their tasks */
+    reader_close(&s);
     if (s.batch) batch_close(s.batch);
     while (s.requests) request_close(s.requests);
     if (s.base) event_base_free(s.base);

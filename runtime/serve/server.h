@@ -1,8 +1,9 @@
-/* server.h -- the program as an HTTP server: declarations that its parts share.  One thread does HTTP (libevent), another runs the model
- * (batch.h). */
+/* server.h -- the program as an HTTP server: declarations that its parts share.  One thread does HTTP (libevent), another reads the bodies
+ * of requests (reader.c), a third runs the model (batch.h). */
 #ifndef FORGE_SERVER_H
 #define FORGE_SERVER_H
 
+#include <stdatomic.h>
 #include <time.h>
 
 #include "batch.h"
@@ -15,12 +16,12 @@ struct request;
 
 enum api_form { OPENAI_FORM, ANTHROPIC_FORM, OLLAMA_FORM };
 
-/* How one kind of request is answered.  Called on the server's thread. */
+/* How one kind of request is answered.  Called on the thread of HTTP. */
 struct reply_kind {
     /* text: a choice has new text, which is valid only during the call.  choice_ends: the choice has ended. */
     void (*text)(struct request *x, uint32_t choice, const char *text, size_t n);
     void (*choice_ends)(struct request *x, uint32_t choice);
-    void (*ends)(struct request *x);         /* all choices have ended */
+    void (*ends)(struct request *x);         /* all choices have ended, or the request has no task */
     enum api_form form;                      /* of errors and streams */
     uint32_t route;                          /* whose members a body may have; 0: they are not looked at */
 };
@@ -35,12 +36,18 @@ struct request_text {
     size_t offset;                           /* bytes of text before these tokens */
 };
 
-/* A request that the model answers. */
+/* A request with a body.  It has three times: the reader's thread reads it, the model's thread makes its texts, the thread of HTTP answers.
+ * The model's thread uses the tasks alone (batch.h). */
 struct request {
     struct server *server;
-    struct http_request *http;               /* NULL: the client has gone, or has its answer */
+    struct http_request *http;               /* NULL: the client has gone, or has its answer; for the thread of HTTP alone */
+    void   (*read)(struct request *x);       /* what the reader's thread calls: one of the routes below */
+    bool     reading;                        /* until the thread of HTTP has the request back */
+    atomic_bool unwanted;                    /* the client has gone */
+    int      code;                           /* how reading ended: with this status, or 0: the tasks are to be submitted */
+    struct out early;                        /* the answer with this status; for an error only its message */
     const struct reply_kind *kind;
-    struct request *next;
+    struct request *next, *next_read;        /* next_read: in a list of the reader */
     struct task **tasks;                     /* [n_tasks] */
     struct request_text *texts;              /* [n_tasks] */
     uint32_t n_tasks, n_sent, n_ended;       /* n_sent: submitted to the model */
@@ -51,7 +58,8 @@ struct request {
     time_t   created;
     double   began;                          /* seconds_now() */
     struct room room;                        /* memory of the body's JSON; freed with the request */
-    char    *body;
+    char    *body;                           /* [n_body] */
+    size_t   n_body;
     const struct json *json;
     struct out guide_text;                   /* text of schemas and grammars for guides */
     struct out warnings;                     /* JSON strings with commas: what of the request has no effect */
@@ -67,8 +75,9 @@ struct server {
     struct batch *batch;
     struct event_base *base;
     struct http *http;
+    struct reader *reader;
     struct request *requests;
-    struct lexicon *lexicon;                 /* for guides; made for the first one */
+    struct lexicon *lexicon;                 /* for guides; the reader makes it for the first one */
     const struct json *kwargs;               /* --chat-template-kwargs, or NULL */
     void    *kwargs_memory;
     char   **keys;                           /* [n_keys] */
@@ -97,7 +106,7 @@ void reply_text(struct server *s, struct http_request *r, const char *type, stru
  * becomes OpenAI's "param"; a message may end with a word in parentheses, which becomes "code". */
 __attribute__((format(printf, 5, 6)))
 void reply_error(struct server *s, struct http_request *r, enum api_form form, int code, const char *format, ...);
-/* reply_json for a struct request. */
+/* reply_json for a struct request; on any thread. */
 void request_reply(struct request *x, int code, struct out *o);
 /* Begins the answer as a stream, unless it has begun. */
 void stream_begin(struct request *x);
@@ -108,30 +117,42 @@ void stream_finish(struct request *x, const char *last);
 
 /* ---- request.c: requests that the model answers ---- */
 
-/* Reads the body of r as JSON and opens a request for it; NULL: r has been refused. */
-struct request *request_open(struct server *s, struct http_request *r, const struct reply_kind *kind);
+/* Opens a request for r and lets the reader's thread call `read`.  form: of an error. */
+void request_open(struct server *s, struct http_request *r, void (*read)(struct request *x), enum api_form form);
 void request_close(struct request *x);
-/* Refuses and closes the request; returns false, so that the caller can return it. */
+/* Submits the tasks of a request that has been read, or sends the answer that it has already. */
+void request_go_on(struct request *x);
+/* Refuses the request; returns false, so that the caller can return it.  While the request is read, the first call counts, and the request
+ * stays valid; later the request is closed. */
 __attribute__((format(printf, 3, 4)))
 bool request_refuse(struct request *x, int code, const char *format, ...);
-/* Makes a task with sampling, stops and length from the body.  prompt: from malloc; the task owns it.  NULL: refused and closed. */
+/* Reads the body as JSON and looks at its members. */
+bool request_read(struct request *x, const struct reply_kind *kind);
+/* Makes a task with sampling, stops and length from the body.  prompt: from malloc; the task owns it.  NULL: refused. */
 struct task *request_task(struct request *x, int32_t *prompt, size_t n_prompt);
-/* Makes `choices` tasks with one prompt and consecutive seeds; owns ids.  Each call for a request has the same number.  False: refused and
- * closed. */
+/* Makes `choices` tasks with one prompt and consecutive seeds; owns ids.  Each call for a request has the same number.  False: refused. */
 bool request_choices(struct request *x, int32_t *ids, size_t n, uint32_t choices);
-/* Adds a task.  If it fails, it frees what it has and returns NULL: refused and closed. */
+/* Adds a task.  If it fails, it frees what it has and returns NULL: refused. */
 struct task *request_add(struct request *x, int32_t *prompt, size_t n_prompt);
-/* Submits the tasks to the model: some at once, each other when one has ended.  False: refused and closed. */
-bool request_submit(struct request *x);
 /* Sends what the model has done since the last call. */
 void requests_update(struct server *s);
 /* The request has its answer: it no longer watches the connection.  Returns its r, or NULL. */
 struct http_request *request_let_go(struct request *x);
 
+/* ---- reader.c: the thread that reads requests ---- */
+
+/* The reader's list is first come, first served.  It is short: a connection has one request. */
+enum forge_status reader_open(struct server *s, struct forge_error *error);
+/* Waits for the request that is being read, if there is one; others stay unread. */
+void reader_close(struct server *s);
+void reader_give(struct reader *reader, struct request *x);
+/* The requests that have been read since the last call, linked by next_read; wake_fd tells of new ones. */
+struct request *reader_take(struct reader *reader);
+
 /* ---- members.c ---- */
 
 /* Looks for members that the route does not know or cannot do, and brings those of vLLM to the names that guided_tasks reads.  False:
- * refused and closed. */
+ * refused. */
 bool request_members(struct request *x, uint32_t route);
 /* Part of the request has no effect: says so in the answer and on stderr. */
 __attribute__((format(printf, 2, 3)))
@@ -139,7 +160,7 @@ void request_warn(struct request *x, const char *format, ...);
 /* Writes ,"warnings":[...] if there are any. */
 void put_warnings(struct out *o, const struct request *x);
 
-/* ---- members of bodies; false: refused and closed ---- */
+/* ---- members of bodies, for the reader; false: refused ---- */
 
 /* NULL: absent or null. */
 const struct json *body_member(const struct json *o, const char *name);
@@ -149,23 +170,28 @@ bool body_integer(struct request *x, const char *name, int64_t low, int64_t high
                   int64_t *out);      /* *out is unchanged if the member is absent or null */
 bool body_real(struct request *x, const char *name, double low, double high, float *out);
 
-/* The tokens of v, which is a string or a list of token ids, from malloc; flags: of forge_tokenize.  NULL: refused and closed. */
+/* The tokens of v, which is a string or a list of token ids, from malloc; flags: of forge_tokenize.  NULL: refused. */
 int32_t *body_tokens(struct request *x, const char *name, const struct json *v, uint32_t flags, size_t *n);
 
 /* ---- the routes ---- */
 
-void chats_post(struct server *s, struct http_request *r);
-void template_post(struct server *s, struct http_request *r);
-void messages_post(struct server *s, struct http_request *r);
-void count_tokens_post(struct server *s, struct http_request *r);
-void responses_post(struct server *s, struct http_request *r);
-void completions_post(struct server *s, struct http_request *r);
-void embeddings_post(struct server *s, struct http_request *r);
-void ollama_chat_post(struct server *s, struct http_request *r);
-void ollama_generate_post(struct server *s, struct http_request *r);
-void ollama_embed_post(struct server *s, struct http_request *r);
-void ollama_embeddings_post(struct server *s, struct http_request *r);
-void ollama_show_post(struct server *s, struct http_request *r);
+/* POST: called by the reader's thread.  If it has neither refused nor answered, the tasks are submitted. */
+void chats_post(struct request *x);
+void template_post(struct request *x);
+void messages_post(struct request *x);
+void count_tokens_post(struct request *x);
+void responses_post(struct request *x);
+void completions_post(struct request *x);
+void embeddings_post(struct request *x);
+void ollama_chat_post(struct request *x);
+void ollama_generate_post(struct request *x);
+void ollama_embed_post(struct request *x);
+void ollama_embeddings_post(struct request *x);
+void ollama_show_post(struct request *x);
+void tokenize_post(struct request *x);
+void detokenize_post(struct request *x);
+
+/* GET: called on the thread of HTTP. */
 void ollama_tags_get(struct server *s, struct http_request *r);
 void ollama_ps_get(struct server *s, struct http_request *r);
 void ollama_version_get(struct server *s, struct http_request *r);
@@ -176,16 +202,14 @@ void health_get(struct server *s, struct http_request *r);
 void props_get(struct server *s, struct http_request *r);
 void slots_get(struct server *s, struct http_request *r);
 void metrics_get(struct server *s, struct http_request *r);
-void tokenize_post(struct server *s, struct http_request *r);
-void detokenize_post(struct server *s, struct http_request *r);
 
 /* ---- vectors: simple.c ---- */
 
 /* For struct reply_kind: vectors have no text. */
 void vectors_no_text(struct request *x, uint32_t choice, const char *text, size_t n);
 void vectors_no_end(struct request *x, uint32_t choice);
-/* Makes a task for each text of `input`, which may be NULL, and submits them.  False: refused and closed. */
-bool vectors_submit(struct request *x, const struct json *input);
+/* Makes a task for each text of `input`, which may be NULL.  False: refused. */
+bool vectors_tasks(struct request *x, const struct json *input);
 /* Writes the vector of a task as a JSON array. */
 void put_vector(struct out *o, const struct request *x, uint32_t task);
 

@@ -146,10 +146,10 @@ void metrics_get(struct server *s, struct http_request *r)
 
 static const struct reply_kind at_once = { NULL, NULL, NULL, OPENAI_FORM, 0 };
 
-void tokenize_post(struct server *s, struct http_request *r)
+void tokenize_post(struct request *x)
 {
-    struct request *x = request_open(s, r, &at_once);
-    if (!x) return;
+    const struct server *s = x->server;
+    if (!request_read(x, &at_once)) return;
     const struct json *v = json_member(x->json, "content");
     bool add = false, special = true, pieces = false;
     if (!v || v->kind != JSON_STRING) { request_refuse(x, 400, "'content' must be a string"); return; }
@@ -176,13 +176,12 @@ void tokenize_post(struct server *s, struct http_request *r)
     out_text(&o, "]}");
     free(tokens.ids);
     request_reply(x, 200, &o);
-    request_close(x);
 }
 
-void detokenize_post(struct server *s, struct http_request *r)
+void detokenize_post(struct request *x)
 {
-    struct request *x = request_open(s, r, &at_once);
-    if (!x) return;
+    const struct server *s = x->server;
+    if (!request_read(x, &at_once)) return;
     const struct json *v = json_member(x->json, "tokens");
     struct out text = { 0 }, o = { 0 };
     if (!s->program->vocab) { request_refuse(x, 400, "the model has no tokenizer"); return; }
@@ -203,7 +202,6 @@ void detokenize_post(struct server *s, struct http_request *r)
     out_text(&o, "}");
     out_free(&text);
     request_reply(x, 200, &o);
-    request_close(x);
 }
 
 /* ---- vectors ---- */
@@ -271,7 +269,7 @@ static bool add_vector(struct request *x, const struct json *v)
     return t->vector || request_refuse(x, 503, "out of memory for a vector");
 }
 
-bool vectors_submit(struct request *x, const struct json *input)
+bool vectors_tasks(struct request *x, const struct json *input)
 {
     const struct forge_program *p = x->server->program;
     int64_t width = p->n_embd;
@@ -284,15 +282,14 @@ bool vectors_submit(struct request *x, const struct json *input)
         return request_refuse(x, 400, "'input' must be a string, an array of token ids, or an array of strings or such arrays");
     if (input->kind != JSON_ARRAY || input->first->kind == JSON_NUMBER) { if (!add_vector(x, input)) return false; }
     else for (const struct json *m = input->first; m; m = m->next) if (!add_vector(x, m)) return false;
-    return request_submit(x);
+    return true;
 }
 
-void embeddings_post(struct server *s, struct http_request *r)
+void embeddings_post(struct request *x)
 {
-    struct request *x = request_open(s, r, &vectors);
-    if (!x) return;
+    if (!request_read(x, &vectors)) return;
     const struct json *format = json_member(x->json, "encoding_format");
     if (format && format->kind != JSON_NULL && !json_is(format, "float") && !json_is(format, "base64"))
         request_refuse(x, 400, "'encoding_format' must be float or base64");
-    else vectors_submit(x, json_member(x->json, "input"));
+    else vectors_tasks(x, json_member(x->json, "input"));
 }

@@ -674,6 +674,32 @@ static void order_of_prompts(void **state)
     ends_well(&c, SIGINT);
 }
 
+/* A text that takes long to read does not keep others waiting for /health; the next request waits, and has its answer. */
+static void long_reading(void **state)
+{
+    (void)state;
+    static const char words[] = "Once upon a time there was a fox. ";
+    enum { TIMES = 200000 };
+    char *body = malloc(TIMES * sizeof words + 64), some[64], *end = body + sprintf(body, "{\"content\":\"");
+    for (int i = 0; i < TIMES; i++) end = stpcpy(end, words);
+    strcpy(end, "\"}");
+    const int busy = client_connect(server.port), next = client_connect(server.port);
+    client_request(busy, "POST", "/tokenize", "", body);
+    client_request(next, "POST", "/tokenize", "", "{\"content\":\"a\"}");
+    for (int i = 0; i < 3; i++) {
+        struct reply r = ask(server.port, "GET", "/health", "", NULL);
+        assert_int_equal(r.status, 200);
+        reply_free(&r);
+        if (client_read(busy, some, sizeof some, 0) != 0) fail_msg("answer %d of /health came after the long text's", i);
+    }
+    struct reply second = client_answer(next), first = client_answer(busy);
+    assert_int_equal(second.status, 200);
+    assert_int_equal(first.status, 200);
+    reply_free(&first);
+    reply_free(&second);
+    free(body);
+}
+
 static void unix_socket(void **state)
 {
     (void)state;
@@ -854,7 +880,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(log_probabilities), cmocka_unit_test(prefixes), cmocka_unit_test(refusals), cmocka_unit_test(origins),
         cmocka_unit_test(hosts), cmocka_unit_test(strict_http), cmocka_unit_test(lawful_http), cmocka_unit_test(half_closed),
         cmocka_unit_test(slow_clients), cmocka_unit_test(few_files), cmocka_unit_test(pings), cmocka_unit_test(order_of_prompts),
-        cmocka_unit_test(unix_socket),
+        cmocka_unit_test(long_reading), cmocka_unit_test(unix_socket),
         cmocka_unit_test(clients_that_leave), cmocka_unit_test(half_requests), cmocka_unit_test(keys), cmocka_unit_test(full_queue),
         cmocka_unit_test(graceful_end), cmocka_unit_test(told_end), cmocka_unit_test(does_not_start),
     };
