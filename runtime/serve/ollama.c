@@ -203,8 +203,8 @@ static bool begin(struct request *x, const struct reply_kind *kind, uint32_t rou
                   struct json **format)
 {
     bool stream = true;
-    if (!request_read(x, kind) || !read_options(x, route, body) || !body_bool(x, *body, "stream", &stream) || !read_think(x, *body, think) ||
-        !read_format(x, *body, format))
+    if (!request_read(x, kind) || !read_options(x, route, body) || !body_bool(x, *body, "stream", &stream) ||
+        !read_think(x, *body, think) || !read_format(x, *body, format))
         return false;
     x->stream = stream;
     return true;

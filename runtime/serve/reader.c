@@ -1,4 +1,4 @@
-/* reader.c -- a thread that reads requests: their JSON, templates, tokens and grammars, which can take long, while HTTP goes on. */
+/* reader.c -- a thread that reads requests: their JSON, templates, tokens and grammars, which can take long, while HTTP continues. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

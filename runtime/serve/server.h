@@ -146,7 +146,7 @@ enum forge_status reader_open(struct server *s, struct forge_error *error);
 /* Waits for the request that is being read, if there is one; others stay unread. */
 void reader_close(struct server *s);
 void reader_give(struct reader *reader, struct request *x);
-/* The requests that have been read since the last call, linked by next_read; wake_fd tells of new ones. */
+/* The requests that have been read since the last call, linked by next_read; wake_fd is written when there are new ones. */
 struct request *reader_take(struct reader *reader);
 
 /* ---- members.c ---- */
