@@ -61,7 +61,7 @@ sanitized)      # what asan runs and, for their warnings, tests that it does not
     if [ -z "${CHECK_FULL-}" ]; then
         for test in "$root"/tests/unit/test_*.c "$root"/tests/fuzz/fuzz_*.c; do targets="$targets $(basename "$test" .c)"; done
         targets="$targets forgec make_gguf fake_program fake_external test_terminal test_decode simt_library fake_gpu fake_gpu_only fake_cuda
-            library_test_arm library_test_sampler test_server test_chats test_golden test_bugs test_counters poke_gguf"
+            library_test_arm library_test_sampler test_server test_chats agents test_golden test_bugs test_counters poke_gguf"
     fi
     build "$dir/sanitized" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_WERROR=ON -DFORGEC_TEST_CACHE="$cache" "$quick"
     ;;
@@ -117,6 +117,7 @@ asan)
         "$built/tests/server/test_server" "$dir/asan.program" || failed=1
         program "$model" $main "$sanitized" --server --chat-template "$root/tests/server/chat.jinja"
         "$built/tests/server/test_chats" "$dir/asan.program" || failed=1
+        "$built/tests/server/agents" "$dir/asan.program" 5 -- --slots 4 || failed=1
     fi
     exit $failed
     ;;
@@ -125,7 +126,7 @@ tsan)
     echo "int main(void) { return 0; }" | "$clang" -x c -fsanitize=thread -o "$dir/tsan.probe" -
     "$dir/tsan.probe" || { echo "ThreadSanitizer cannot run here"; exit 77; }       # it can neither run with ASLR nor switch it off
     built=$dir/tsan run='^test_(threads|cache|stream)$' levels=layer
-    targets='forgec test_threads test_cache test_stream test_server'
+    targets='forgec test_threads test_cache test_stream test_server agents'
     if [ -n "${CHECK_FULL-}" ]; then targets="$targets fake_program fake_external" run="$run|^run_cli$" levels='layer none'; fi
     build "$built" -DFORGEC_SANITIZE=thread "$quick"
     export XDG_CACHE_HOME="$cache"               # forgec's cache; the compilers of the build may have another one
@@ -139,6 +140,8 @@ tsan)
     done
     program "$model" native '-O1 -fsanitize=thread' --server
     "$built/tests/server/test_server" "$dir/tsan.program" || failed=1
+    program "$model" native '-O1 -fsanitize=thread' --server --chat-template "$root/tests/server/chat.jinja"
+    "$built/tests/server/agents" "$dir/tsan.program" 5 -- --slots 4 || failed=1
     exit $failed
     ;;
 kernels)

@@ -1,12 +1,13 @@
 #!/bin/sh
-# run_server.sh FORGEC TEST_SERVER TEST_CHATS MODEL [OPTIONS...] -- builds MODEL with a server and these options, and tests it;
+# run_server.sh FORGEC TEST_SERVER TEST_CHATS AGENTS MODEL [OPTIONS...] -- builds MODEL with a server and these options, and tests it;
 # then again with a chat template.
 set -eu
-forgec=$1 test=$2 chats=$3 model=$4
-shift 4
+forgec=$1 test=$2 chats=$3 agents=$4 model=$5
+shift 5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$forgec" build "$model" --server -q -o "$work/program" "$@"
 "$test" "$work/program"
 "$forgec" build "$model" --server -q -o "$work/program" --chat-template "$(dirname "$0")/chat.jinja" "$@"
 "$chats" "$work/program"
+"$agents" "$work/program" 3 -- --slots 4 -t 2
