@@ -150,7 +150,7 @@ static const struct option table[] = {
       "built with --spec mtp: write the draft block's logits after every prompt token, f32\n"
       "                             [tokens][vocabulary]; with -ub N all but the first token of a step count as drafts",
       TEXT, WORDS, AT(draft_logits_path), 0, 0, 0 },
-    { NULL, "--trace", "FILE", "CPU: write a hash of activations and states after each kernel that reads the prompt, on one thread",
+    { NULL, "--trace", "FILE", "write a hash of activations and states after each kernel that reads the prompt",
       TEXT, WORDS, AT(trace_path), 0, 0, 0 },
     { NULL, "--rows", "FILE", "write the rows of all tokens of one text, f32 [tokens][columns], in place of its vector",
       TEXT, OF_TEXT | VECTORS, AT(rows_path), 0, 0, 0 },
@@ -484,8 +484,7 @@ static enum forge_status choose_mode(struct forge_options *o, const struct optio
     if (o->draft_logits_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--draft-logits can only be used with a prompt");
     if (o->draft_logits_path && o->logits_path)
         return error_set(error, FORGE_USAGE, "--logits cannot be combined with --draft-logits: the steps differ");
-    if (o->trace_path && (o->mode != MODE_RUN || !p->cpu))
-        return error_set(error, FORGE_USAGE, "--trace can only be used with a prompt, in a program for a CPU");
+    if (o->trace_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--trace can only be used with a prompt");
     if (o->rows_path && o->mode != MODE_RUN) return error_set(error, FORGE_USAGE, "--rows can only be used with a text");
     if (o->rows_path && !o->prompt && !o->tokens)
         return error_set(error, FORGE_USAGE, "--rows needs a single text: give it with -p or --tokens");

@@ -189,11 +189,11 @@ close_file:
 
 struct traced { int fd; const char *path; enum forge_status status; struct forge_error *error; };
 
-static void write_traced(void *context, const struct forge_launch *launch, uint32_t n_past, uint64_t hash)
+static void write_traced(void *context, const char *launch, uint32_t layer, uint32_t n_past, uint64_t hash)
 {
     struct traced *t = context;
     char line[256];
-    const int n = snprintf(line, sizeof line, "%s %d %u %016llx\n", launch->name, (int)launch->layer, n_past, (unsigned long long)hash);
+    const int n = snprintf(line, sizeof line, "%s %d %u %016llx\n", launch, (int)layer, n_past, (unsigned long long)hash);
     if (t->status == FORGE_OK) t->status = write_all(t->fd, line, (size_t)n, t->path, t->error);
 }
 
@@ -337,7 +337,7 @@ static enum forge_status run_engine(struct forge_options *o, const struct forge_
     engine.stop = &interrupted;
     if (o->chunk >= 0) engine.chunk = (uint32_t)o->chunk;
     engine.speculates = p->gpu && p->gpu->most_drafts > 0 && strcmp(o->spec, "none") != 0;
-    engine.plain_launches = o->no_graph || (!o->graph && flag_of("FORGE_NO_GRAPH"));
+    engine.plain_launches = o->no_graph || o->trace_path || (!o->graph && flag_of("FORGE_NO_GRAPH"));
     engine.graphs_wanted = o->graph;
     if (p->gpu && p->gpu->runtime->follows(&engine)) {
         signal(SIGINT, SIG_IGN);                 /* a launcher sends SIGINT to all processes; the leading process says when to end */

@@ -1,6 +1,6 @@
 /* gpu_state.h -- what the files of the GPU engine share: gpu.c (opening, weights), gpu_memory.c, gpu_wait.c (waiting, faults), gpu_step.c
  * (steps and draws), gpu_several.c (steps of several sequences, draws with masks), gpu_timing.c (--profile), gpu_check.c (--check),
- * gpu_ranks.c (GPUs that share a model), gpu_machines.c and gpu_lead.c (in processes of their own).
+ * gpu_trace.c (--trace), gpu_ranks.c (GPUs that share a model), gpu_machines.c and gpu_lead.c (in processes of their own).
  *
  * Each GPU that shares a model has such a struct; the structs form a list that begins with rank 0.  All ranks do the same work: a function
  * with a parameter `gpu`, where nothing else is said, takes rank 0 and loops over the list itself.
@@ -357,6 +357,10 @@ enum forge_status gpu_download_rows(struct gpu *gpu, uint32_t first, uint32_t n,
 enum forge_status gpu_wait_draw(struct gpu *gpu, uint32_t number, uint32_t *entry, struct forge_error *error);
 /* Runs decode launches from .. to - 1; launch n_decode is the draw. */
 enum forge_status gpu_launch_decode(const struct forge_sequence *sequence, uint32_t from, uint32_t to, struct forge_error *error);
+/* gpu_trace.c, not in libraries.  begin: clears activations and states, so that bytes which no kernel writes hash alike.  gpu_trace: waits
+ * for launch `number` and gives engine->trace the hash of activations and states of all ranks. */
+enum forge_status gpu_trace_begin(struct gpu *gpu, struct forge_error *error);
+enum forge_status gpu_trace(const struct forge_sequence *sequence, uint32_t number, uint32_t n_tokens, struct forge_error *error);
 enum forge_status gpu_draft(struct forge_sequence *sequence, const int32_t *tokens, uint32_t n, float *logits, struct forge_error *error);
 /* Uploads the parameters of a step, and its tokens if there are any.  before: if the following launches do not start a step, the number
  * of collectives that the earlier launches make. */

@@ -52,9 +52,16 @@ static enum forge_status launch_on(struct gpu *r, uint32_t step, const struct fo
 enum forge_status gpu_launch_by(struct gpu *g, uint32_t step, const struct forge_sequence *q, uint32_t number, uint32_t n_tokens,
                                 uint32_t n_logits, bool dependent, struct forge_error *error)
 {
+#ifndef FORGE_LIBRARY
+    const bool traced = q && q->engine->trace;
+    if (traced && g->begins && q->n_past == 0) TRY(gpu_trace_begin(g, error));
+#endif
     for (struct gpu *r = g; r; r = r->next)
         if (!g->captured || g->captured == r)
             TRY(gpu_said(r, launch_on(r, step, q, number, n_tokens, n_logits, dependent, error)));
+#ifndef FORGE_LIBRARY
+    if (traced) return gpu_trace(q, number, n_tokens, error);
+#endif
     return FORGE_OK;
 }
 

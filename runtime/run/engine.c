@@ -511,7 +511,7 @@ static void run_launches(void *context, uint32_t thread, uint32_t n_threads)
         }
         l->launch[i].kernel(&args, &l->launch[i], thread, n_threads);
         if (clocks) clock_add(&work[i], &at);
-        if (trace) trace->take(trace->context, &l->launch[i], args.n_past, memory_hash(l->engine, &args));
+        if (trace) trace->take(trace->context, l->launch[i].name, l->launch[i].layer, args.n_past, memory_hash(l->engine, &args));
         before = i;
     }
     if (!clocks || l->n == 0) return;

@@ -25,7 +25,10 @@ struct forge_weights_source {
 /* The times of the launches of CPU steps in ns, for every thread: at work, and from then until the next launch begins. */
 struct forge_clocks { uint64_t *work, *wait; uint32_t n_launches; };       /* [threads][n_launches] */
 /* Gets the hash (XXH3) of activations, states and logits after each launch; n_past: of the launch's step. */
-struct forge_trace { void (*take)(void *context, const struct forge_launch *launch, uint32_t n_past, uint64_t hash); void *context; };
+struct forge_trace {
+    void (*take)(void *context, const char *launch, uint32_t layer, uint32_t n_past, uint64_t hash);      /* layer UINT32_MAX: none */
+    void  *context;
+};
 
 /* Where --numa put threads and weights, and whether the weights are copied to large pages. */
 struct places {
@@ -55,7 +58,7 @@ struct forge_engine {
     bool      speculates;        /* GPU: draws use speculative decoding if the program can */
     uint64_t  n_drafted, n_accepted;     /* drafts that steps computed, and drafts that were accepted */
     const struct forge_clocks *clocks;   /* CPU: each step adds its times here; may be NULL */
-    const struct forge_trace *trace;     /* CPU with one thread; may be NULL */
+    const struct forge_trace *trace;     /* CPU: with one thread; GPU: with plain launches; may be NULL */
     const volatile sig_atomic_t *stop;   /* nonzero ends a long prompt between two chunks; may be NULL */
 };
 

@@ -73,6 +73,7 @@ gpu() {
     ! cmp -s kernels.hip wrong.hip || bad "nothing was edited"
     check "$label-verify" 0 "$forgec" verify --source kernels.hip "$model" -t "$target" --ctx 64 --tokens 2 "$@"; out_has "  ok"
     check "$label-wrong" 1 "$forgec" verify --source wrong.hip "$model" -t "$target" --ctx 64 --tokens 2 "$@"; out_has "FAILED"
+    out_has "the first kernel whose output is not the emitted source's: attn_qkv of layer 0, at token 0"
 }
 gpu lanes "$lanes"
 check lanes-cc 0 "$forgec" cc kernels.hip "$model" -t "$lanes" --ctx 64 -q -o same; check lanes-build 0 "$forgec" build "$model" -t "$lanes" --ctx 64 -q -o built; same built same "other bytes"
