@@ -10,7 +10,7 @@
 
 enum command { COMMAND_END, COMMAND_OPEN, COMMAND_CLOSE, COMMAND_CLEAR, COMMAND_COPY, COMMAND_READ, COMMAND_WRITE, COMMAND_HISTORY,
                COMMAND_STEP, COMMAND_SEVERAL, COMMAND_BEGIN, COMMAND_DRAW, COMMAND_RUN, COMMAND_NEXT };
-static const double END_SECONDS = 5;             /* how long the other processes have to receive the end */
+static const double END_SECONDS = 20;            /* how long the other processes have to receive the end */
 
 /* A message being written or read: its length, then pieces, each aligned to 8 bytes. */
 struct wire { uint8_t *message, *at; uint64_t left; bool cut; };
