@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,10 +75,13 @@ static void unlist(struct http_request *r)
     r->http->n--;
 }
 
+/* Ends the connection, since its client cannot have the whole answer; its event comes later. */
+void http_break(struct http_request *r) { shutdown(bufferevent_getfd(r->io), SHUT_RDWR); }
+
 static void set_timer(struct http_request *r, int seconds)
 {
-    if (seconds > 0) event_add(r->timer, &(struct timeval){ seconds, 0 });
-    else event_del(r->timer);
+    if (seconds <= 0) event_del(r->timer);
+    else if (event_add(r->timer, &(struct timeval){ seconds, 0 }) != 0) http_break(r);      /* no memory */
 }
 
 static void tell(struct http_request *r)
@@ -135,9 +139,24 @@ static const char *phrase(int status)
     }
 }
 
+static void put(struct http_request *r, struct evbuffer *out, const char *bytes, size_t n)
+{
+    if (evbuffer_add(out, bytes, n) != 0) http_break(r);
+}
+
+__attribute__((format(printf, 3, 4)))
+static void put_text(struct http_request *r, struct evbuffer *out, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const bool ok = evbuffer_add_vprintf(out, format, list) >= 0;
+    va_end(list);
+    if (!ok) http_break(r);
+}
+
 void http_add_header(struct http_request *r, const char *name, const char *value)
 {
-    evbuffer_add_printf(r->answer, "%s: %s\r\n", name, value);
+    put_text(r, r->answer, "%s: %s\r\n", name, value);
 }
 
 static void put_head(struct http_request *r, int status)
@@ -148,10 +167,10 @@ static void put_head(struct http_request *r, int status)
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&clock, &utc));
     struct evbuffer *out = bufferevent_get_output(r->io);
     if (r->http->leaving || (r->streams && r->old)) r->keep = false;
-    evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, phrase(status), date);
-    evbuffer_add_buffer(out, r->answer);
-    if (!r->keep) evbuffer_add_printf(out, "Connection: close\r\n");
-    else if (r->old) evbuffer_add_printf(out, "Connection: keep-alive\r\n");
+    put_text(r, out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, phrase(status), date);
+    if (evbuffer_add_buffer(out, r->answer) != 0) http_break(r);
+    if (!r->keep) put_text(r, out, "Connection: close\r\n");
+    else if (r->old) put_text(r, out, "Connection: keep-alive\r\n");
 }
 
 static void finish(struct http_request *r)
@@ -160,6 +179,7 @@ static void finish(struct http_request *r)
     r->state = FLUSHES;
     set_timer(r, 0);
     forget(r);
+    if (bufferevent_enable(r->io, EV_WRITE) != 0) http_break(r);         /* libevent does not say that it had no memory to wait for this */
     bufferevent_trigger(r->io, EV_WRITE, BEV_TRIG_DEFER_CALLBACKS);      /* in case all has left already */
 }
 
@@ -168,9 +188,9 @@ void http_reply(struct http_request *r, int status, const char *body, size_t n)
     struct evbuffer *out = bufferevent_get_output(r->io);
     const bool shown = n > 0 && !(r->method && strcmp(r->method, "HEAD") == 0);
     put_head(r, status);
-    if (status != 204) evbuffer_add_printf(out, "Content-Length: %zu\r\n", n);
-    evbuffer_add(out, "\r\n", 2);
-    if (shown) evbuffer_add(out, body, n);
+    if (status != 204) put_text(r, out, "Content-Length: %zu\r\n", n);
+    put(r, out, "\r\n", 2);
+    if (shown) put(r, out, body, n);
     finish(r);
 }
 
@@ -203,7 +223,7 @@ void http_begin(struct http_request *r, const char *ping)
     r->streams = true;
     r->ping = ping;
     put_head(r, 200);
-    evbuffer_add_printf(bufferevent_get_output(r->io), r->old ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n");
+    put_text(r, bufferevent_get_output(r->io), r->old ? "\r\n" : "Transfer-Encoding: chunked\r\n\r\n");
     if (r->half_closed) doubt(r);
     else set_timer(r, r->http->options.ping_seconds);
 }
@@ -212,15 +232,15 @@ void http_piece(struct http_request *r, const char *bytes, size_t n)
 {
     struct evbuffer *out = bufferevent_get_output(r->io);
     if (n == 0) return;
-    if (!r->old) evbuffer_add_printf(out, "%zx\r\n", n);
-    evbuffer_add(out, bytes, n);
-    if (!r->old) evbuffer_add(out, "\r\n", 2);
+    if (!r->old) put_text(r, out, "%zx\r\n", n);
+    put(r, out, bytes, n);
+    if (!r->old) put(r, out, "\r\n", 2);
     if (!r->half_closed) set_timer(r, r->http->options.ping_seconds);
 }
 
 void http_end(struct http_request *r)
 {
-    if (!r->old) evbuffer_add(bufferevent_get_output(r->io), "0\r\n\r\n", 5);
+    if (!r->old) put(r, bufferevent_get_output(r->io), "0\r\n\r\n", 5);
     finish(r);
 }
 
@@ -386,7 +406,7 @@ static bool read_head(struct http_request *r, struct evbuffer *in)
     r->keep = keep;
     r->state = state;
     if (body && http_header(r, "Expect") && !r->old && evbuffer_get_length(in) == 0)
-        evbuffer_add_printf(bufferevent_get_output(r->io), "HTTP/1.1 100 Continue\r\n\r\n");
+        put_text(r, bufferevent_get_output(r->io), "HTTP/1.1 100 Continue\r\n\r\n");
     return true;
 }
 
@@ -469,7 +489,11 @@ static bool step(struct http_request *r, struct evbuffer *in)
 
 static void on_read(struct bufferevent *io, void *request)
 {
-    while (step(request, bufferevent_get_input(io))) {}
+    struct evbuffer *in = bufferevent_get_input(io);
+    while (step(request, in)) {}
+    /* Not by a watermark: libevent 2.1.12 ends the program if there is no memory for one. */
+    if (evbuffer_get_length(in) >= AHEAD_BYTES) bufferevent_disable(io, EV_READ);
+    else if (bufferevent_enable(io, EV_READ) != 0) http_break(request);
 }
 
 /* The output is empty: the next request, or the end of the connection. */
@@ -580,10 +604,9 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t fd, struc
     if (!r->io || !r->timer || !r->body || !r->answer) { disconnect(r); return; }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);          /* fails for a Unix socket, which has no such delay */
     bufferevent_setcb(r->io, on_read, on_write, on_event, r);
-    bufferevent_setwatermark(r->io, EV_READ, 0, AHEAD_BYTES);
     bufferevent_set_timeouts(r->io, NULL, &(struct timeval){ h->options.patience, 0 });
     set_timer(r, r->http->options.patience);
-    bufferevent_enable(r->io, EV_READ | EV_WRITE);
+    if (bufferevent_enable(r->io, EV_READ | EV_WRITE) != 0) { disconnect(r); return; }
     if (h->n >= h->options.most_connections) pause(h, 0);    /* what has arrived is read before one is chosen to be closed */
 }
 

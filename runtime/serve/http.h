@@ -61,5 +61,7 @@ void http_await(struct http_request *r);
 void http_begin(struct http_request *r, const char *ping);
 void http_piece(struct http_request *r, const char *bytes, size_t n);
 void http_end(struct http_request *r);
+/* Ends the connection without the rest of the answer, as there is no memory for it; the request stays valid until `left` is called. */
+void http_break(struct http_request *r);
 
 #endif

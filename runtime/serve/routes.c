@@ -283,7 +283,8 @@ void stream_event(struct request *x, const char *name, struct out *data)
     if (!lines) out_text(&o, "data: ");
     out_bytes(&o, data->bytes, data->n);
     out_text(&o, lines ? "\n" : "\n\n");
-    if (x->http && !o.failed) http_piece(x->http, o.bytes, o.n);
+    if (x->http && (o.failed || data->failed)) http_break(x->http);
+    else if (x->http) http_piece(x->http, o.bytes, o.n);
     x->started = true;
     out_free(&o);
     data->n = 0;

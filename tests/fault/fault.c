@@ -2,7 +2,8 @@
  *
  *   FAULT_IN=forgec         only in programs of this name: not in those it starts
  *   FAULT=write:3           the third call of write after main has begun; "late": of malloc, from the first temporary file on
- *   FAULT_ACTION            absent: the call fails; "signal:15": that signal comes first; "truncate:FILE": FILE is cut to 4096 bytes first
+ *   FAULT_ACTION            absent: the call fails; "signal:15": that signal comes first; "truncate:FILE": FILE is cut to 4096 bytes first;
+ *                           "often": SIGUSR2 begins and ends a time in which a third of these calls fails
  *   FAULT_FIRED=FILE        made when it happens
  *
  * A close that fails has closed, as Linux does it. */
@@ -15,10 +16,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,7 +36,13 @@ static char        wanted[32];                 /* function; "" : none */
 static long        wanted_call;
 static _Atomic long calls;
 static const char *action, *fired;
-static _Atomic bool made_temporary;
+static _Atomic bool made_temporary, often, fails_often;
+
+static void on_often(int number)
+{
+    (void)number;
+    fails_often = !fails_often;
+}
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -43,12 +52,21 @@ __attribute__((constructor)) static void begin(void)
     fired = getenv("FAULT_FIRED");
     wanted_call = strtol(colon + 1, NULL, 10);
     memcpy(wanted, what, (size_t)(colon - what));
+    often = action && strcmp(action, "often") == 0;
+    if (often) signal(SIGUSR2, on_often);
 }
 
 /* Is this the call that fails?  It sets errno. */
 static bool fails(const char *name, int error)
 {
-    if (!wanted[0] || strcmp(name, wanted) != 0 || ++calls != wanted_call) return false;
+    if (!wanted[0] || strcmp(name, wanted) != 0 || (often && !fails_often)) return false;
+    const long call = ++calls;
+    if (often) {
+        if (((uint32_t)call * 2654435761u >> 8) % wanted_call != 0) return false;
+        errno = error;
+        return true;
+    }
+    if (call != wanted_call) return false;
     if (fired) syscall(SYS_close, (int)syscall(SYS_openat, AT_FDCWD, fired, O_WRONLY | O_CREAT, 0666));
     if (action && strncmp(action, "signal:", 7) == 0) { raise(atoi(action + 7)); return false; }
     if (action && strncmp(action, "truncate:", 9) == 0) { syscall(SYS_truncate, action + 9, 4096); return false; }
@@ -112,6 +130,7 @@ FUNCTION(void *, MAP_FAILED, mmap, mmap, ENOMEM, (void *at, size_t n, int protec
          (at, n, protection, flags, fd, from))
 FUNCTION(void *, MAP_FAILED, mmap64, mmap, ENOMEM, (void *at, size_t n, int protection, int flags, int fd, off64_t from),
          (at, n, protection, flags, fd, from))
+FUNCTION(int, -1, accept4, accept, ENFILE, (int fd, __SOCKADDR_ARG from, socklen_t *restrict n, int flags), (fd, from, n, flags))
 FUNCTION(int, -1, fstat, stat, EIO, (int fd, struct stat *st), (fd, st))
 FUNCTION(int, -1, fstat64, stat, EIO, (int fd, struct stat64 *st), (fd, st))
 FUNCTION(int, EAGAIN, posix_spawnp, fork, EAGAIN, (pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,

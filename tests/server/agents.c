@@ -1,12 +1,13 @@
-/* agents.c -- agents, hostile clients and idle connections at once: every answer is whole and right in form, /health stays quick, and in the
- * end every slot is idle.
+/* agents.c -- agents, hostile clients and idle connections at once: every answer is whole and right in form, /health stays quick, and in
+ * the end every slot is idle.
  *
- *   agents PROGRAM SECONDS [AGENTS [HOSTILE [IDLE]]] [-- OPTIONS OF THE PROGRAM...]
+ *   [FAULT_ACTION=often] agents PROGRAM SECONDS [AGENTS [HOSTILE [IDLE]]] [-- OPTIONS OF THE PROGRAM...]
  *
  * PROGRAM: built with --server and a chat template.  AGENTS (default 16): threads that have conversations with tools, by four APIs; some
  * messages are long, some answers are streams, some clients leave in the middle.  HOSTILE (default 2): threads that send damaged bodies and
  * damaged HTTP.  IDLE (default 100): connections that say nothing, come and go.  HEALTH_MS in the environment: the bound of the 99th
- * percentile of /health.  Prints one line for each group; exit code 1: something was wrong. */
+ * percentile of /health.  FAULT_ACTION: calls of the server's C library fail at times (tests/fault/fault.c, preloaded by FAULT_LIBRARY);
+ * then any answer will do, but the server survives.  Prints one line for each group; exit code 1: something was wrong. */
 #include <cjson/cJSON.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,12 +23,14 @@ enum { MOST_TIMES = 1 << 20, TURNS = 4, LONG_TEXT = 3000, MOST_FAULTS = 20 };
 
 static int port;
 static double until;
+static bool faulty;
 static atomic_ulong answered, left, refused, hostile, idle, faults;
 
 __attribute__((format(printf, 1, 2)))
 static void fault(const char *format, ...)
 {
     va_list list;
+    if (faulty) return;
     if (faults++ >= MOST_FAULTS) return;
     va_start(list, format);
     vfprintf(stderr, format, list);
@@ -41,7 +44,8 @@ static void fault(const char *format, ...)
                "\"required\":[\"city\"],\"additionalProperties\":false}"
 
 static const struct api { const char *path, *tool, *list, *most, *end; } apis[] = {
-    { "/v1/chat/completions", "{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"description\":\"Rain\",\"parameters\":" SCHEMA "}}",
+    { "/v1/chat/completions",
+      "{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"description\":\"Rain\",\"parameters\":" SCHEMA "}}",
       "messages", "max_tokens", "data: [DONE]\n\n" },
     { "/v1/messages", "{\"name\":\"weather\",\"description\":\"Rain\",\"input_schema\":" SCHEMA "}", "messages", "max_tokens",
       "event: message_stop\n" },
@@ -150,7 +154,8 @@ static void *attacker(void *number)
         if (rand_r(&random) % 4 == 0) leave(fd, &random);
         else {
             struct reply r = client_answer(fd);
-            if (r.status == 0 || (r.status >= 500 && r.status != 503)) fault("a damaged body: %d %s: %s", r.status, r.body ? r.body : "", bad);
+            if (r.status == 0 || (r.status >= 500 && r.status != 503))
+                fault("a damaged body: %d %s: %s", r.status, r.body ? r.body : "", bad);
             reply_free(&r);
         }
         free(body);
@@ -217,6 +222,16 @@ static void check_idle(void)
     fault("a slot still works, a minute after the last client");
 }
 
+static void check_chat(void)
+{
+    unsigned random = 1;
+    char *body = body_of(&apis[0], "{\"role\":\"user\",\"content\":\"hi\"}", false, &random);
+    struct reply r = ask(port, "POST", apis[0].path, "", body);
+    if (r.status != 200) fault("the last chat: %d %s", r.status, r.body ? r.body : "no answer");
+    reply_free(&r);
+    free(body);
+}
+
 int main(int argc, char **argv)
 {
     enum { MOST = 256 };
@@ -226,10 +241,15 @@ int main(int argc, char **argv)
     for (; k < argc && k < 6 && strcmp(argv[k], "--") != 0; k++) counts[k - 3] = atoi(argv[k]);
     for (k++; k < argc && n < 47; k++) arguments[n++] = argv[k];
     signal(SIGPIPE, SIG_IGN);
+    const char *library = getenv("FAULT_LIBRARY");
+    if (library && *library) setenv("LD_PRELOAD", library, 1);
     struct child server = child_start(argv[1], arguments);
+    unsetenv("LD_PRELOAD");
     if (!server.port || counts[0] + counts[1] > MOST) { fprintf(stderr, "%s", child_said(&server)); return 2; }
     port = server.port;
     until = now() + atof(argv[2]);
+    faulty = library && *library;
+    if (faulty) kill(server.pid, SIGUSR2);
     times = calloc(MOST_TIMES, sizeof *times);
     pthread_t threads[MOST + 2];
     int n_threads = 0;
@@ -238,14 +258,18 @@ int main(int argc, char **argv)
     pthread_create(&threads[n_threads++], NULL, sleeper, (void *)(size_t)counts[2]);
     pthread_create(&threads[n_threads++], NULL, doctor, NULL);
     for (int i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
+    if (faulty) kill(server.pid, SIGUSR2);
+    faulty = false;
     check_idle();
+    check_chat();
     kill(server.pid, SIGTERM);
     const int code = child_wait(&server, 60);
     if (code != 0) fault("the server ended with %d: %s", code, child_said(&server));
     qsort(times, n_times, sizeof *times, by_time);
     const double p99 = n_times ? times[n_times - 1 - n_times / 100] : 0;
     if (getenv("HEALTH_MS") && 1e3 * p99 > atof(getenv("HEALTH_MS"))) fault("/health is too slow");
-    printf("agents: %lu answers, %lu left, %lu refused; %lu hostile requests; %lu idle connections\n", answered, left, refused, hostile, idle);
+    printf("agents: %lu answers, %lu left, %lu refused; %lu hostile requests; %lu idle connections\n", answered, left, refused, hostile,
+           idle);
     printf("/health: %zu times, half within %.2f ms, 99 %% within %.2f ms, all within %.2f ms; %lu faults\n", n_times,
            n_times ? 1e3 * times[n_times / 2] : 0, 1e3 * p99, n_times ? 1e3 * times[n_times - 1] : 0, faults);
     free(times);

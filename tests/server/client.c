@@ -116,6 +116,7 @@ void client_request(int fd, const char *method, const char *path, const char *he
 ssize_t client_read(int fd, char *to, size_t room, double seconds)
 {
     struct pollfd p = { fd, POLLIN, 0 };
+    if (fd < 0) return -1;                                    /* it was not connected */
     if (poll(&p, 1, (int)(1000 * seconds)) <= 0) return 0;
     const ssize_t n = recv(fd, to, room, 0);
     return n > 0 ? n : -1;

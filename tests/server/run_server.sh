@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_server.sh FORGEC TEST_SERVER TEST_CHATS AGENTS MODEL [OPTIONS...] -- builds MODEL with a server and these options, and tests it;
-# then again with a chat template.
+# then again with a chat template, and with a C library that often has no memory (FAULT_LIBRARY, tests/fault/fault.c).
 set -eu
 forgec=$1 test=$2 chats=$3 agents=$4 model=$5
 shift 5
@@ -10,4 +10,5 @@ trap 'rm -rf "$work"' EXIT
 "$test" "$work/program"
 "$forgec" build "$model" --server -q -o "$work/program" --chat-template "$(dirname "$0")/chat.jinja" "$@"
 "$chats" "$work/program"
-"$agents" "$work/program" 3 -- --slots 4 -t 2
+FAULT_LIBRARY= "$agents" "$work/program" 3 -- --slots 4 -t 2
+[ -z "${FAULT_LIBRARY-}" ] || FAULT_IN=program FAULT=malloc:60 FAULT_ACTION=often "$agents" "$work/program" 2 -- --slots 4 -t 2
