@@ -1,10 +1,11 @@
 #!/bin/sh
 # bench_device.sh: speed of GPU programs for shapes of real models, also after long texts, without their weights (noise in the right formats and sizes).
 #
-#   bench_device.sh build FORGEC MAKE_GGUF DIR [SHAPE...]   here: builds the programs of `models` below in DIR, for all shapes except llama-3.1-70b or for
-#                                                           the named shapes; 2 to 5 MB each, called SHAPE.TYPE.CACHE.TARGET
-#   bench_device.sh run DIR [LLAMA_BENCH MODELS]            on the machine with the GPU: measures each program of DIR, writes a .csv beside it, and prints
-#                                                           tables; also measures the existing files MODELS/SHAPE-TYPE.gguf with llama.cpp's llama-bench
+#   bench_device.sh build FORGEC MAKE_GGUF DIR [SHAPE...]   here: builds the programs of `models` below in DIR, for all shapes below 30 GB or for the named
+#                                                           shapes; 2 to 5 MB each, called SHAPE.TYPE.CACHE.TARGET
+#   bench_device.sh run DIR [LLAMA_BENCH MODELS [MAKE_GGUF]] on the machine with the GPU: measures each program of DIR, writes a .csv beside it, and prints
+#                                                           tables; also measures the existing files MODELS/SHAPE-TYPE.gguf with llama.cpp's llama-bench.
+#                                                           With MAKE_GGUF a missing file below 30 GB is written for its row and removed again
 #   bench_device.sh table DIR                               prints the tables of earlier measurements
 #   bench_device.sh profile DIR                             on that machine, with NVIDIA's ncu: mean time of each decode kernel, launched alone
 #
@@ -21,6 +22,7 @@ depths=0,512,8192,32768 steps=1,2,4,8 context=33792 first=${TARGETS%% *}
 # Shape, type, cache, and further build options.
 models() {
     cat <<'EOF'
+tinyllama     Q4_K_M f16
 llama-3.2-1b  Q4_K_M f16
 llama-3.2-1b  Q8_0   f16
 llama-3.2-1b  BF16   f16
@@ -30,17 +32,32 @@ llama-3.1-8b  Q8_0   f16  --columns 8
 llama-3.1-8b  Q8_0   q8_0
 llama-3.1-8b  BF16   f16  --columns 8
 llama-3.1-8b  BF16   q8_0
+llama-3.2-3b  Q4_K_M f16
+mistral-7b    Q4_K_M f16
+qwen2.5-0.5b  Q4_K_M f16
+qwen2.5-1.5b  Q4_K_M f16
+qwen2.5-7b    Q4_K_M f16
 qwen3-0.6b    Q8_0   f16
+qwen3-4b      Q4_K_M f16
+qwen3-8b      Q4_K_M f16
 qwen3-30b-a3b Q4_K_M f16  --columns 8
+qwen3.6-35b-a3b Q4_K_M f16
 gpt-oss-20b   MXFP4  f16  --columns 8
-llama-3.1-70b Q4_K_M f16
+gemma-4-26b-a4b Q4_K_M f16
+glm-4.7-flash Q4_K_M f16
+lfm2-8b-a1b   Q4_K_M f16
 EOF
+    large
+}
+large() {
+    echo 'llama-3.1-70b Q4_K_M f16'
+    echo 'gpt-oss-120b  MXFP4  f16'
 }
 
 build() {       # FORGEC MAKE_GGUF DIR [SHAPE...]
     forgec=$1 make_gguf=$2 dir=$3
     shift 3
-    wanted=" ${*:-$(models | awk '$1 != "llama-3.1-70b" { print $1 }' | tr '\n' ' ')} "
+    wanted=" ${*:-$(models | awk '{ print $1 }' | grep -vxF "$(large | awk '{ print $1 }')" | tr '\n' ' ')} "
     mkdir -p "$dir"
     models | while read -r shape type cache more; do
         case $wanted in *" $shape "*) ;; *) continue ;; esac
@@ -60,7 +77,16 @@ bench() {
     [ -s "$csv" ] || rm "$csv"
 }
 
-measure() {     # DIR [LLAMA_BENCH MODELS]
+# The file of a row for llama.cpp, if it exists or can be made.
+provide() {     # FILE MAKE_GGUF SHAPE TYPE
+    [ ! -f "$1" ] || return 0
+    [ -n "$2" ] && ! large | grep -q "^$3 " || return 1
+    mkdir -p "${1%/*}"
+    made=$1
+    "$2" --shape "$3" --type "$4" -o "$1"
+}
+
+measure() {     # DIR [LLAMA_BENCH MODELS [MAKE_GGUF]]
     models | while read -r shape type cache more; do
         name=$shape.$type.$cache file=${3-}/$shape-$type.gguf
         for target in $TARGETS; do
@@ -75,11 +101,13 @@ measure() {     # DIR [LLAMA_BENCH MODELS]
             fi
             bench "$program" --bench --random-weights -p 512 -n 128 -d $depths
             [ -z "$more" ] || bench "$program" --bench --random-weights -p $steps -n 0
-            [ -f "$file" ] || continue
+            made=
+            [ $# -gt 1 ] && provide "$file" "${4-}" "$shape" "$type" || continue
             csv=$1/$name.llama.csv
             : > "$csv"
             bench "$2" -m "$file" -ngl 99 -fa 1 -ctk "$cache" -ctv "$cache" -p 512 -n 128 -d $depths
             [ -z "$more" ] || bench "$2" -m "$file" -ngl 99 -fa 1 -ctk "$cache" -ctv "$cache" -p $steps -n 0
+            [ -z "$made" ] || rm "$made"
         done </dev/null
     done
 }
@@ -181,7 +209,7 @@ profile() {     # DIR
 
 case ${1-}:$# in
 build:[4-9]|build:1?) shift; build "$@" ;;
-run:2|run:4)          shift; measure "$@"; tables "$1" ;;
+run:2|run:[45])         shift; measure "$@"; tables "$1" ;;
 table:2)              tables "$2" ;;
 profile:2)            profile "$2" ;;
 *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
