@@ -81,16 +81,20 @@ static void drop(struct answer *a, size_t n)
     memmove(a->hold, a->hold + n, a->n - n);
     a->n -= n;
     a->skip = a->skip > n ? a->skip - n : 0;
+    a->known = a->known > n ? a->known - n : 0;
 }
 
 static void tell_text(struct answer *a, size_t n)
 {
     if (!n) return;
-    const struct answer_event event = { .kind = a->reasoning ? ANSWER_REASONING : ANSWER_CONTENT, .text = a->hold, .n = n };
+    a->last = a->hold[n - 1];
+    const size_t known = a->known < n ? a->known : n;
+    const struct answer_event event = { .kind = a->reasoning ? ANSWER_REASONING : ANSWER_CONTENT, .text = a->hold + known,
+                                        .n = n - known };
     a->fresh = a->first = a->header = false;
     a->inside = NOT_INSIDE;
     if (!a->reasoning) a->blank = false;
-    a->tell(a->context, &event);
+    if (event.n) a->tell(a->context, &event);
     drop(a, n);
 }
 
@@ -98,6 +102,8 @@ static void tell_text(struct answer *a, size_t n)
 static void begin_call(struct answer *a, size_t n)
 {
     a->in_call = true;
+    a->quoted = a->last && memchr("`\"'", a->last, 3);
+    a->n_begun++;
     a->looked = a->mark = n;
     a->scan.from = 0;
 }
@@ -106,6 +112,7 @@ static void apply(struct answer *a, enum action action, size_t n)
 {
     if (action == TO_CALL) { begin_call(a, n); return; }
     drop(a, n);
+    a->last = 0;
     if (action != PAST_CALL) a->inside = action == PAST_LIST ? IN_BLOCK : NOT_INSIDE;
     a->first = false;
     a->fresh = true;
@@ -196,6 +203,7 @@ static bool look_at_call(struct answer *a, bool last)
             return true;
         }
         drop(a, used);
+        a->last = 0;
         a->in_call = a->header = a->first = false;
         a->fresh = true;
         a->inside = result == CALL_DONE ? IN_LIST : NOT_INSIDE;
@@ -256,6 +264,16 @@ void answer_feed(struct answer *a, const char *text, size_t n)
         n -= some;
         look(a, false);
     }
+}
+
+void answer_prefill(struct answer *a, const char *text, size_t n)
+{
+    answer_tell *const tell = a->tell;
+    a->tell = tell_nobody;
+    answer_feed(a, text, n);
+    a->tell = tell;
+    a->known = a->n;
+    a->n_calls = 0;
 }
 
 void answer_end(struct answer *a)

@@ -51,10 +51,13 @@ struct answer {
     size_t       size, n;
     void        *work;                       /* arguments being written, then JSON trees */
     size_t       work_bytes;
+    size_t       known;                      /* bytes of hold that are of the prefill */
     size_t       looked, mark, skip;         /* looked: bytes of a call examined so far; mark: bytes of its first mark; skip: in text, no
                                               * mark begins before this */
     struct { size_t from, at; uint32_t depth; char quote; } scan;      /* brackets of a call, as far as they have been read */
-    uint32_t     n_calls, n_endless;         /* reported calls; calls that never ended */
+    uint32_t     n_calls, n_endless, n_begun;        /* reported calls; calls that never ended; texts that may have begun a call */
+    char         last;                       /* the last byte of text since a mark; 0: none */
+    bool         quoted;                     /* the mark of the call stands behind a quote */
     bool         in_call, reasoning;
     bool         fresh, first;               /* only white space since the last mark; no mark yet */
     bool         blank;                      /* neither content nor calls so far */
@@ -64,6 +67,9 @@ struct answer {
 };
 
 void answer_begin(struct answer *a, const struct answer_options *o);
+/* The beginning of the answer, which its reader knows: nothing is reported of it, except a call that it begins and does not end.  Only
+ * directly after answer_begin. */
+void answer_prefill(struct answer *a, const char *text, size_t n);
 /* Adds a piece of text, cut anywhere, with special tokens as text, but without the token that ends the turn. */
 void answer_feed(struct answer *a, const char *text, size_t n);
 /* The text has ended. */

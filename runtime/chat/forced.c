@@ -4,9 +4,17 @@
 #include "grammar.h"
 
 enum { MARK_MOST = 64 };
+#define GAP "gap ::= (\" \" | \"\\n\" \" \"{0,4})?\n"
 
 struct forced_writer { const struct answer_force *force; const struct chat_family *f; struct text_out *out; };
 struct tool { const char *name; size_t n; const struct json *function, *parameters; uint32_t number; };
+
+/* Does a call begin with the name of its tool, without a mark that only calls have?  Does each call begin with a mark? */
+static bool begins_with_name(const struct chat_family *f) { return f->flags & (CHAT_LINE | CHAT_BARE); }
+static bool begins_with_mark(const struct chat_family *f)
+{
+    return f->flags & CHAT_FUNCTIONS || f->shape == CHAT_NAMED || f->shape == CHAT_TAGGED || f->shape == CHAT_ELEMENTS;
+}
 
 /* The member called name of a tool's parameters, which may be a reference. */
 static const struct json *of_parameters(const struct tool *t, const char *name)
@@ -156,10 +164,20 @@ static void put_object(struct forced_writer *w, const struct tool *t)
     }
 }
 
+/* Writes the mark with which a call begins.  If it stands in the answer already, what follows is a rule of its own. */
+static void put_beginning(struct forced_writer *w, const struct tool *t, const char *mark)
+{
+    put_text(w, mark);
+    if (!w->force->begun) return;
+    put_rule_name(w, " body", t->number);
+    put_rule_name(w, "\nbody", t->number);
+    put(w, " ::=");
+}
+
 static void put_named(struct forced_writer *w, const struct tool *t)
 {
     const struct chat_family *f = w->f;
-    if (!(f->flags & CHAT_LINE)) put_text(w, f->call);
+    if (!(f->flags & CHAT_LINE)) put_beginning(w, t, f->call);
     if (f->flags & CHAT_ID_FIRST) put(w, " [a-zA-Z0-9]{1,32}");
     if (f->flags & CHAT_KIND) put_text(w, "function");
     if (f->flags & CHAT_ID_NAMES) put_text(w, "functions.");
@@ -198,7 +216,7 @@ static void put_tagged(struct forced_writer *w, const struct tool *t)
     const struct chat_family *f = w->f;
     const struct json *properties = of_parameters(t, "properties");
     uint32_t i = 0;
-    put_text(w, f->call);
+    put_beginning(w, t, f->call);
     put_name(w, t->name, t->n);
     if (f->flags & CHAT_NAME_LINE) put_text(w, f->name_mark);
     else {
@@ -274,21 +292,33 @@ static void put_function(struct forced_writer *w, const struct tool *t)
     put(w, " ::= \"\"");
 }
 
+/* Writes what follows the name of a tool, in families whose calls begin with the name. */
+static void put_named_rest(struct forced_writer *w, const struct tool *t)
+{
+    put_rule_name(w, "rest", t->number);
+    put(w, w->f->flags & CHAT_BARE ? " ::= gap \",\" gap (\"\\\"parameters\\\"\" | \"\\\"arguments\\\"\") gap \":\" gap" : " ::= gap");
+    put_argument_name(w, t, t->parameters, -1);
+    put(w, w->f->flags & CHAT_BARE ? " gap \"}\"\n" : "\n");
+}
+
 static void put_call(struct forced_writer *w, const struct tool *t)
 {
+    const bool headers = w->f->flags & CHAT_HEADERS && !w->force->begun;
+    if (w->force->begun && begins_with_name(w->f)) { put_named_rest(w, t); return; }
     put_rule_name(w, "call", t->number);
     put(w, " ::=");
     if (w->f->flags & CHAT_FUNCTIONS) {
-        put_text(w, "<|channel|>commentary to=functions.");
+        put_beginning(w, t, "<|channel|>commentary to=functions.");
         put_name(w, t->name, t->n);
-        put_text(w, " <|constrain|>json<|message|>");
+        if (w->force->begun) put(w, " header");
+        else put_text(w, " <|constrain|>json<|message|>");
         put_argument_name(w, t, t->parameters, -1);
     } else switch ((enum chat_shape)w->f->shape) {
     case CHAT_JSON: put_object(w, t); break;
     case CHAT_NAMED: put_named(w, t); break;
     case CHAT_TAGGED:
     case CHAT_ELEMENTS:
-        if (w->f->flags & CHAT_HEADERS) {
+        if (headers) {
             put_text(w, " to=");
             put_name(w, t->name, t->n);
             put_text(w, "<|message|>");
@@ -296,7 +326,7 @@ static void put_call(struct forced_writer *w, const struct tool *t)
             put(w, " nl");
         }
         put_tagged(w, t);
-        if (w->f->flags & CHAT_HEADERS) { put(w, " nl"); put_text(w, w->f->close); }
+        if (headers) { put(w, " nl"); put_text(w, w->f->close); }
         break;
     case CHAT_PYTHON:
     case CHAT_BRACED: put_function(w, t); break;
@@ -310,10 +340,12 @@ static void put_call(struct forced_writer *w, const struct tool *t)
 static void put_blocks(struct forced_writer *w)
 {
     const struct chat_family *f = w->f;
-    const bool several = w->force->parallel && !(f->flags & (CHAT_ONE | CHAT_HEADERS));
+    const bool several = w->force->parallel && !(f->flags & (CHAT_ONE | CHAT_HEADERS)), begun = w->force->begun;
     const bool list = f->flags & CHAT_LISTED || f->shape == CHAT_PYTHON, fenced = f->flags & CHAT_FENCED;
+    const bool marked = !(f->flags & CHAT_HEADERS) || begun;
     put(w, "block ::=");
-    if (!(f->flags & CHAT_HEADERS)) put_text(w, f->open);
+    if (marked) put_text(w, f->open);
+    if (begun) put(w, " inside\ninside ::=");
     if (f->shape == CHAT_JSON && f->call) { put_text(w, "\n\n"); put_text(w, f->call); }
     put(w, f->open ? " nl" : "");
     if (fenced) put_text(w, "```json\n");
@@ -323,13 +355,13 @@ static void put_blocks(struct forced_writer *w)
         put(w, " (");
         put_text(w, list ? "," : f->call);
         put(w, list ? " gap call)*" : " call)*");
-    } else if (several && f->open && f->shape != CHAT_JSON && f->shape != CHAT_BRACED) put(w, " (nl call)*");
+    } else if (several && f->shape != CHAT_BRACED && (begun ? f->close != NULL : f->open && f->shape != CHAT_JSON)) put(w, " (nl call)*");
     if (list) put(w, " gap \"]\"");
     if (fenced) put_text(w, "\n```");
-    if (f->close && !(f->flags & CHAT_HEADERS)) { put(w, " nl"); put_text(w, f->close); }
+    if (f->close && marked) { put(w, " nl"); put_text(w, f->close); }
     put(w, "\n");
     put(w, several && !list && !(f->flags & CHAT_LINE) ? "blocks ::= block (nl block)*\n" : "blocks ::= block\n");
-    put(w, "nl ::= \"\\n\"{0,2}\ngap ::= (\" \" | \"\\n\" \" \"{0,4})?\n");
+    put(w, begun ? "nl ::= [ \\n]{0,3}\n" GAP : "nl ::= \"\\n\"{0,2}\n" GAP);
     const char *text_end = f->shape == CHAT_BRACED ? "<|\"|>" : f->shape == CHAT_ELEMENTS ? f->key : f->value_end;
     if (!text_end) return;
     char lined[MARK_MOST] = "\n";
@@ -338,9 +370,41 @@ static void put_blocks(struct forced_writer *w)
     put_until(w, "text", f->flags & CHAT_VALUE_LINES ? lined : text_end);
 }
 
+/* After the header of a call, which models write in several ways. */
+static void put_header(struct forced_writer *w)
+{
+    put(w, "header ::= (\" \"?");
+    put_text(w, "<|channel|>");
+    put(w, " (\"commentary\" | \"analysis\"))? (\" \"? (");
+    put_text(w, "<|constrain|>");
+    put(w, ")? \"json\")?");
+    put_text(w, "<|message|>");
+    put(w, "\n");
+}
+
+/* The root of a grammar for calls that have begun: the name of the beginning, then what follows it. */
+static void put_begun(struct forced_writer *w)
+{
+    const struct chat_family *f = w->f;
+    const bool harmony = f->flags & CHAT_FUNCTIONS;
+    if (harmony) put_header(w);
+    else put_blocks(w);
+    put(w, "root ::= (");
+    if (harmony) put(w, "\"h\" body");
+    else {
+        if (f->open) put(w, f->shape == CHAT_JSON && f->call ? "\"c\" nl call" : "\"o\" inside");
+        if (begins_with_mark(f)) put(w, f->open ? " | \"c\" body" : "\"c\" body");
+    }
+    put(w, ")");
+    if (!w->force->parallel && f->finish) { put(w, " ("); put_text(w, f->finish); put(w, ")?"); }
+    put(w, "\n");
+}
+
 static void put_root(struct forced_writer *w)
 {
     const struct chat_family *f = w->f;
+    if (w->force->begun) { put_begun(w); return; }
+    put_blocks(w);
     const bool harmony = f->flags & CHAT_FUNCTIONS, muse = f->flags & CHAT_HEADERS && !harmony;
     const char *begin = harmony ? "<|channel|>analysis<|message|>" : muse ? " to=self<|message|>" : f->think[0];
     const char *end = harmony ? "<|end|>" : muse ? "<|eom|>" : f->think[1];
@@ -372,30 +436,46 @@ static bool can_be_written(const struct tool *t)
     return t->n > 0;
 }
 
+/* rule NULL: writes the call of each tool that may be called.  Else: writes the rule, a choice among the tools' rules `part`, each after
+ * the name of its beginning if calls begin with the name of a tool.  False: there is no such tool, or it cannot be written. */
+static bool put_tools(struct forced_writer *w, const char *rule, const char *part)
+{
+    const struct answer_force *force = w->force;
+    uint32_t number = 0, n = 0;
+    if (rule) { put(w, rule); put(w, " ::="); }
+    for (const struct json *x = force->tools ? force->tools->first : NULL; x; x = x->next) {
+        const struct json *inner = json_member(x, "function"), *name = json_member(inner ? inner : x, "name");
+        struct tool t = { NULL, 0, inner ? inner : x, json_member(inner ? inner : x, "parameters"), number++ };
+        if (!name || name->kind != JSON_STRING) return false;
+        t.name = name->text;
+        t.n = name->n;
+        if (force->name && (t.n != force->n_name || memcmp(t.name, force->name, t.n) != 0)) continue;
+        if (!can_be_written(&t)) return false;
+        if (!rule) put_call(w, &t);
+        else {
+            put(w, n ? " | " : " ");
+            if (*part == 'r') { put(w, "\"n"); put_number(w, t.number); put(w, ":\" "); }
+            put_rule_name(w, part, t.number);
+        }
+        n++;
+    }
+    if (rule) put(w, "\n");
+    return n > 0;
+}
+
 bool answer_forced(const struct answer_force *force, struct text_out *out)
 {
     struct forced_writer w = { force, force->family, out };
-    uint32_t n = 0;
+    const bool begun = force->begun;
     if (w.f->shape == CHAT_NO_CALLS && !(w.f->flags & CHAT_FUNCTIONS)) return false;
-    for (int pass = 0; pass < 2; pass++) {                   /* first each call, then the choice among them */
-        uint32_t number = 0;
-        if (pass) put(&w, "call ::=");
-        for (const struct json *x = force->tools ? force->tools->first : NULL; x; x = x->next) {
-            const struct json *inner = json_member(x, "function"), *name = json_member(inner ? inner : x, "name");
-            struct tool t = { NULL, 0, inner ? inner : x, json_member(inner ? inner : x, "parameters"), number++ };
-            if (!name || name->kind != JSON_STRING) return false;
-            t.name = name->text;
-            t.n = name->n;
-            if (force->name && (t.n != force->n_name || memcmp(t.name, force->name, t.n) != 0)) continue;
-            if (!can_be_written(&t)) return false;
-            if (!pass) { put_call(&w, &t); n++; continue; }
-            put_rule_name(&w, " call", t.number);
-            if (--n) put(&w, " |");
-        }
-        if (!pass && !n) return false;
+    if ((begun && w.f->flags & CHAT_FENCED) || !put_tools(&w, NULL, NULL)) return false;
+    if (begun && begins_with_name(w.f)) {
+        put_tools(&w, "root", "rest");
+        put(&w, GAP);
+        return !out->full;
     }
-    put(&w, "\n");
-    put_blocks(&w);
+    put_tools(&w, "call", "call");
+    if (begun && begins_with_mark(w.f)) put_tools(&w, "body", "body");
     put_root(&w);
     return !out->full;
 }

@@ -1,4 +1,5 @@
-/* forced.h -- a grammar that makes a model write tool calls, for tool_choice "required" or a named function. */
+/* forced.h -- grammars of tool calls: a grammar that makes a model write calls, for tool_choice "required" or a named function; and one of
+ * calls that the model has begun by itself (begun.h), for tool_choice "auto". */
 #ifndef FORGE_CHAT_FORCED_H
 #define FORGE_CHAT_FORCED_H
 #include "family.h"
@@ -12,6 +13,8 @@ struct answer_force {
     bool        parallel;                    /* several calls, if the family allows them in a turn */
     bool        reasoning;                   /* the prompt has opened the reasoning: it continues, and is closed before the call.  Else:
                                               * it may be opened, if the family has marks for it */
+    bool        begun;                       /* the root is not an answer, but the name of a beginning (begun.h) and the rest of the call
+                                              * or of the block of calls */
     /* The control token with which text [n] begins, and the number of bytes it stands for; negative: none.  NULL: the vocabulary has
      * none.  A grammar must name such tokens explicitly, and marks often are control tokens. */
     int32_t   (*control)(void *context, const char *text, size_t n, size_t *used);
@@ -24,6 +27,7 @@ struct answer_force {
 };
 
 /* Writes GBNF (docs/grammar.md) whose root is the whole answer after the prompt; answer.h reads what it allows as calls and reasoning.
- * False: the family has no calls, there is no such function, its name cannot be written, or out is full. */
+ * False: the family has no calls, or (begun) nothing that only calls begin with; there is no such function, its name cannot be written, or
+ * out is full. */
 bool answer_forced(const struct answer_force *f, struct text_out *out);
 #endif

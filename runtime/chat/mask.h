@@ -56,4 +56,5 @@ enum mask_status mask_token(struct mask *m, int32_t token);
 /* Adds text, whatever its tokens.  *n_read, unless NULL: the number of bytes accepted; *m stands after them, whatever the result. */
 enum mask_status mask_text(struct mask *m, const char *text, size_t n, size_t *n_read);
 static inline bool mask_may_end(const struct mask *m) { return m->places[m->now].ends != 0; }
+static inline bool mask_is_complete(const struct mask *m) { return mask_may_end(m) && m->places[m->now].n == 0; }     /* must end */
 #endif

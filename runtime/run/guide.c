@@ -124,6 +124,13 @@ enum forge_status guide_accept(struct forge_guide *g, int32_t token, struct forg
     return failed(mask_token(&g->mask, token), error);
 }
 
+enum forge_status guide_text(struct forge_guide *g, const char *text, size_t n, struct forge_error *error)
+{
+    return failed(mask_text(&g->mask, text, n, NULL), error);
+}
+
+bool guide_is_complete(const struct forge_guide *g) { return mask_is_complete(&g->mask); }
+
 void guide_logits(const uint32_t *bits, float *logits, uint32_t n_vocab)
 {
     for (uint32_t i = 0; i < n_vocab; i++) if (!(bits[i / 32] >> i % 32 & 1)) logits[i] = -INFINITY;

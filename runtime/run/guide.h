@@ -43,6 +43,10 @@ enum forge_status guide_mask(struct forge_guide *guide, const uint32_t **bits, b
 /* Adds the token that was drawn.  FORGE_FAILED: it is not allowed. */
 enum forge_status guide_accept(struct forge_guide *guide, int32_t token, struct forge_error *error);
 
+/* Adds text, whatever its tokens.  FORGE_FAILED: it is not allowed. */
+enum forge_status guide_text(struct forge_guide *guide, const char *text, size_t n, struct forge_error *error);
+bool guide_is_complete(const struct forge_guide *guide);     /* nothing can follow the text so far */
+
 /* Sets logits [n_vocab] of tokens whose bit is 0 to minus infinity. */
 void guide_logits(const uint32_t *bits, float *logits, uint32_t n_vocab);
 #endif

@@ -12,6 +12,7 @@
 #include "runtime/model/state.h"
 #include "runtime/text/text.h"
 #include "runtime/text/tokenize.h"
+#include "watch.h"
 
 /* The longest time in seconds for a piece of a prompt: while other texts wait for their next token, and while none waits. */
 #define PIECE_SHARED 0.05
@@ -123,10 +124,15 @@ static size_t may_stop(const struct slot *s)
     return most;
 }
 
-/* Sets s->guided once the text has appeared after which the guide begins. */
+/* Sets s->guided: has the text appeared after which the guide begins, or does a call last? */
 static void await_guide(struct slot *s, const char *text, size_t n)
 {
-    const char *after = s->task->guide_after;
+    const struct task *t = s->task;
+    const char *after = t->guide_after;
+    if (t->watch) {
+        s->guided = s->guided ? watch_goes_on(t->watch, t->guide) : watch_text(t->watch, t->guide, text, n);
+        return;
+    }
     const size_t length = strlen(after);
     for (size_t i = 0; i < n && !s->guided; i++) {
         if (s->n_recent == sizeof s->recent) memmove(s->recent, s->recent + 1, --s->n_recent);
@@ -146,7 +152,7 @@ static bool give_text(struct slot *s, int32_t id, const uint8_t *vocab)
     s->tail = tail;
     if (n <= sizeof small) memcpy(s->tail + s->n_tail, small, n);
     else forge_token_text(vocab, id, t->special, s->tail + s->n_tail, n);
-    if (t->guide && !s->guided) await_guide(s, s->tail + s->n_tail, n);
+    if (t->guide && (t->watch || !s->guided)) await_guide(s, s->tail + s->n_tail, n);
     s->n_tail += n;
     const size_t stop = find_stop(s, &t->stop);
     if (stop < s->n_tail) {
@@ -603,7 +609,7 @@ static void begin(struct batch *b, struct slot *s, struct task *t)
     s->pending = -1;
     s->n_read = 0;
     s->n_tail = s->n_recent = 0;
-    s->guided = t->guide && !t->guide_after;
+    s->guided = t->guide && (t->watch ? watch_begins(t->watch, t->guide) : !t->guide_after);
     s->used = ++b->clock;
     enum forge_status status = sampler_open(&s->sampler, &t->sample, b->program->n_vocab, b->engine->n_ctx, &error);
     if (status == FORGE_OK) status = take_prefix(b, s, &error);

@@ -14,6 +14,7 @@ enum task_end { TASK_RUNS, TASK_ENDED, TASK_STOPPED, TASK_LENGTH, TASK_CANCELLED
 
 enum { TASK_MOST_STOPS = 16, TASK_MOST_TOP = 20 };
 
+struct call_watch;
 struct task_top { int32_t id; float logprob; };
 struct task_token { int32_t id; float logprob; struct task_top top[]; };      /* top: [n_top], most probable first */
 
@@ -30,6 +31,7 @@ struct task {
     bool     ignore_eos, special;            /* special: the texts of control tokens are part of the text */
     struct forge_guide *guide;               /* which tokens may come next, only for this task; NULL: any */
     const char *guide_after;                 /* the guide begins after this text; NULL: from the beginning */
+    struct call_watch *watch;                /* the guide holds only calls, which the watch sees (watch.h); NULL: all text */
     bool     logprobs;
     uint32_t n_top;
     bool     keeps_prefix;                   /* may reuse tokens that a sequence has read before */

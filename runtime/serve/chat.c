@@ -293,16 +293,24 @@ static void tell(void *choice, const struct answer_event *event)
     chat_of(c->request)->event(c, event);
 }
 
-static void begin_answers(struct chat *c)
+struct answer_options chat_answer(const struct chat *c)
 {
     enum { TAIL = 512 };                                     /* end of the prompt, in which reasoning may have been opened */
-    const size_t tail = c->n_text < TAIL ? c->n_text : TAIL;
+    const size_t n = c->n_text - c->n_prefill, tail = n < TAIL ? n : TAIL;
+    return (struct answer_options){ .family = c->family, .tools = c->tools, .prompt = c->text + n - tail, .n_prompt = tail };
+}
+
+static void begin_answers(struct chat *c)
+{
     for (uint32_t i = 0; i < c->n_choices; i++) {
         struct chat_choice *one = &c->choices[i];
-        const struct answer_options o = { .family = c->family, .tools = c->tools,
-                                          .prompt = c->text + c->n_text - tail, .n_prompt = tail, .tell = tell, .context = one,
-                                          .room = one->room, .room_bytes = ANSWER_ROOM };
+        struct answer_options o = chat_answer(c);
+        o.tell = tell;
+        o.context = one;
+        o.room = one->room;
+        o.room_bytes = ANSWER_ROOM;
         answer_begin(&one->answer, &o);
+        answer_prefill(&one->answer, c->prefill, c->n_prefill);
     }
 }
 

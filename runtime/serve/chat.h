@@ -75,6 +75,8 @@ struct json *chat_effort(struct request *x, const struct json *effort, const str
  * form of templates (chat_request.h).  more: further variables, or NULL.  choices 0: only the prompt's text.  False: refused. */
 bool chat_begin(struct request *x, struct json *messages, const struct chat_tools *tools, const struct json *more, uint32_t choices,
                 void (*event)(struct chat_choice *c, const struct answer_event *event));
+/* How the answer is read: the family, tools and the end of the prompt before the prefill. */
+struct answer_options chat_answer(const struct chat *c);
 static inline struct chat *chat_of(const struct request *x) { return x->more; }
 /* c->id: the model's own id, or a new one: prefix and 24 digits, or what the model's templates demand. */
 void chat_call_id(struct chat_choice *c, const struct answer_event *event, const char *prefix);

@@ -8,6 +8,7 @@
 #include "runtime/chat/forced.h"
 #include "runtime/chat/schema.h"
 #include "runtime/text/tokenize.h"
+#include "watch.h"
 
 enum { MOST_GRAMMAR = 4 << 20, MOST_WARNINGS = 8192 };       /* bytes of GBNF for the tools; of warnings */
 
@@ -54,7 +55,7 @@ struct rules {
     struct grammar_error error;
     const struct json *at;               /* the function whose schema is wrong */
     uint32_t n, steps;
-    bool failed;
+    bool failed, lenient;                /* lenient: a schema that is wrong, or too large, does not fail the request */
 };
 
 static int32_t control(void *context, const char *text, size_t n, size_t *used)
@@ -69,8 +70,9 @@ static int32_t control(void *context, const char *text, size_t n, size_t *used)
 
 static void put(struct text_out *to, const char *text) { text_out_put(to, text, strlen(text)); }
 
-/* Does the tool ask that everything in its schema be enforced?  In the request tools have the form of its API. */
-static bool is_strict(const struct request *x, const struct json *function)
+/* Does the tool ask that everything in its schema be enforced?  In the request tools have the form of its API.  silent: if it does not
+ * say. */
+static bool is_strict(const struct request *x, const struct json *function, bool silent)
 {
     const struct json *tools = json_member(x->json, "tools"), *name = json_member(function, "name"), *strict = NULL;
     for (const struct json *t = tools && tools->kind == JSON_ARRAY ? tools->first : NULL; t; t = t->next) {
@@ -79,7 +81,7 @@ static bool is_strict(const struct request *x, const struct json *function)
         strict = json_member(inner ? inner : t, "strict");
         if (!strict) strict = json_member(t, "strict");
     }
-    return json_is_bool(strict) ? strict->kind == JSON_TRUE : x->kind->route == ROUTE_RESPONSES;
+    return json_is_bool(strict) ? strict->kind == JSON_TRUE : silent;
 }
 
 /* Arguments are an object, even if the schema allows other values: `all` becomes the schema that says so. */
@@ -98,14 +100,31 @@ static const struct json *as_object(const struct json *schema, struct json all[5
     return &all[4];
 }
 
+/* The arguments of a tool whose schema cannot be read are free: `anything` is their schema. */
+static bool be_lenient(struct rules *r, const struct json *function, const struct json *anything, const struct schema_options *options,
+                       size_t begin)
+{
+    const struct json *name = json_member(function, "name");
+    char line[320];
+    const size_t before = r->warnings->n;
+    const int n = snprintf(line, sizeof line, "the parameters of the tool '%.*s' are not enforced: %s\n",
+                           (int)(name->n < 64 ? name->n : 64), name->text, r->error.text);
+    if (!r->lenient || !options->warnings) return false;
+    text_out_put(r->warnings, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    if (r->warnings->full) r->warnings->n = before;
+    r->out->n = begin;
+    return schema_grammar(r->work, anything, options, r->out, &r->error);
+}
+
 static void add_rule(void *context, const char *name, const struct json *schema, const struct json *function)
 {
+    static const struct json anything = { .kind = JSON_TRUE };
     struct rules *r = context;
     struct json all[5];
     char prefix[16];
     const struct json *root = json_member(function, "parameters");
-    const struct schema_options options = { .prefix = prefix, .root = root, .work = &r->steps,
-                                            .warnings = is_strict(r->request, function) ? NULL : r->warnings };
+    const bool strict = is_strict(r->request, function, r->request->kind->route == ROUTE_RESPONSES && !r->lenient);
+    const struct schema_options options = { .prefix = prefix, .root = root, .work = &r->steps, .warnings = strict ? NULL : r->warnings };
     const bool whole = strncmp(name, "args", 4) == 0;
     const size_t mark = r->work->used;
     snprintf(prefix, sizeof prefix, "s%ux", r->n++);
@@ -114,7 +133,9 @@ static void add_rule(void *context, const char *name, const struct json *schema,
     put(r->out, prefix);
     put(r->out, "root\n");
     if (r->failed) return;
-    r->failed = !schema_grammar(r->work, whole ? as_object(schema, all) : schema, &options, r->out, &r->error);
+    const size_t begin = r->out->n;
+    r->failed = !schema_grammar(r->work, whole ? as_object(schema, all) : schema, &options, r->out, &r->error) &&
+                !be_lenient(r, function, whole ? as_object(NULL, all) : &anything, &options, begin);
     if (r->failed) r->at = function;
     r->work->used = mark;
 }
@@ -132,7 +153,8 @@ static bool is_reasoning(const struct chat *c)
     return false;
 }
 
-static bool forced_calls(struct request *x, const struct chat *c, struct guide_source *source)
+/* begun: calls are free to begin or not.  Then *source stays empty if the grammar cannot hold them. */
+static bool calls_of(struct request *x, const struct chat *c, bool begun, struct guide_source *source)
 {
     const struct json *name = c->forced_name;
     const size_t work_bytes = schema_room(strlen(x->body));
@@ -143,12 +165,13 @@ static bool forced_calls(struct request *x, const struct chat *c, struct guide_s
     char lines[MOST_WARNINGS];
     struct text_out warnings = { lines, sizeof lines, 0, false };
     struct rules rules = { .request = x, .vocab = x->server->program->vocab, .work = &work, .out = &rules_out, .warnings = &warnings,
-                           .steps = SCHEMA_WORK };
+                           .steps = SCHEMA_WORK, .lenient = begun };
     const struct answer_force force  = {.family    = c->family,
                                         .tools     = c->tools,
                                         .name      = name ? name->text : NULL,
                                         .n_name    = name ? name->n : 0,
                                         .parallel  = c->parallel,
+                                        .begun     = begun,
                                         .reasoning = is_reasoning(c),
                                         .control   = control,
                                         .rule      = add_rule,
@@ -166,7 +189,12 @@ static bool forced_calls(struct request *x, const struct chat *c, struct guide_s
         const struct json *of = json_member(rules.at, "name");
         return request_refuse(x, 400, "the parameters of the tool '%.*s': %s", (int)(of->n < 64 ? of->n : 64), of->text, rules.error.text);
     }
-    pass_on(x, &warnings);
+    if (!begun || (ok && !rules_out.full)) pass_on(x, &warnings);
+    if (begun && (!ok || rules_out.full)) {
+        if (out.full || rules_out.full) request_warn(x, "'tools': calls are not enforced, because the schemas are too large together");
+        x->guide_text.n = 0;
+        return true;
+    }
     if (!ok && name) return request_refuse(x, 400, "'tool_choice': there is no tool '%.*s', or this model writes no calls",
                                            (int)(name->n < 64 ? name->n : 64), name->text);
     if (!ok || rules_out.full) return request_refuse(x, 400, "'tool_choice': this model writes no calls, or the tools are too large");
@@ -176,25 +204,46 @@ static bool forced_calls(struct request *x, const struct chat *c, struct guide_s
 
 /* ---- guides ---- */
 
+/* Opens a task's guide of calls that the model begins by itself; a grammar that is too large leaves them free. */
+static enum forge_status watch_calls(struct request *x, uint32_t task, const struct guide_source *source, struct forge_error *error)
+{
+    const struct chat *c = chat_of(x);
+    struct task *t = x->tasks[task];
+    const struct answer_options o = chat_answer(c);
+    const enum forge_status status = guide_open(&t->guide, source, x->server->lexicon, "tools", error);
+    if (status == FORGE_USAGE) {
+        if (task == 0) request_warn(x, "'tools': calls are not enforced: %s", error->text);
+        return FORGE_OK;
+    }
+    if (status != FORGE_OK) return status;
+    t->watch = watch_open(&o, c->prefill, c->n_prefill, !c->parallel);
+    return t->watch ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory for 'tools'");
+}
+
 bool guided_tasks(struct request *x, const struct json *format)
 {
     struct server *s = x->server;
-    const struct chat *c = x->chat ? chat_of(x) : NULL;
+    struct chat *c = x->chat ? chat_of(x) : NULL;
     const struct json *grammar = body_member(x->json, "grammar");
     const bool forced = c && c->forced;
+    bool begun = false;
     const char *name = "grammar";
     bool strict = true;
     char lines[MOST_WARNINGS];
     struct text_out warnings = { lines, sizeof lines, 0, false };
     struct guide_source source = { .kind = GUIDE_GRAMMAR };
     if (forced) {
-        if (!forced_calls(x, c, &source)) return false;
+        if (!calls_of(x, c, false, &source)) return false;
         name = "tool_choice";
     } else if (grammar) {
         if (grammar->kind != JSON_STRING) return request_refuse(x, 400, "'grammar' must be a text of GBNF");
         source.text = grammar->text;
         source.n = grammar->n;
     } else if (!schema_of(x, format ? format : body_member(x->json, "response_format"), &source, &name, &strict)) return false;
+    if (source.n == 0 && !forge_grammar && c && c->tools) {
+        begun = true;
+        if (!calls_of(x, c, true, &source)) return false;
+    }
     if (x->guide_text.failed) return request_refuse(x, 503, "out of memory for '%s'", name);
     if (source.n == 0 && forge_grammar)
         source = (struct guide_source){ .kind = GUIDE_IMAGE, .text = (const char *)forge_grammar, .n = guide_image_bytes(forge_grammar) };
@@ -203,8 +252,8 @@ bool guided_tasks(struct request *x, const struct json *format)
     enum forge_status status = s->lexicon ? FORGE_OK : guide_lexicon(&s->lexicon, s->program, &error);
     for (uint32_t i = 0; i < x->n_tasks && status == FORGE_OK; i++) {
         source.warnings = strict ? NULL : &warnings;
-        status = guide_open(&x->tasks[i]->guide, &source, s->lexicon, name, &error);
-        if (c && !forced && is_reasoning(c)) x->tasks[i]->guide_after = c->family->think[1];
+        status = begun ? watch_calls(x, i, &source, &error) : guide_open(&x->tasks[i]->guide, &source, s->lexicon, name, &error);
+        if (c && !forced && !begun && is_reasoning(c)) x->tasks[i]->guide_after = c->family->think[1];
     }
     if (status != FORGE_OK) return request_refuse(x, status == FORGE_NO_MEMORY ? 503 : 400, "%s", error.text);
     pass_on(x, &warnings);

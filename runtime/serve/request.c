@@ -71,6 +71,7 @@ bool request_read(struct request *x, const struct reply_kind *kind)
 static void free_task(struct task *t)
 {
     guide_close(t->guide);
+    free(t->watch);
     free(t->prompt);
     free(t->text);
     free(t->tokens);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/product/vocab.h"
-#include "runtime/chat/answer.h"
+#include "runtime/chat/begun.h"
 #include "runtime/chat/forced.h"
 #include "runtime/chat/mask.h"
 #include "runtime/model/vocab.h"
@@ -18,8 +18,8 @@
 #include "toolcalls.h"
 
 #define VALUES \
-    "object ::= \"{\" ws (string \":\" ws value (\",\" ws string \":\" ws value)*)? \"}\" ws\n" \
-    "value ::= object | \"[\" ws (value (\",\" ws value)*)? \"]\" ws | string | [-0-9.eE]+ ws | (\"true\" | \"false\" | \"null\") ws\n" \
+    "object ::= \"{\" ws (string \":\" ws value (\",\" ws string \":\" ws value)*)? \"}\"\n" \
+    "value ::= object ws | \"[\" ws (value (\",\" ws value)*)? \"]\" ws | string | [-0-9.eE]+ ws | (\"true\" | \"false\" | \"null\") ws\n" \
     "string ::= \"\\\"\" ([^\"\\\\] | \"\\\\\" .)* \"\\\"\" ws\nws ::= [ \\n]*\n"
 
 static char grammar_text[1 << 18];
@@ -190,6 +190,139 @@ static void forms(void **state)
     assert_false(answer_forced(&force, &out));
 }
 
+/* ---- calls that the model begins by itself ---- */
+
+static void ignore(void *context, const struct answer_event *event) { (void)context, (void)event; }
+
+struct follower {
+    struct answer answer;
+    struct mask *mask;
+    uint64_t room[ANSWER_ROOM_LEAST / 8];
+    uint32_t n_begun, n_ended, n_refused, n_tried;
+};
+
+static void follow_from(struct follower *w, const struct chat_family *f, const char *prompt, struct mask *m)
+{
+    *w = (struct follower){ .mask = m };
+    answer_begin(&w->answer, &(struct answer_options){ .family = f, .tools = tools, .prompt = prompt, .n_prompt = strlen(prompt),
+                                                       .tell = ignore, .room = w->room, .room_bytes = sizeof w->room });
+}
+
+/* Reads text as a server does, in pieces of `piece` bytes: free text by the parser, a call that has begun by the mask. */
+static void follow(struct follower *w, const char *raw, size_t piece)
+{
+    const size_t n = strlen(raw);
+    bool guided = false;
+    for (size_t at = 0, some; at < n; at += some) {
+        struct begun b;
+        size_t used;
+        some = guided ? 1 : piece < n - at ? piece : n - at;
+        if (guided) {
+            if (mask_text(w->mask, raw + at, 1, NULL) != MASK_OK) { w->n_refused++; guided = false; }
+        } else {
+            answer_feed(&w->answer, raw + at, some);
+            if (!w->answer.in_call || w->answer.n_begun == w->n_tried || !begun_call(&w->answer, &b)) continue;
+            w->n_tried = w->answer.n_begun;
+            w->n_begun++;
+            assert_int_equal(mask_restart(w->mask), MASK_OK);
+            if (mask_text(w->mask, b.name, strlen(b.name), NULL) != MASK_OK) fail_msg("no rule for the beginning %s", b.name);
+            guided = mask_text(w->mask, b.rest, b.n_rest, &used) == MASK_OK;
+            if (!guided && mask_is_complete(w->mask)) {      /* the piece is longer than the call */
+                guided = true;
+                some -= b.n_rest - used;
+            }
+            w->n_refused += !guided;
+        }
+        if (!guided || !mask_is_complete(w->mask)) continue;
+        w->n_ended++;
+        guided = false;
+        begun_call_ends(&w->answer);
+    }
+}
+
+/* Forms that the grammars leave out: values in the syntax of the language, built-in tools, lists in a fence. */
+static bool is_free_form(const char *family, const char *what)
+{
+    static const char *const others[][2] = {
+        { "lfm2", "two calls" }, { "lfm2.5-thinking", "two calls" }, { "minimax-m3", "two calls" }, { "gemma-4", "two calls" },
+        { "llama3-json", "built-in tool" }, { "command-r-plus", "" },
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(family, others[i][0]) == 0 && strncmp(what, others[i][1], strlen(others[i][1])) == 0) return true;
+    return false;
+}
+
+/* A guide begins with each call, or block of calls, of the examples, allows all of it, and ends with it. */
+static void begun(void **state)
+{
+    (void)state;
+    const cJSON *family, *example;
+    uint32_t n_guided = 0;
+    cJSON_ArrayForEach(family, cJSON_GetObjectItem(data, "families")) {
+        const char *name = text_of(family, "family");
+        const struct chat_family *f = chat_family(family_of(name));
+        struct mask m;
+        const struct answer_force force = { .family = f, .tools = tools, .parallel = true, .begun = true };
+        assert_true(open_grammar(&m, force) == (f != chat_family(CHAT_command_r_plus)));
+        cJSON_ArrayForEach(example, cJSON_GetObjectItem(family, "examples")) {
+            const bool calls = cJSON_GetArraySize(cJSON_GetObjectItem(cJSON_GetObjectItem(example, "parsed"), "tool_calls")) > 0;
+            const char *raw = text_of(example, "raw"), *what = text_of(example, "what");
+            if (is_free_form(name, what)) continue;
+            for (size_t piece = 1; piece < 8; piece += 3) {
+                struct follower w;
+                follow_from(&w, f, text_of(example, "generation_prompt"), &m);
+                follow(&w, raw, piece);
+                if (w.n_refused > 0 || w.n_ended != w.n_begun || calls != (w.n_begun > 0))
+                    fail_msg("%s, %s: %u guides begin, %u end, %u refuse\n%s", name, what, w.n_begun, w.n_ended, w.n_refused, raw);
+                n_guided += w.n_begun;
+            }
+        }
+    }
+    assert_true(n_guided > 400);
+}
+
+/* Where guides begin, and what they refuse; b: a guide begins, e: it ends, x: it refuses. */
+static void beginnings(void **state)
+{
+    (void)state;
+    static const struct { enum chat_family_id id; const char *prompt, *raw, *wanted; } texts[] = {
+        { CHAT_hermes, "", "Write `<tool_call>` or '<tool_call>' first", "" },
+        { CHAT_hermes, "", "<think>a <tool_call></think>b", "" },
+        { CHAT_hermes, "<think>\n", "a <tool_call></think>b\n<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>", "be" },
+        { CHAT_hermes, "", "So <tool_call>\n{\"name\": \"fly\"", "bx" },
+        { CHAT_hermes, "", "<tool_call>{\"name\": \"now\", \"arguments\": {}}\n{\"name\": \"now\", \"arguments\": {}}</tool_call>.",
+          "be" },
+        { CHAT_qwen3_coder, "", "The tag <function=f> is", "bx" },
+        { CHAT_qwen3_coder, "", "<function=now>\n</function>\n<tool_call>\n<function=now>\n</function>\n</tool_call>", "bebe" },
+        { CHAT_firefunction_2, "", "import functools or functools.reduce", "" },
+        { CHAT_firefunction_2, "", "functools[{\"name\": \"now\", \"arguments\": {}}]", "be" },
+        { CHAT_llama_3, "", "{\"name\": \"Bob\", \"age\": 3}", "" },
+        { CHAT_llama_3, "", " {\"type\": \"function\",\n\"name\": \"now\", \"parameters\": {}}", "be" },
+        { CHAT_llama_3, "", "<|python_tag|>{\"name\":\"now\",\"arguments\":{}}", "be" },
+        { CHAT_llama_3, "", "See {\"name\": \"now\", \"parameters\": {}}", "" },
+        { CHAT_functionary_3_2, ">>>", "all\nnow\n{}", "" },
+        { CHAT_functionary_3_2, ">>>", "all\na\n>>>now\n{}>>>now\n{}", "bebe" },
+        { CHAT_functionary_3_2, ">>>", "now\nand", "bx" },
+        { CHAT_harmony, "<|start|>assistant", "<|channel|>final<|message|>to=functions.now", "" },
+        { CHAT_harmony, "<|start|>assistant", " to=functions.now<|channel|>commentary json<|message|>{}<|call|>", "be" },
+        { CHAT_harmony, "<|start|>assistant", "<|channel|>commentary to=functions.fly<|message|>{}", "bx" },
+        { CHAT_gigachat_3, "", "a<|message_sep|>b", "" },
+        { CHAT_solar, "", "<|tool_calls|><|tool_call:begin|>a1<|tool_call:name|>now<|tool_call:args|>{}<|tool_call:end|><|tool_call:begin|>a2"
+          "<|tool_call:name|>now<|tool_call:args|>{}<|tool_call:end|>", "bebe" },
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const struct answer_force force = { .family = chat_family(texts[i].id), .tools = tools, .parallel = true, .begun = true };
+        struct mask m;
+        struct follower w;
+        char got[16] = "";
+        assert_true(open_grammar(&m, force));
+        follow_from(&w, force.family, texts[i].prompt, &m);
+        follow(&w, texts[i].raw, 1);
+        for (uint32_t k = 0; k < w.n_begun; k++) strcat(got, k < w.n_ended ? "be" : w.n_refused ? "bx" : "b");
+        if (strcmp(got, texts[i].wanted)) fail_msg("%s: %s, not %s", texts[i].raw, got, texts[i].wanted);
+    }
+}
+
 static struct arena *a;                  /* lives until the end */
 
 static int set_up(void **state)
@@ -205,6 +338,7 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(examples), cmocka_unit_test(referred), cmocka_unit_test(forms) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(examples), cmocka_unit_test(referred), cmocka_unit_test(forms),
+                                        cmocka_unit_test(begun), cmocka_unit_test(beginnings) };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
