@@ -185,6 +185,75 @@ static void give_up_call(struct answer *a)
     a->skip = a->mark;
 }
 
+/* ---- calls in pieces ---- */
+
+static void tell_arguments(struct answer *a, struct text_out *out)
+{
+    const struct answer_event event = { .kind = ANSWER_ARGUMENTS, .call = a->n_calls, .text = out->bytes, .n = out->n };
+    if (out->n) a->tell(a->context, &event);
+    out->n = 0;
+}
+
+static void tell_end(struct answer *a, bool cut)
+{
+    const struct answer_event event = { .kind = ANSWER_CALL_END, .call = a->n_calls++, .cut = cut };
+    a->tell(a->context, &event);
+}
+
+/* The call has ended before byte n of the held text; what follows: further calls, or text. */
+static void end_live(struct answer *a, size_t n, bool text)
+{
+    drop(a, n);
+    a->live = NOT_LIVE;
+    a->last = 0;
+    a->blank = false;
+    a->fresh = !text;
+    a->inside = text ? NOT_INSIDE : IN_LIST;
+}
+
+/* Is byte c the last of the object around the arguments? */
+static bool ends_rest(struct answer *a, char c)
+{
+    if (a->rest_quoted) {
+        if (c == '\\') a->rest_depth ^= 1u << 31;
+        else if (a->rest_depth >> 31) a->rest_depth &= UINT32_MAX >> 1;
+        else a->rest_quoted = c != '"';
+        return false;
+    }
+    if (c == '"') a->rest_quoted = true;
+    if (c == '{' || c == '[') a->rest_depth++;
+    return (c == '}' || c == ']') && --a->rest_depth == 0;
+}
+
+/* False: more text is needed. */
+static bool look_at_live(struct answer *a, bool last)
+{
+    struct text_out out = { a->work, a->work_bytes, 0, false };
+    for (size_t at = 0; at < a->n; at++) {
+        const char c = a->hold[at];
+        if (a->live == LIVE_REST) {
+            const bool next = a->family->flags & CHAT_KEYED && c == ',' && a->rest_depth == 1 && !a->rest_quoted;
+            if (next) a->hold[at] = '{';                     /* {N: {...}, N: {...}} */
+            if (!next && !ends_rest(a, c)) continue;
+            end_live(a, at + !next, false);
+            return true;
+        }
+        const enum json_progress got = json_piece(&a->pieces, c, &out);
+        if (got != JSON_GOES_ON || out.size - out.n < JSON_PIECES_MOST) tell_arguments(a, &out);
+        if (got == JSON_GOES_ON) continue;
+        tell_end(a, got == JSON_WRONG);
+        if (got == JSON_ENDS && a->has_rest) { a->live = LIVE_REST; continue; }
+        end_live(a, at + (got == JSON_ENDS), got == JSON_WRONG);
+        return true;
+    }
+    tell_arguments(a, &out);
+    drop(a, a->n);
+    if (!last) return false;
+    if (a->live == LIVE_ARGUMENTS) tell_end(a, true);
+    end_live(a, 0, false);
+    return false;
+}
+
 /* False: more text is needed. */
 static bool look_at_call(struct answer *a, bool last)
 {
@@ -205,6 +274,7 @@ static bool look_at_call(struct answer *a, bool last)
         drop(a, used);
         a->last = 0;
         a->in_call = a->header = a->first = false;
+        if (result == CALL_LIVE) { a->live = LIVE_ARGUMENTS; return true; }
         a->fresh = true;
         a->inside = result == CALL_DONE ? IN_LIST : NOT_INSIDE;
         a->reasoning = result == CALL_REASONING;
@@ -219,7 +289,7 @@ static bool look_at_call(struct answer *a, bool last)
 
 static void look(struct answer *a, bool last)
 {
-    while (a->in_call ? look_at_call(a, last) : look_at_text(a, last)) {}
+    while (a->live ? look_at_live(a, last) : a->in_call ? look_at_call(a, last) : look_at_text(a, last)) {}
 }
 
 /* ---- the beginning and the end ---- */
@@ -278,7 +348,8 @@ void answer_prefill(struct answer *a, const char *text, size_t n)
 
 void answer_end(struct answer *a)
 {
-    while (a->n) look(a, true);
+    do look(a, true);
+    while (a->n);
 }
 
 void answer_cut(struct answer *a)

@@ -2,11 +2,12 @@
  *
  * Text that may still become a mark is held back; everything else is reported at once.  Text that looks like a call but is not one is
  * content.  So nothing is lost except the marks and the white space beside them.  A call is reported as a whole when its last byte has
- * arrived; its arguments are JSON (RFC 8259).  If a family writes strings without quotes, the tool's schema decides what is a string. */
+ * arrived, or in pieces (answer_in_pieces); its arguments are JSON (RFC 8259).  If a family writes strings without quotes, the tool's
+ * schema decides what is a string. */
 #ifndef FORGE_CHAT_ANSWER_H
 #define FORGE_CHAT_ANSWER_H
 #include "family.h"
-#include "json.h"
+#include "json_pieces.h"
 
 enum answer_kind {
     ANSWER_CONTENT, ANSWER_REASONING,        /* a piece of text, never empty */
@@ -23,7 +24,8 @@ struct answer_event {
     uint32_t         call;
     const char      *text, *id;
     size_t           n, n_id;
-    bool             cut;                    /* ANSWER_CALL_END: the arguments are only the beginning of JSON, or absent (answer_cut) */
+    bool             cut;                    /* ANSWER_CALL_END: the arguments are only the beginning of JSON, or absent (answer_cut, or
+                                              * a call in pieces that never ended) */
 };
 typedef void answer_tell(void *context, const struct answer_event *event);
 
@@ -63,6 +65,11 @@ struct answer {
     bool         blank;                      /* neither content nor calls so far */
     bool         header;                     /* a message's header may come */
     bool         cut;                        /* answer_cut */
+    bool         in_pieces;                  /* answer_in_pieces */
+    enum { NOT_LIVE, LIVE_ARGUMENTS, LIVE_REST } live;   /* a call is being reported in pieces: its arguments, or what follows them */
+    bool         has_rest, rest_quoted;      /* the arguments stand in an object of which more follows; in one of its strings */
+    uint32_t     rest_depth;
+    struct json_pieces pieces;
     enum { NOT_INSIDE, IN_BLOCK, IN_LIST } inside;       /* a block of calls: its end may come; or further calls, too */
 };
 
@@ -70,6 +77,9 @@ void answer_begin(struct answer *a, const struct answer_options *o);
 /* The beginning of the answer, which its reader knows: nothing is reported of it, except a call that it begins and does not end.  Only
  * directly after answer_begin. */
 void answer_prefill(struct answer *a, const char *text, size_t n);
+/* Reports the arguments of calls while they arrive, in families that write them as JSON: for calls of the tools that are held to a grammar.
+ * A call that turns out not to be JSON ends as if it was cut off. */
+static inline void answer_in_pieces(struct answer *a) { a->in_pieces = true; }
 /* Adds a piece of text, cut anywhere, with special tokens as text, but without the token that ends the turn. */
 void answer_feed(struct answer *a, const char *text, size_t n);
 /* The text has ended. */

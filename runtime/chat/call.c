@@ -8,7 +8,7 @@ struct call_parser {
     struct answer *a;
     const struct chat_family *f;
     const char *begin, *p, *end;
-    bool        last, more;
+    bool        last, more, whole;           /* whole: the call must not be reported in pieces */
     struct room room;                        /* for trees */
     struct text_out out;                     /* for arguments */
     enum call_result result;
@@ -144,6 +144,21 @@ static struct span written(const struct call_parser *r)
     return r->out.n ? (struct span){ r->out.bytes, r->out.n } : (struct span){ "{", 1 };
 }
 
+/* At the { of arguments: begins to report the call in pieces.  in_object: the arguments stand in an object. */
+static bool begin_live(struct call_parser *r, struct span name, struct span id, bool in_object)
+{
+    struct answer *a = r->a;
+    const struct answer_event begin = { .kind = ANSWER_CALL, .call = a->n_calls, .text = name.p, .n = name.n, .id = id.p, .n_id = id.n };
+    if (!a->in_pieces || r->whole || r->last || !is_name(name) || !argument_schema(a->tools, name.p, name.n)) return false;
+    a->tell(a->context, &begin);
+    json_pieces_begin(&a->pieces);
+    a->has_rest = in_object;
+    a->rest_depth = 1;
+    a->rest_quoted = false;
+    r->result = CALL_LIVE;
+    return true;
+}
+
 static const struct json *read_json(struct call_parser *r, struct span s)
 {
     struct json_error error;
@@ -240,6 +255,37 @@ static bool cut_object(struct call_parser *r)
     return name.n && tell_cut(r, name, id, (struct span){ 0 });
 }
 
+/* Finds the arguments of an object whose name stands before them, when their { has come. */
+static bool live_object(struct call_parser *r)
+{
+    static const char *const names[] = { "name", "tool_name", NULL }, *const arguments[] = { "arguments", "parameters", NULL },
+        *const ids[] = { "id", "tool_call_id", NULL };
+    const char *p = r->p + 1, *end = r->end, *from = r->p;
+    struct span key, value, name = { 0 }, id = { 0 };
+    if (!r->a->in_pieces || (r->f->object && memchr(r->f->object, '#', text_bytes(r->f->object)))) return false;     /* the id follows */
+    for (;;) {
+        while (p < end && (*p == ',' || is_space(*p))) p++;
+        if (p == end || *p != '"' || !take_string(&p, end, &key)) return false;
+        while (p < end && (*p == ':' || is_space(*p))) p++;
+        const bool keyed = r->f->flags & CHAT_KEYED;
+        if (keyed) name = key;
+        if (p == end || memchr(key.p, '\\', key.n)) return false;
+        if (keyed || is_one_of(key, arguments)) {
+            if (!name.n || *p != '{') return false;
+            r->p = p;
+            if (begin_live(r, name, id, true)) return true;
+            r->p = from;
+            return false;
+        }
+        value = (struct span){ p, 0 };
+        if (*p == '"') { if (!take_string(&p, end, &value)) return false; }
+        else while (p < end && *p >= '0' && *p <= '9') p++, value.n++;
+        if (!value.n || memchr(value.p, '\\', value.n)) return false;
+        if (is_one_of(key, names)) name = value;
+        if (is_one_of(key, ids)) id = value;
+    }
+}
+
 /* Takes the first object of a list, or a single object; further objects follow as separate calls. */
 static bool json_call(struct call_parser *r)
 {
@@ -250,6 +296,7 @@ static bool json_call(struct call_parser *r)
     }
     struct span s;
     if (none_left(r) || *r->p != '{') return false;
+    if (live_object(r)) return true;
     return take_brackets(r, &s) ? object_call(r, s) : cut_object(r);
 }
 
@@ -318,6 +365,7 @@ static bool json_arguments(struct call_parser *r, struct span name, struct span 
     if (!is_name(name)) return false;
     if (!nothing && none_left(r)) return tell_cut(r, name, id, (struct span){ 0 });
     if (!nothing && *r->p != '{') return false;
+    if (!nothing && begin_live(r, name, id, false)) return true;
     if (!nothing && !take_brackets(r, &s)) return tell_cut(r, name, id, (struct span){ r->p, (size_t)(r->end - r->p) });
     const struct json *v = nothing ? NULL : read_json(r, s);
     if (!v && !nothing) return false;
@@ -585,11 +633,15 @@ static bool header(struct call_parser *r)
     r->result = is(recipient, "self") || is(channel, "analysis") ? CALL_REASONING : CALL_CONTENT;
     if (!(r->f->flags & CHAT_FUNCTIONS) || !recipient.n || !r->a->tools) return true;
     const struct span name = name_in(recipient);
+    const enum call_result text = r->result;
+    r->whole = name.p == recipient.p;                        /* without functions. it may be code */
     const char *from = r->p;
     skip_space(r);
     if (!r->last && none_left(r)) return false;
     if (r->p == r->end || *r->p == '{') {
-        if (json_arguments(r, name, (struct span){ 0 })) { r->result = CALL_DONE; return true; }
+        r->result = CALL_DONE;
+        if (json_arguments(r, name, (struct span){ 0 })) return true;
+        r->result = text;
         if (r->more && !r->last) return false;
     }
     const char *end = from;                                  /* code, or text that only looked like arguments */

@@ -8,6 +8,7 @@ enum call_result {
     CALL_NONE,                               /* is text */
     CALL_DONE,                               /* calls, which were reported; or an empty list of calls */
     CALL_CONTENT, CALL_REASONING,            /* a message's header: content or reasoning follows */
+    CALL_LIVE,                               /* a call, which was reported; its arguments follow */
 };
 
 /* a->hold [n] begins with a mark of a call.  last: no text follows.  *used: number of bytes that belong to the call. */

@@ -290,6 +290,7 @@ static bool tokens_of(struct request *x, const struct chat_text *text, int32_t *
 static void tell(void *choice, const struct answer_event *event)
 {
     struct chat_choice *c = choice;
+    c->cut |= event->kind == ANSWER_CALL_END && event->cut;
     chat_of(c->request)->event(c, event);
 }
 

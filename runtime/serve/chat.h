@@ -16,6 +16,7 @@ struct chat_choice {
     char     id[40];                         /* of the open call */
     uint32_t n_calls, n_blocks, n_events;    /* n_blocks: items or blocks that have begun */
     int      open;                           /* kind of the stream's open block; -1: none */
+    bool     cut;                            /* a call is not complete */
 };
 
 struct chat {

@@ -110,7 +110,8 @@ static void on_event(struct chat_choice *c, const struct answer_event *e)
 static const char *reason_of(const struct request *x, uint32_t choice)
 {
     const char *reason = finish_reason(x->tasks[choice]), *call = chat_of(x)->former ? "function_call" : "tool_calls";
-    return chat_of(x)->choices[choice].n_calls > 0 && strcmp(reason, "stop") == 0 ? call : reason;
+    const struct chat_choice *c = &chat_of(x)->choices[choice];
+    return c->n_calls > 0 && !c->cut && strcmp(reason, "stop") == 0 ? call : reason;
 }
 
 static void on_choice_ends(struct request *x, uint32_t choice)

@@ -256,6 +256,8 @@ bool guided_tasks(struct request *x, const struct json *format)
         if (c && !forced && !begun && is_reasoning(c)) x->tasks[i]->guide_after = c->family->think[1];
     }
     if (status != FORGE_OK) return request_refuse(x, status == FORGE_NO_MEMORY ? 503 : 400, "%s", error.text);
+    for (uint32_t i = 0; i < x->n_tasks && (forced || begun); i++)
+        if (x->tasks[i]->guide) answer_in_pieces(&c->choices[i].answer);
     pass_on(x, &warnings);
     return true;
 }

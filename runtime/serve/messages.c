@@ -121,7 +121,7 @@ static const char *stop_reason(const struct request *x, const struct json **sequ
     const struct json *stops = json_member(x->json, "stop_sequences");
     *sequence = NULL;
     if (t->end == TASK_LENGTH) return "max_tokens";
-    if (chat_of(x)->choices[0].n_calls > 0) return "tool_use";
+    if (chat_of(x)->choices[0].n_calls > 0 && !chat_of(x)->choices[0].cut) return "tool_use";
     if (t->end == TASK_STOPPED && stops && stops->kind == JSON_ARRAY)      /* t->stops continues with texts that end the model's turns */
         for (const struct json *s = stops->first; s; s = s->next)
             if (s->n == t->stops[t->stop].n && memcmp(s->text, t->stops[t->stop].text, s->n) == 0) *sequence = s;

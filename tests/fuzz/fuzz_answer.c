@@ -1,13 +1,14 @@
 /* fuzz_answer.c -- libFuzzer: for any text of a model of any family, answer.h reports the same events in order, for any cut of the text
  * into pieces, and arguments are JSON.  First byte: the family; second: bit 0: tools are offered, 1: a small room, 2-3: the prompt's end,
- * 5-7: bytes of a piece; then the text, in which bytes from 0x80 to 0xbf stand for marks of the family. */
+ * 4: arguments in pieces, 5-7: bytes of a piece; then the text, in which bytes from 0x80 to 0xbf stand for marks of the family. */
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/chat/answer.h"
+#include "runtime/chat/begun.h"
 
 enum { TEXT = 1 << 16 };
 struct told { char text[2][8 * TEXT]; size_t n[2]; bool open; char arguments[8 * TEXT]; size_t n_arguments; uint32_t calls; };
 
+static bool in_pieces;
 static uint8_t block[1 << 16], values[1 << 20];
 
 static void append(char *to, size_t *n, const char *text, size_t n_text)
@@ -28,14 +29,15 @@ static void collect(void *context, const struct answer_event *e)
         return;
     }
     if (e->call != t->calls || t->open == (e->kind == ANSWER_CALL)) abort();
-    append(t->text[0], &t->n[0], "\0(", 2);
+    if (e->kind != ANSWER_ARGUMENTS || !t->n_arguments) append(t->text[0], &t->n[0], "\0(", 2);
     append(t->text[0], &t->n[0], e->text, e->n);
     append(t->text[0], &t->n[0], e->id, e->n_id);
     if (e->kind == ANSWER_CALL) { t->open = true; t->n_arguments = 0; if (!e->n) abort(); }
     if (e->kind == ANSWER_ARGUMENTS) append(t->arguments, &t->n_arguments, e->text, e->n);
     if (e->kind != ANSWER_CALL_END) return;
     struct room r = room_of(values, sizeof values);
-    if (!json_read(&r, t->arguments, t->n_arguments, &error) && error.why) abort();
+    if (e->cut && !in_pieces) abort();
+    if (!e->cut && !json_read(&r, t->arguments, t->n_arguments, &error) && error.why) abort();
     t->open = false;
     t->calls++;
 }
@@ -50,7 +52,12 @@ static void read_in_pieces(struct told *t, const struct answer_options *o, const
     t->n[0] = t->n[1] = t->calls = 0;
     t->open = false;
     answer_begin(&a, &mine);
-    for (size_t at = 0; at < n; at += piece) answer_feed(&a, text + at, piece < n - at ? piece : n - at);
+    if (in_pieces) answer_in_pieces(&a);
+    for (size_t at = 0; at < n; at += piece) {
+        struct begun b;
+        answer_feed(&a, text + at, piece < n - at ? piece : n - at);
+        if (begun_call(&a, &b) && (b.rest < a.hold || b.rest + b.n_rest != a.hold + a.n || !memchr(b.name, 0, BEGUN_NAME))) abort();
+    }
     answer_end(&a);
     if (t->open) abort();
     free(mine.room);
@@ -81,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct room r = room_of(block, sizeof block);
     struct json_error error;
+    in_pieces = data[1] & 16;
     const char *const prompts[] = { "", f->start, f->think[0], "<|start|>assistant<|channel|>analysis" };
     const char *prompt = prompts[data[1] >> 2 & 3] ? prompts[data[1] >> 2 & 3] : "";
     const struct answer_options o = { .family = f, .tools = data[1] & 1 ? json_read(&r, offered, sizeof offered - 1, &error) : NULL,

@@ -125,9 +125,81 @@ static void strictness(void **state)
     }
 }
 
+/* The values of these members in the events of a stream, joined; *n: their number. */
+static char *joined(const char *body, const char *path, int *n)
+{
+    char *text = calloc(1, strlen(body) + 1);
+    *n = 0;
+    for (const char *line = strstr(body, "data: {"); line; line = strstr(line + 1, "data: {")) {
+        cJSON *v = cJSON_Parse(line + strlen("data: "));
+        const cJSON *part = in(v, path);
+        if (cJSON_IsString(part) && *part->valuestring) { strcat(text, part->valuestring); ++*n; }
+        cJSON_Delete(v);
+    }
+    return text;
+}
+
+/* Streams carry the arguments while they are made, and the same as an answer without stream. */
+static void streams(void **state)
+{
+#define TEXT "\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"minLength\":200,\"maxLength\":260}},\"required\":[\"a\"]"
+#define ASK "\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"max_tokens\":%d,"
+#define TOOL "{\"name\":\"add\",\"input_schema\":{" TEXT "}}"
+    static const struct { const char *path, *body, *whole, *delta; } asks[] = {
+        { CHATS, ASK "\"tool_choice\":\"required\",\"parallel_tool_calls\":false,\"tools\":[" FUNCTION("\"parameters\":{" TEXT "}") "]",
+          "choices.0.message.tool_calls.0.function.arguments", "choices.0.delta.tool_calls.0.function.arguments" },
+        { CHATS, ASK "\"function_call\":{\"name\":\"add\"},\"functions\":[{\"name\":\"add\",\"parameters\":{" TEXT "}}]",
+          "choices.0.message.function_call.arguments", "choices.0.delta.function_call.arguments" },
+        { "/v1/responses", "\"input\":\"Tell\",\"max_output_tokens\":%d,\"tool_choice\":\"required\",\"parallel_tool_calls\":false,"
+          "\"tools\":[{\"type\":\"function\",\"name\":\"add\",\"parameters\":{" TEXT "}}]", "output.0.arguments", "delta" },
+        { "/v1/messages", ASK "\"tool_choice\":{\"type\":\"any\",\"disable_parallel_tool_use\":true},\"tools\":[" TOOL "]", NULL,
+          "delta.partial_json" },
+    };
+    static const int most[] = { 300, 60 };                   /* 60: the call is cut off */
+    char body[2048];
+    int n, most_pieces = 0;
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        char *first = NULL;                                  /* the same model writes the same call for each API */
+        for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
+            const int used = snprintf(body, sizeof body, "{\"stream\":false,");
+            snprintf(body + used, sizeof body - (size_t)used, asks[i].body, most[k]);
+            strcat(body, "}");
+            cJSON *v = asked(asks[i].path, body, 200);
+            const char *text = asks[i].whole ? in(v, asks[i].whole)->valuestring : first;
+            if (!first) first = strdup(text);
+            memcpy(strstr(body, "false,"), "true, ", 6);
+            reply_free(&last);
+            last = post(server.port, asks[i].path, body);
+            char *streamed = joined(last.body, asks[i].delta, &n);
+            if (last.status != 200 || strcmp(streamed, text) || strcmp(first, text)) fail_msg("%s\n%s\n%s", body, text, last.body);
+            if (n > most_pieces) most_pieces = n;            /* a busy machine may join pieces */
+            cJSON *whole = cJSON_Parse(streamed);
+            assert_true((k == 0) == (whole != NULL));
+            cJSON_Delete(whole);
+            cJSON_Delete(v);
+            free(streamed);
+        }
+        free(first);
+    }
+    assert_true(most_pieces > 2);
+}
+
+/* A text that ends the answer within a call leaves a call that is not complete: the reason does not say that it may be run. */
+static void stopped(void **state)
+{
+    (void)state;
+    cJSON *v = asked(CHATS, "{\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"tool_choice\":\"required\","
+                            "\"stop\":[\"\\\"b\\\"\"],\"tools\":[" ADD "]}", 200);
+    assert_string_equal(in(v, "choices.0.finish_reason")->valuestring, "stop");
+    assert_true(strncmp(in(v, "choices.0.message.tool_calls.0.function.arguments")->valuestring, "{\"a\":", 5) == 0);
+    cJSON_Delete(v);
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(begun_in_text), cmocka_unit_test(begun_before), cmocka_unit_test(strictness) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(begun_in_text), cmocka_unit_test(begun_before), cmocka_unit_test(strictness),
+                                        cmocka_unit_test(streams), cmocka_unit_test(stopped) };
     if (argc != 2) { fprintf(stderr, "usage: test_calls PROGRAM\n"); return 2; }
     program = argv[1];
     signal(SIGPIPE, SIG_IGN);

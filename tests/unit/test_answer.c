@@ -16,11 +16,12 @@
 /* ---- events ---- */
 
 enum { TEXT = 1 << 17, CALLS = 64 };
+static bool in_pieces;                                       /* arguments are reported in pieces */
 struct told {
     char   content[TEXT], reasoning[TEXT];
     size_t n_content, n_reasoning, n_events;
     struct { char name[512], id[512], arguments[TEXT]; size_t n; } calls[CALLS];
-    size_t n_calls;
+    size_t n_calls, n_pieces;                                /* n_pieces: of arguments */
     bool   open;                                             /* a call has begun and not ended */
 };
 
@@ -48,7 +49,10 @@ static void collect(void *context, const struct answer_event *e)
         return;
     case ANSWER_ARGUMENTS:
         assert_true(t->open && e->call == t->n_calls);
+        assert_true(e->n && (in_pieces || t->calls[t->n_calls].n == 0));
+        for (size_t i = 0, step; i < e->n; i += step) assert_true((step = json_utf8(e->text + i, e->n - i)) > 0);
         append(t->calls[t->n_calls].arguments, &t->calls[t->n_calls].n, e->text, e->n);
+        t->n_pieces++;
         return;
     case ANSWER_CALL_END:
         assert_true(t->open && e->call == t->n_calls++);
@@ -77,10 +81,11 @@ static struct told *read_with(enum chat_family_id id, const struct json *offered
     void *block = malloc(room);
     struct answer a;
     told.content[0] = told.reasoning[0] = 0;
-    told.n_content = told.n_reasoning = told.n_calls = told.n_events = 0;
+    told.n_content = told.n_reasoning = told.n_calls = told.n_events = told.n_pieces = 0;
     told.open = false;
     answer_begin(&a, &(struct answer_options){ .family = chat_family(id), .tools = offered, .prompt = prompt, .n_prompt = strlen(prompt),
                                                .tell = collect, .context = &told, .room = block, .room_bytes = room });
+    if (in_pieces) answer_in_pieces(&a);
     for (size_t at = 0; at < n; ) {
         size_t some = pieces == WHOLE ? n : pieces == PIECES ? 1 + draw(12) : (size_t)pieces;
         if (some > n - at) some = n - at;
@@ -167,6 +172,103 @@ static void examples(void **state)
     assert_true(n == sizeof names / sizeof *names);
 }
 
+#define WEATHER "{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Lund\"}}"
+#define CALLED "get_weather({\"location\":\"Lund\"})"
+
+static const char *line_in_pieces(enum chat_family_id id, const char *prompt, const char *raw, int way, size_t *n)
+{
+    in_pieces = true;
+    const struct told *t = read_with(id, tools, prompt, raw, strlen(raw), way, ANSWER_ROOM);
+    in_pieces = false;
+    *n = t->n_pieces;
+    return line_of(t);
+}
+
+/* Calls in pieces are the same calls. */
+static void pieces(void **state)
+{
+    static const int ways[] = { WHOLE, 1, PIECES, PIECES, PIECES };
+    static const char *const whole[] = {                     /* other families have JSON, and their arguments come in pieces */
+        "qwen3-coder", "qwen3.5", "nemotron-3-nano", "deepseek-v3.2", "deepseek-v4", "glm-4.6", "glm-4.7", "lfm2", "lfm2.5-thinking",
+        "kimi-k3", "minimax-m2", "minimax-m3", "gemma-4", "seed-oss", "minicpm-5", "muse-glimmer", "mistral-nemo",
+    };
+    static char wanted[4 * TEXT];
+    const cJSON *family, *example;
+    (void)state;
+    cJSON_ArrayForEach(family, cJSON_GetObjectItem(data, "families")) {
+        const enum chat_family_id id = family_of(text_of(family, "family"));
+        size_t most = 0, n;
+        bool comes_whole = false;
+        for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) comes_whole |= strcmp(whole[i], text_of(family, "family")) == 0;
+        cJSON_ArrayForEach(example, cJSON_GetObjectItem(family, "examples")) {
+            const char *raw = text_of(example, "raw"), *prompt = text_of(example, "generation_prompt");
+            strcpy(wanted, line_of(read_with(id, tools, prompt, raw, strlen(raw), WHOLE, ANSWER_ROOM)));
+            for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+                const char *line = line_in_pieces(id, prompt, raw, ways[i], &n);
+                if (strcmp(line, wanted)) fail_msg("%s:\n%s\n%s\nof: %s", text_of(family, "family"), line, wanted, raw);
+                if (n > most) most = n;
+            }
+        }
+        if ((most <= 2) != comes_whole) fail_msg("%s: arguments in %zu pieces", text_of(family, "family"), most);
+    }
+#define NOW "<tool_call>{\"name\": \"now\", \"arguments\": "
+    static const struct { enum chat_family_id id; const char *raw, *wanted; } texts[] = {
+        { CHAT_hermes, NOW "{ \"a\" : [ 1 , -2.5e+3 ,true,null], \"b\\u0041\\/\": {} , \"\\n\": \"\" }}</tool_call>\nb",
+          "bnow({\"a\":[1,-2.5e+3,true,null],\"bA/\":{},\"\\n\":\"\"})" },
+        { CHAT_hermes, NOW "{\"a\": \"\\u00e9\\ud83d\\ude00\\ud83d\\u0041\\ude00\\ud83d\\n\\ud83d\\ud83d\\ude00 \\ud83dx\\u0000é\"}}",
+          "now({\"a\":\"é😀�A��\\n�😀 �x\\u0000é\"})" },
+        { CHAT_hermes, "<tool_call>[" WEATHER ",\n" WEATHER "]</tool_call>", CALLED CALLED },
+        { CHAT_hermes, NOW "{}, \"note\": \"}\\\"}\", \"more\": {\"b\": [1]}}</tool_call>b", "bnow({})" },
+        { CHAT_hermes, "<tool_call>{\"arguments\": {\"a\": 1}, \"name\": \"now\"}</tool_call>", "now({\"a\":1})" },
+        { CHAT_hermes, "<tool_call>{\"name\": \"fly\", \"arguments\": {\"a\": 1}}</tool_call>", "fly({\"a\":1})" },
+        { CHAT_hermes, "<tool_call>{\"name\": \"now\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>", "now({\"a\":1})" },
+        { CHAT_apertus, "<|tools_prefix|>[{\"now\": {}, \"get_weather\": {\"a\": 1}}]<|tools_suffix|>", "now({})get_weather({\"a\":1})" },
+        { CHAT_command_r7b, "<|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": \"now\", \"parameters\": {}}]<|END_ACTION|>",
+          "now({})#0" },
+        { CHAT_harmony, "<|channel|>commentary to=now <|constrain|>json<|message|>{\"a\": 1}<|call|>", "now({\"a\":1})" },
+        /* what is no JSON, or never ends, ends the call */
+        { CHAT_hermes, NOW "{oops}}</tool_call>", "oops}}</tool_call>now({)" },
+        { CHAT_hermes, NOW "{\"a\": 01}} b", "1}} bnow({\"a\":0)" },
+        { CHAT_hermes, NOW "{\"a\": \"b\\", "now({\"a\":\"b)" },
+        { CHAT_hermes, NOW "{\"a\": 1}", "now({\"a\":1})" },
+        { CHAT_mistral_args, "[TOOL_CALLS]now[ARGS]{\"a\": \"x", "now({\"a\":\"x)" },
+    };
+    for (size_t i = 0, n; i < sizeof texts / sizeof *texts; i++)
+        for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+            const char *line = line_in_pieces(texts[i].id, "", texts[i].raw, ways[k], &n);
+            if (strcmp(line, texts[i].wanted)) fail_msg("%s\n gives  %s\n wanted %s", texts[i].raw, line, texts[i].wanted);
+        }
+}
+
+/* Nothing is reported of what the reader knows, except in a call. */
+static void prefills(void **state)
+{
+    static const struct { enum chat_family_id id; const char *known, *raw, *wanted; } texts[] = {
+        { CHAT_hermes, "a <", "b", "b" }, { CHAT_hermes, "a <tool", " b", " b" }, { CHAT_hermes, "a <tool", "_call>" WEATHER, CALLED },
+        { CHAT_hermes, "<tool_call>" WEATHER "</tool_call> <tool_call>{\"name\": \"get_wea",
+          "ther\", \"arguments\": {\"location\": \"Lund\"}}", CALLED },
+        { CHAT_hermes, "<tool_call>{\"name\": ", "1}", "1}" }, { CHAT_hermes, "<think>a", "b</think>c", "[b]c" },
+        { CHAT_hermes, "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"loca", "tion\": \"Lund\"}}</tool_call>d", "d" CALLED },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (int k = 0; k < 2; k++) {
+            static struct told told;
+            static uint64_t room[ANSWER_ROOM_LEAST / 8];
+            struct answer a;
+            told = (struct told){ .n_calls = 0 };
+            answer_begin(&a, &(struct answer_options){ .family = chat_family(texts[i].id), .tools = tools, .prompt = "", .tell = collect,
+                                                       .context = &told, .room = room, .room_bytes = sizeof room });
+            answer_prefill(&a, texts[i].known, strlen(texts[i].known));
+            in_pieces = k > 0;
+            if (k) answer_in_pieces(&a);
+            for (const char *p = texts[i].raw; *p; p++) answer_feed(&a, p, 1);
+            answer_end(&a);
+            in_pieces = false;
+            if (strcmp(line_of(&told), texts[i].wanted)) fail_msg("%s|%s: %s", texts[i].known, texts[i].raw, line_of(&told));
+        }
+}
+
 static void answer_is(enum chat_family_id id, const char *prompt, const char *raw, const char *wanted)
 {
     const int ways[] = { WHOLE, 1, PIECES };
@@ -175,9 +277,6 @@ static void answer_is(enum chat_family_id id, const char *prompt, const char *ra
         if (strcmp(line_of(t), wanted)) fail_msg("%s: %s\n gives  %s\n wanted %s", chat_family(id)->name, raw, line_of(t), wanted);
     }
 }
-
-#define WEATHER "{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Lund\"}}"
-#define CALLED "get_weather({\"location\":\"Lund\"})"
 
 /* Text that is not a call is content, and text inside reasoning is never a call. */
 static void no_calls(void **state)
@@ -439,7 +538,8 @@ int main(void)
 {
     seed = (uint32_t)time(NULL);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(examples), cmocka_unit_test(no_calls), cmocka_unit_test(sloppy), cmocka_unit_test(at_once),
+        cmocka_unit_test(examples), cmocka_unit_test(pieces), cmocka_unit_test(prefills), cmocka_unit_test(no_calls),
+        cmocka_unit_test(sloppy), cmocka_unit_test(at_once),
             cmocka_unit_test(rooms), cmocka_unit_test(cut),
         cmocka_unit_test(cuttings), cmocka_unit_test(templates),
     };

@@ -307,8 +307,8 @@ static void beginnings(void **state)
         { CHAT_harmony, "<|start|>assistant", " to=functions.now<|channel|>commentary json<|message|>{}<|call|>", "be" },
         { CHAT_harmony, "<|start|>assistant", "<|channel|>commentary to=functions.fly<|message|>{}", "bx" },
         { CHAT_gigachat_3, "", "a<|message_sep|>b", "" },
-        { CHAT_solar, "", "<|tool_calls|><|tool_call:begin|>a1<|tool_call:name|>now<|tool_call:args|>{}<|tool_call:end|><|tool_call:begin|>a2"
-          "<|tool_call:name|>now<|tool_call:args|>{}<|tool_call:end|>", "bebe" },
+        { CHAT_solar, "", "<|tool_calls|><|tool_call:begin|>a1<|tool_call:name|>now<|tool_call:args|>{}<|tool_call:end|>"
+          "<|tool_call:begin|>a2<|tool_call:name|>now<|tool_call:args|>{}<|tool_call:end|>", "bebe" },
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const struct answer_force force = { .family = chat_family(texts[i].id), .tools = tools, .parallel = true, .begun = true };

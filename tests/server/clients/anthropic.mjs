@@ -65,6 +65,19 @@ test("tools, whole, in a stream, and their results", async () => {
     assert(next.usage.output_tokens > 0);
 });
 
+test("tools: a call that the model chooses", async () => {
+    const asked = {
+        model, max_tokens: 90, tools, tool_choice: { type: "auto", disable_parallel_tool_use: true },
+        messages: [...messages, { role: "assistant", content: "<tool_call>" }],
+    };
+    const answer = await client.messages.create(asked);
+    assert.equal(answer.stop_reason, "tool_use");
+    const [call] = answer.content;
+    assert(call.name === "add" && Number.isInteger(call.input.a));
+    const streamed = await client.messages.stream(asked).finalMessage();
+    assert.deepEqual(streamed.content.map(block => block.input), [call.input]);
+});
+
 test("cancellation frees the slot", async () => {
     const stream = client.messages.stream({ model, messages, max_tokens: 100000 });
     stream.on("text", () => stream.abort());

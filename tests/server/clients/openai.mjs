@@ -94,6 +94,20 @@ test("tools: a call that must be, whole and in a stream", async () => {
     assert(streamed.id.startsWith("call_"));
 });
 
+// The model begins the call by itself: here the beginning of its answer does.
+test("tools: a call that the model chooses", async () => {
+    const asked = { model, messages: [...messages, { role: "assistant", content: "<tool_call>" }], tools: [add], parallel_tool_calls: false };
+    const answer = await client.chat.completions.create(asked);
+    const [call] = answer.choices[0].message.tool_calls;
+    assert.equal(answer.choices[0].finish_reason, "tool_calls");
+    assert(call.function.name === "add" && isSum(call.function.arguments));
+    const stream = client.chat.completions.stream(asked);
+    const pieces = [];
+    stream.on("tool_calls.function.arguments.delta", event => pieces.push(event.arguments_delta));
+    assert.equal((await stream.finalChatCompletion()).choices[0].message.tool_calls[0].function.arguments, call.function.arguments);
+    assert.equal(pieces.join(""), call.function.arguments);
+});
+
 test("tools: the helper runs them and sends results", async () => {
     const given = [];
     const runner = client.chat.completions.runTools({
@@ -239,11 +253,17 @@ test("responses", async () => {
     const parsed = await client.responses.parse({ model, input: "x", text: { format: zodTextFormat(Person, "person") } });
     Person.parse(parsed.output_parsed);
     const { function: { name, description, parameters } } = add;
-    const called = await client.responses.create({
+    const calls = {
         model, input: "x", tools: [{ type: "function", name, description, parameters, strict: true }], tool_choice: { type: "function", name }, parallel_tool_calls: false,
-    });
+    };
+    const called = await client.responses.create(calls);
     const [call] = called.output.filter(item => item.type === "function_call");
     assert(call.name === "add" && isSum(call.arguments));
+    const streamedCall = client.responses.stream(calls);
+    let pieces = "";
+    streamedCall.on("response.function_call_arguments.delta", event => pieces += event.delta);
+    assert.equal((await streamedCall.finalResponse()).output.find(item => item.type === "function_call").arguments, call.arguments);
+    assert.equal(pieces, call.arguments);
     const next = await client.responses.create({
         model, max_output_tokens: 4,
         input: [{ role: "user", content: "x" }, call, { type: "function_call_output", call_id: call.call_id, output: "7" }],
