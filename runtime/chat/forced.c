@@ -419,7 +419,21 @@ static void put_root(struct forced_writer *w)
         else put(w, " nl");
         if (!w->force->reasoning) put(w, ")?");
     }
-    put(w, " blocks");
+    put(w, w->force->other ? " (blocks |" : " blocks");
+    if (w->force->other) {
+        if (harmony) {
+            put(w, " (");
+            put_text(w, "<|channel|>final");
+            put(w, " (\" \"?");
+            put_text(w, "<|constrain|>");
+            put(w, " \"json\")?");
+            put_text(w, "<|message|>");
+            put(w, ")?");
+        }
+        put(w, " ");
+        put(w, w->force->other);
+        put(w, ")");
+    }
     if (f->finish) {
         put(w, " (");
         put_text(w, f->finish);
@@ -441,6 +455,7 @@ static bool can_be_written(const struct tool *t)
 static bool put_tools(struct forced_writer *w, const char *rule, const char *part)
 {
     const struct answer_force *force = w->force;
+    const bool named = force->begun && begins_with_name(w->f);
     uint32_t number = 0, n = 0;
     if (rule) { put(w, rule); put(w, " ::="); }
     for (const struct json *x = force->tools ? force->tools->first : NULL; x; x = x->next) {
@@ -454,7 +469,7 @@ static bool put_tools(struct forced_writer *w, const char *rule, const char *par
         if (!rule) put_call(w, &t);
         else {
             put(w, n ? " | " : " ");
-            if (*part == 'r') { put(w, "\"n"); put_number(w, t.number); put(w, ":\" "); }
+            if (named) { put(w, "\"n"); put_number(w, t.number); put(w, ":\" "); }
             put_rule_name(w, part, t.number);
         }
         n++;

@@ -11,6 +11,8 @@ struct answer_force {
     const char *name;                        /* [n_name] the only function that may be called; NULL: any */
     size_t      n_name;
     bool        parallel;                    /* several calls, if the family allows them in a turn */
+    const char *other;                       /* the name of a rule that the caller adds: the answer may be this instead of calls; NULL: it
+                                              * must be calls.  Not with `begun` */
     bool        reasoning;                   /* the prompt has opened the reasoning: it continues, and is closed before the call.  Else:
                                               * it may be opened, if the family has marks for it */
     bool        begun;                       /* the root is not an answer, but the name of a beginning (begun.h) and the rest of the call

@@ -113,6 +113,7 @@ static bool be_lenient(struct rules *r, const struct json *function, const struc
     text_out_put(r->warnings, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
     if (r->warnings->full) r->warnings->n = before;
     r->out->n = begin;
+    r->work->full = false;
     return schema_grammar(r->work, anything, options, r->out, &r->error);
 }
 
@@ -134,10 +135,11 @@ static void add_rule(void *context, const char *name, const struct json *schema,
     put(r->out, "root\n");
     if (r->failed) return;
     const size_t begin = r->out->n;
-    r->failed = !schema_grammar(r->work, whole ? as_object(schema, all) : schema, &options, r->out, &r->error) &&
-                !be_lenient(r, function, whole ? as_object(NULL, all) : &anything, &options, begin);
-    if (r->failed) r->at = function;
+    r->failed = !schema_grammar(r->work, whole ? as_object(schema, all) : schema, &options, r->out, &r->error);
     r->work->used = mark;
+    if (r->failed) r->failed = !be_lenient(r, function, whole ? as_object(NULL, all) : &anything, &options, begin);
+    r->work->used = mark;
+    if (r->failed) r->at = function;
 }
 
 /* Does the prompt end within reasoning? */
@@ -153,9 +155,26 @@ static bool is_reasoning(const struct chat *c)
     return false;
 }
 
-/* begun: calls are free to begin or not.  Then *source stays empty if the grammar cannot hold them. */
-static bool calls_of(struct request *x, const struct chat *c, bool begun, struct guide_source *source)
+/* What the answer may be instead of calls: a schema as text of JSON, with its name in messages. */
+struct other { const struct guide_source *schema; const char *name; bool strict; };
+
+/* Writes the rule `answer`.  False: refused. */
+static bool add_answer(struct request *x, struct rules *r, const struct other *o)
 {
+    struct json_error wrong;
+    const struct schema_options options = { .prefix = "a", .warnings = o->strict ? NULL : r->warnings };
+    const struct json *schema = json_read(r->work, o->schema->text, o->schema->n, &wrong);
+    if (!schema) return request_refuse(x, 503, "out of memory for '%s'", o->name);
+    put(r->out, "answer ::= aroot\n");
+    return schema_grammar(r->work, schema, &options, r->out, &r->error) || r->out->full ||
+           request_refuse(x, 400, "%s: %s", o->name, r->error.text);
+}
+
+/* begun: calls are free to begin or not.  other: NULL, or the answer may be this.  With either, *source stays as it is if the grammar
+ * cannot hold calls. */
+static bool calls_of(struct request *x, const struct chat *c, bool begun, const struct other *other, struct guide_source *source)
+{
+    const bool optional = begun || other;
     const struct json *name = c->forced_name;
     const size_t work_bytes = schema_room(strlen(x->body));
     void *work_block = malloc(work_bytes);
@@ -165,36 +184,39 @@ static bool calls_of(struct request *x, const struct chat *c, bool begun, struct
     char lines[MOST_WARNINGS];
     struct text_out warnings = { lines, sizeof lines, 0, false };
     struct rules rules = { .request = x, .vocab = x->server->program->vocab, .work = &work, .out = &rules_out, .warnings = &warnings,
-                           .steps = SCHEMA_WORK, .lenient = begun };
+                           .steps = SCHEMA_WORK, .lenient = optional };
     const struct answer_force force  = {.family    = c->family,
                                         .tools     = c->tools,
                                         .name      = name ? name->text : NULL,
                                         .n_name    = name ? name->n : 0,
                                         .parallel  = c->parallel,
                                         .begun     = begun,
+                                        .other     = other ? "answer" : NULL,
                                         .reasoning = is_reasoning(c),
                                         .control   = control,
                                         .rule      = add_rule,
                                         .context   = &rules};
     const bool memory = work_block && root && more, ok = memory && answer_forced(&force, &out);
-    if (ok && !rules.failed && !rules_out.full) {
+    const bool refused = ok && other && !rules.failed && !rules_out.full && !add_answer(x, &rules, other);
+    if (ok && !rules.failed && !rules_out.full && !refused) {
+        x->guide_text.n = 0;
         out_bytes(&x->guide_text, root, out.n);
         out_bytes(&x->guide_text, more, rules_out.n);
     }
     free(work_block);
     free(root);
     free(more);
+    if (refused) return false;
     if (!memory) return request_refuse(x, 503, "out of memory for 'tool_choice'");
-    if (rules.failed) {
+    if (rules.failed && !(optional && rules_out.full)) {
         const struct json *of = json_member(rules.at, "name");
         return request_refuse(x, 400, "the parameters of the tool '%.*s': %s", (int)(of->n < 64 ? of->n : 64), of->text, rules.error.text);
     }
-    if (!begun || (ok && !rules_out.full)) pass_on(x, &warnings);
-    if (begun && (!ok || rules_out.full)) {
+    if (optional && (!ok || rules_out.full)) {
         if (out.full || rules_out.full) request_warn(x, "'tools': calls are not enforced, because the schemas are too large together");
-        x->guide_text.n = 0;
         return true;
     }
+    pass_on(x, &warnings);
     if (!ok && name) return request_refuse(x, 400, "'tool_choice': there is no tool '%.*s', or this model writes no calls",
                                            (int)(name->n < 64 ? name->n : 64), name->text);
     if (!ok || rules_out.full) return request_refuse(x, 400, "'tool_choice': this model writes no calls, or the tools are too large");
@@ -226,23 +248,26 @@ bool guided_tasks(struct request *x, const struct json *format)
     struct chat *c = x->chat ? chat_of(x) : NULL;
     const struct json *grammar = body_member(x->json, "grammar");
     const bool forced = c && c->forced;
-    bool begun = false;
+    bool begun = false, called = forced;     /* called: the guide knows calls */
     const char *name = "grammar";
     bool strict = true;
     char lines[MOST_WARNINGS];
     struct text_out warnings = { lines, sizeof lines, 0, false };
     struct guide_source source = { .kind = GUIDE_GRAMMAR };
     if (forced) {
-        if (!calls_of(x, c, false, &source)) return false;
+        if (!calls_of(x, c, false, NULL, &source)) return false;
         name = "tool_choice";
     } else if (grammar) {
         if (grammar->kind != JSON_STRING) return request_refuse(x, 400, "'grammar' must be a text of GBNF");
         source.text = grammar->text;
         source.n = grammar->n;
     } else if (!schema_of(x, format ? format : body_member(x->json, "response_format"), &source, &name, &strict)) return false;
-    if (source.n == 0 && !forge_grammar && c && c->tools) {
-        begun = true;
-        if (!calls_of(x, c, true, &source)) return false;
+    if (c && c->tools && !forced && !grammar && (source.n > 0 || !forge_grammar)) {
+        const struct guide_source schema = source;
+        const struct other other = { &schema, name, strict };
+        begun = source.n == 0;
+        if (!calls_of(x, c, begun, begun ? NULL : &other, &source)) return false;
+        called = source.kind == GUIDE_GRAMMAR;
     }
     if (x->guide_text.failed) return request_refuse(x, 503, "out of memory for '%s'", name);
     if (source.n == 0 && forge_grammar)
@@ -253,10 +278,10 @@ bool guided_tasks(struct request *x, const struct json *format)
     for (uint32_t i = 0; i < x->n_tasks && status == FORGE_OK; i++) {
         source.warnings = strict ? NULL : &warnings;
         status = begun ? watch_calls(x, i, &source, &error) : guide_open(&x->tasks[i]->guide, &source, s->lexicon, name, &error);
-        if (c && !forced && !begun && is_reasoning(c)) x->tasks[i]->guide_after = c->family->think[1];
+        if (c && !called && is_reasoning(c)) x->tasks[i]->guide_after = c->family->think[1];
     }
     if (status != FORGE_OK) return request_refuse(x, status == FORGE_NO_MEMORY ? 503 : 400, "%s", error.text);
-    for (uint32_t i = 0; i < x->n_tasks && (forced || begun); i++)
+    for (uint32_t i = 0; i < x->n_tasks && called; i++)
         if (x->tasks[i]->guide) answer_in_pieces(&c->choices[i].answer);
     pass_on(x, &warnings);
     return true;

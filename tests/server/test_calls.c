@@ -13,7 +13,7 @@
 #include "fixture.h"
 
 static struct reply last;
-static int bracket;                          /* the token > */
+static int bracket, brace, less;            /* the tokens >, { and < */
 
 #define CHATS "/v1/chat/completions"
 #define NUMBER "{\"type\":\"integer\",\"minimum\":0,\"maximum\":99}"
@@ -21,6 +21,7 @@ static int bracket;                          /* the token > */
     "\"additionalProperties\":false"
 #define FUNCTION(more) "{\"type\":\"function\",\"function\":{\"name\":\"add\"," more "}}"
 #define ADD FUNCTION("\"parameters\":{" NUMBERS "}")
+#define HELLO "\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}]"
 #define SAY(prefill) "\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"},{\"role\":\"assistant\",\"content\":\"" prefill "\"}]"
 
 static cJSON *asked(const char *path, const char *body, int status)
@@ -37,9 +38,13 @@ static int start(void **state)
 {
     (void)state;
     if (fixture_start((const char *const[]){ "--slots", "3", "-s", "1", "--temp", "0", NULL })) return 1;
-    cJSON *v = asked("/tokenize", "{\"content\":\">\"}", 200);
-    bracket = in(v, "tokens.0")->valueint;
-    cJSON_Delete(v);
+    static int *const tokens[] = { &bracket, &brace, &less };
+    static const char *const bodies[] = { "{\"content\":\">\"}", "{\"content\":\"{\"}", "{\"content\":\"<\"}" };
+    for (size_t i = 0; i < 3; i++) {
+        cJSON *v = asked("/tokenize", bodies[i], 200);
+        *tokens[i] = in(v, "tokens.0")->valueint;
+        cJSON_Delete(v);
+    }
     return 0;
 }
 
@@ -98,6 +103,37 @@ static void begun_before(void **state)
         assert_string_equal(in(v, "stop_reason")->valuestring, "tool_use");
         cJSON_Delete(v);
     }
+}
+
+/* With tools and a form for the answer, the model chooses between a call and an answer of that form. */
+static void or_answer(void **state)
+{
+#define FOX "{\"type\":\"object\",\"properties\":{\"fox\":" NUMBER "},\"required\":[\"fox\"],\"additionalProperties\":false}"
+    static const struct { const char *path, *body, *call, *answer; } asks[] = {
+        { CHATS, "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"f\",\"strict\":true,\"schema\":" FOX "}},"
+          "\"messages\":[{\"role\":\"user\",\"content\":\"Tell\"}],\"tools\":[" ADD "]",
+          "choices.0.message.tool_calls.0.function.arguments", "choices.0.message.content" },
+        { "/v1/responses", "\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"f\",\"schema\":" FOX "}},\"input\":\"Tell\","
+          "\"tools\":[{\"type\":\"function\",\"name\":\"add\",\"parameters\":{" NUMBERS "}}]",
+          "output.0.arguments", "output.0.content.0.text" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof asks / sizeof *asks; i++)
+        for (int call = 0; call < 2; call++) {
+            char body[2048];
+            snprintf(body, sizeof body, "{%s,\"max_tokens\":70,\"parallel_tool_calls\":false,\"logit_bias\":{\"%d\":100}}", asks[i].body,
+                     call ? less : brace);
+            cJSON *v = asked(asks[i].path, body, 200);
+            const cJSON *text = in(v, call ? asks[i].call : asks[i].answer);
+            cJSON *answer = text ? cJSON_Parse(text->valuestring) : NULL;
+            if (!text || !(call ? is_sum(text->valuestring) : cJSON_IsNumber(in(answer, "fox")))) fail_msg("%s: %s", body, last.body);
+            cJSON_Delete(answer);
+            cJSON_Delete(v);
+        }
+    cJSON *v = asked(CHATS, "{" HELLO ",\"tools\":[" ADD "],\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"strict\":true,"
+                            "\"schema\":{\"type\":\"array\",\"uniqueItems\":true}}}}", 400);
+    assert_true(strncmp(in(v, "error.message")->valuestring, "response_format: ", 17) == 0);
+    cJSON_Delete(v);
 }
 
 /* As for calls that must be: a warning for what cannot be enforced, and a refusal if the tool is strict.  A schema that cannot be read at
@@ -198,7 +234,8 @@ static void stopped(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(begun_in_text), cmocka_unit_test(begun_before), cmocka_unit_test(strictness),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(begun_in_text), cmocka_unit_test(begun_before), cmocka_unit_test(or_answer),
+                                        cmocka_unit_test(strictness),
                                         cmocka_unit_test(streams), cmocka_unit_test(stopped) };
     if (argc != 2) { fprintf(stderr, "usage: test_calls PROGRAM\n"); return 2; }
     program = argv[1];

@@ -175,7 +175,18 @@ static void forms(void **state)
     assert_true(answer_forced(&force, &out));
     out.bytes[out.n] = 0;
     assert_true(strstr(out.bytes, "<[5]> \"get_weather\"") && !strstr(out.bytes, "TOOL_CALLS"));
+    /* calls, or something else */
+    force = (struct answer_force){ .family = chat_family(CHAT_hermes), .tools = tools, .other = "object" };
+    assert_true(open_grammar(&m, force));
+    assert_true(accepts(&m, "{\"a\": 1}") && accepts(&m, "<think>a</think>\n{\"a\": 1}"));
+    assert_true(accepts(&m, "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"));
+    assert_false(accepts(&m, "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>{\"a\": 1}") || accepts(&m, "[]"));
+    force.family = chat_family(CHAT_harmony);
+    assert_true(open_grammar(&m, force));
+    assert_true(accepts(&m, "<|channel|>final <|constrain|>json<|message|>{}") && accepts(&m, "<|channel|>final<|message|>{}"));
+    assert_true(accepts(&m, "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}"));
     /* impossible grammars */
+    force = (struct answer_force){ .family = chat_family(CHAT_mistral_args), .tools = tools };
     force.name = "unknown";
     force.n_name = 7;
     assert_false(answer_forced(&force, &out));
