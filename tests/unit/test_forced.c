@@ -315,6 +315,7 @@ static void beginnings(void **state)
         { CHAT_functionary_3_2, ">>>", "all\na\n>>>now\n{}>>>now\n{}", "bebe" },
         { CHAT_functionary_3_2, ">>>", "now\nand", "bx" },
         { CHAT_harmony, "<|start|>assistant", "<|channel|>final<|message|>to=functions.now", "" },
+        { CHAT_harmony, "<|start|>assistant", "<|channel|>analysis to=python code<|message|>to=functions.now", "" },
         { CHAT_harmony, "<|start|>assistant", " to=functions.now<|channel|>commentary json<|message|>{}<|call|>", "be" },
         { CHAT_harmony, "<|start|>assistant", "<|channel|>commentary to=functions.fly<|message|>{}", "bx" },
         { CHAT_gigachat_3, "", "a<|message_sep|>b", "" },
