@@ -109,6 +109,12 @@ void guide_close(struct forge_guide *g)
     free(g);
 }
 
+struct guide_source guide_shared(const struct forge_guide *g)
+{
+    const struct grammar *grammar = g->mask.grammar;
+    return (struct guide_source){ .kind = GUIDE_IMAGE, .text = (const void *)grammar, .n = grammar->bytes };
+}
+
 enum forge_status guide_restart(struct forge_guide *g, struct forge_error *error) { return failed(mask_restart(&g->mask), error); }
 
 enum forge_status guide_mask(struct forge_guide *g, const uint32_t **bits, bool *ended, struct forge_error *error)

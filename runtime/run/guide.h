@@ -34,6 +34,8 @@ enum forge_status guide_lexicon(struct lexicon **out, const struct forge_program
 enum forge_status guide_open(struct forge_guide **out, const struct guide_source *source, const struct lexicon *lexicon, const char *name,
                              struct forge_error *error);
 void guide_close(struct forge_guide *guide);                 /* NULL is allowed */
+/* The guide's grammar for further guides, which must not be used after it is closed. */
+struct guide_source guide_shared(const struct forge_guide *guide);
 enum forge_status guide_restart(struct forge_guide *guide, struct forge_error *error);       /* back to the beginning of a text */
 
 /* *bits: [n_vocab / 32, rounded up], 1 for each token that may come next; owned by the guide, valid until the next call.  *ended: the

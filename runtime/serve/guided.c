@@ -234,7 +234,7 @@ static enum forge_status watch_calls(struct request *x, uint32_t task, const str
     const struct answer_options o = chat_answer(c);
     const enum forge_status status = guide_open(&t->guide, source, x->server->lexicon, "tools", error);
     if (status == FORGE_USAGE) {
-        if (task == 0) request_warn(x, "'tools': calls are not enforced: %s", error->text);
+        request_warn(x, "'tools': calls are not enforced: %s", error->text);
         return FORGE_OK;
     }
     if (status != FORGE_OK) return status;
@@ -275,8 +275,9 @@ bool guided_tasks(struct request *x, const struct json *format)
     if (source.n == 0) return true;
     struct forge_error error;
     enum forge_status status = s->lexicon ? FORGE_OK : guide_lexicon(&s->lexicon, s->program, &error);
-    for (uint32_t i = 0; i < x->n_tasks && status == FORGE_OK; i++) {
-        source.warnings = strict ? NULL : &warnings;
+    source.warnings = strict ? NULL : &warnings;
+    for (uint32_t i = 0; i < x->n_tasks && status == FORGE_OK && (i == 0 || x->tasks[0]->guide); i++) {
+        if (i == 1) source = guide_shared(x->tasks[0]->guide);
         status = begun ? watch_calls(x, i, &source, &error) : guide_open(&x->tasks[i]->guide, &source, s->lexicon, name, &error);
         if (c && !called && is_reasoning(c)) x->tasks[i]->guide_after = c->family->think[1];
     }
