@@ -61,7 +61,7 @@ sanitized)      # what asan runs and, for their warnings, tests that it does not
     if [ -z "${CHECK_FULL-}" ]; then
         for test in "$root"/tests/unit/test_*.c "$root"/tests/fuzz/fuzz_*.c; do targets="$targets $(basename "$test" .c)"; done
         targets="$targets forgec make_gguf fake_program fake_external test_terminal test_decode simt_library fake_gpu fake_gpu_only fake_cuda
-            library_test_arm library_test_sampler test_server test_chats test_calls agents test_golden test_bugs test_counters poke_gguf"
+            library_test_arm library_test_sampler test_server test_chats test_calls test_native agents test_golden test_bugs test_counters poke_gguf"
     fi
     build "$dir/sanitized" -DFORGEC_SANITIZE=address,undefined -DFORGEC_FUZZ=ON -DFORGEC_WERROR=ON -DFORGEC_TEST_CACHE="$cache" "$quick"
     ;;
@@ -119,6 +119,8 @@ asan)
         "$built/tests/server/test_chats" "$dir/asan.program" || failed=1
         "$built/tests/server/test_calls" "$dir/asan.program" || failed=1
         "$built/tests/server/agents" "$dir/asan.program" 5 -- --slots 4 || failed=1
+        sh "$root/tests/server/run_native.sh" "$built/forgec" "$built/tests/server/test_native" "$built/tests/tools/make_gguf" "$model" \
+            -t $main --clang "$wrapper" || failed=1
     fi
     exit $failed
     ;;

@@ -468,6 +468,21 @@ static void find_bytes(struct build *b)
 
 static void add_attr(struct build *b, int32_t id, uint8_t attr) { if (id >= 0) b->attr[id] |= attr; }
 
+/* Codestral has Mistral's vocabulary, whose other models were not trained to fill in text.
+ * [SUFFIX] text after [PREFIX] text before: mistral-common, InstructTokenizerV2.encode_fim. */
+static void read_fim(struct build *b)
+{
+    static const enum part parts[FORGE_FIM_COUNT] = { FIM_PRE, FIM_SUF, FIM_MID, FIM_REP, FIM_SEP };
+    struct gguf_string name;
+    for (size_t i = 0; i < FORGE_FIM_COUNT; i++) b->h.fim[i] = b->part[parts[i]];
+    const int32_t prefix = token_find(b, "[PREFIX]"), suffix = token_find(b, "[SUFFIX]");
+    if (b->part[FIM_PRE] >= 0 || prefix < 0 || suffix < 0 || !gguf_get_string(b->gguf, "general.name", &name)) return;
+    if (!strcasestr(arena_printf(b->arena, "%.*s", (int)(name.size < 200 ? name.size : 200), name.data), "codestral")) return;
+    b->h.fim[FORGE_FIM_PREFIX] = prefix;
+    b->h.fim[FORGE_FIM_SUFFIX] = suffix;
+    b->h.flags |= FORGE_VOCAB_SUFFIX_FIRST;
+}
+
 static void read_ids(struct build *b)
 {
     struct forge_vocab_header *h = &b->h;
@@ -492,6 +507,7 @@ static void read_ids(struct build *b)
         add_attr(b, id, FORGE_ATTR_CONTROL);
     }
     h->eot = b->part[EOT];
+    read_fim(b);
 }
 
 static void find_end_tokens(struct build *b)

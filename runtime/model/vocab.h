@@ -10,7 +10,7 @@
 #include <string.h>
 #endif
 
-#define FORGE_VOCAB_MAGIC "FORGEV04"
+#define FORGE_VOCAB_MAGIC "FORGEV05"
 #define FORGE_VOCAB_NONE  0xffffffffu      /* not a token, not a merge */
 
 enum forge_vocab_kind { FORGE_VOCAB_BPE = 1, FORGE_VOCAB_SPM = 2, FORGE_VOCAB_UNIGRAM = 3, FORGE_VOCAB_WORDPIECE = 4 };
@@ -38,7 +38,11 @@ enum forge_vocab_flag {
     FORGE_VOCAB_LLAMA_CPP     = 1024,      /* where llama.cpp splits text differently from the model's own tokenizer, split like
                                             * llama.cpp */
     FORGE_VOCAB_DIFFERS       = 2048,      /* llama.cpp does so with this vocabulary */
+    FORGE_VOCAB_SUFFIX_FIRST  = 4096,      /* infill: the suffix comes before the prefix, and no token follows */
 };
+
+/* Tokens between which text is filled in: [PREFIX] text before [SUFFIX] text after [MIDDLE]. */
+enum forge_fim { FORGE_FIM_PREFIX, FORGE_FIM_SUFFIX, FORGE_FIM_MIDDLE, FORGE_FIM_REPOSITORY, FORGE_FIM_FILE, FORGE_FIM_COUNT };
 
 /* For each token; a token of type "unused" or "undefined" has none of the first five bits. */
 enum forge_attr {
@@ -67,8 +71,9 @@ struct forge_vocab_header {
     uint32_t n_classes;
     uint32_t n_decompositions, n_compositions, n_combining;   /* FORGE_VOCAB_NFC, WordPiece */
     uint32_t n_suppressed;                 /* tokens that are never drawn */
+    int32_t  fim[FORGE_FIM_COUNT];         /* -1: the vocabulary has no such token */
 };
-_Static_assert(sizeof(struct forge_vocab_header) == 112, "vocabulary image: 112-byte header");
+_Static_assert(sizeof(struct forge_vocab_header) == 132, "vocabulary image: 132-byte header");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the vocabulary image is read in place: little-endian only"
 #endif

@@ -18,6 +18,8 @@
 #define PIECE_SHARED 0.05
 #define PIECE_ALONE 0.25
 
+enum { MOST_ROWS = 64 };                     /* tokens of a piece of a prompt whose tokens' log probabilities are wanted */
+
 /* A sequence and the tokens that it has.  The first n_slots slots make texts.  Further slots exist if a layer's state cannot be rewound:
  * they hold states at the ends of prompts, for texts that continue from there. */
 struct slot {
@@ -36,6 +38,7 @@ struct slot {
     char     recent[128];                    /* [n_recent] the end of the text, while waiting for task->guide_after */
     size_t   n_recent;
     bool     guided;                         /* by task->guide, from now on */
+    bool     in_lines;                       /* the text has a newline */
     uint64_t used;                           /* clock of its last use */
     double   began;
 };
@@ -48,7 +51,7 @@ struct batch {
     uint32_t n_entries, turn;
     float   *logits;                         /* [n_slots][n_vocab] */
     float   *raw;                            /* [n_vocab] copy of the logits for log probabilities, because a draw changes the logits */
-    float   *rows;                           /* for an embedding model */
+    float   *rows;                           /* for an embedding model; else [MOST_ROWS][n_vocab] logits, from the first use on */
     double   token_seconds;                  /* seconds per prompt token, measured recently; 0: unknown */
     uint64_t clock;
     bool     ahead;                          /* the next step of all texts is already running */
@@ -153,6 +156,7 @@ static bool give_text(struct slot *s, int32_t id, const uint8_t *vocab)
     if (n <= sizeof small) memcpy(s->tail + s->n_tail, small, n);
     else forge_token_text(vocab, id, t->special, s->tail + s->n_tail, n);
     if (t->guide && (t->watch || !s->guided)) await_guide(s, s->tail + s->n_tail, n);
+    s->in_lines |= n > 0 && memchr(s->tail + s->n_tail, '\n', n);
     s->n_tail += n;
     const size_t stop = find_stop(s, &t->stop);
     if (stop < s->n_tail) {
@@ -216,7 +220,7 @@ static bool may_begin(const struct batch *b, uint32_t n_prompt) { return b->prog
  * logits. */
 static uint32_t usable(const struct batch *b, const struct slot *s, const struct task *t)
 {
-    if (!t->keeps_prefix) return 0;
+    if (!t->keeps_prefix || t->told_prompt) return 0;
     uint32_t n = common(s, t);
     if (!may_begin(b, t->n_prompt)) return 0;
     if (!b->program->gpu && n > s->n_solid) n = s->n_solid;
@@ -332,6 +336,8 @@ static void accept(struct batch *b, struct slot *s, int32_t id, const struct tas
     t->draw_seconds = seconds_now() - s->began;
     sampler_accept(s->sampler, id);
     s->pending = id;
+    const struct task_token bare = { .id = id };
+    if (!token && t->told_ids) token = &bare;
     bool ok = !token || give_token(t, token);
     t->changed = true;
     const bool ends = (!t->ignore_eos && vocab_is_end(b->program->vocab, id)) || is_end(t, id);
@@ -342,7 +348,8 @@ static void accept(struct batch *b, struct slot *s, int32_t id, const struct tas
             error_set(&t->error, FORGE_NO_MEMORY, "out of memory for the text of a request");
             finish(b, s, TASK_FAILED);
         } else if (t->end == TASK_STOPPED) finish(b, s, TASK_STOPPED);
-        else if (t->n_drawn == t->most || s->sequence->n_past == b->engine->n_ctx) finish(b, s, TASK_LENGTH);
+        else if (t->n_drawn == t->most || s->sequence->n_past == b->engine->n_ctx ||
+                 (t->most_seconds > 0 && s->in_lines && t->draw_seconds > (double)t->most_seconds)) finish(b, s, TASK_LENGTH);
         else wake(b);
     }
     batch_unlock(b);
@@ -382,12 +389,14 @@ static int32_t draw_one(struct slot *s, float *logits)
     return id;
 }
 
+union told_token { struct task_token token; uint8_t bytes[sizeof(struct task_token) + TASK_MOST_TOP * sizeof(struct task_top)]; };
+
 /* Draws from the logits of the last step, which the draw changes. */
 static void draw(struct batch *b, struct slot *s, float *logits)
 {
     const struct task *t = s->task;
     const uint32_t n_vocab = b->program->n_vocab;
-    union { struct task_token token; uint8_t bytes[sizeof(struct task_token) + TASK_MOST_TOP * sizeof(struct task_top)]; } told;
+    union told_token told;
     if (t->logprobs) memcpy(b->raw, logits, n_vocab * sizeof *logits);
     if (s->guided && !guide(b, s, logits)) return;
     const int32_t id = draw_one(s, logits);
@@ -403,6 +412,30 @@ static uint32_t piece_of(const struct batch *b, uint32_t left, bool shared)
     uint32_t n = most < 16 ? 16 : most > 1e6 ? 1000000 : (uint32_t)most;
     if (n > chunk) n -= n % chunk;
     return left < n ? left : n;
+}
+
+/* Reads a piece of a prompt and reports the log probability of each token after it.  logits: those of the last one. */
+static enum forge_status read_told(struct batch *b, struct slot *s, uint32_t n, float *logits, struct forge_error *error)
+{
+    struct task *t = s->task;
+    const uint32_t n_vocab = b->program->n_vocab, at = s->n_read;
+    union told_token told;
+    memset(&told, 0, sizeof told);
+    told.token.id = t->prompt[0];
+    told.token.logprob = NAN;
+    if (!b->rows) b->rows = malloc((size_t)MOST_ROWS * n_vocab * sizeof *b->rows);
+    if (!b->rows) return error_set(error, FORGE_NO_MEMORY, "out of memory for the logits of a prompt");
+    TRY(forge_read(s->sequence, t->prompt + at, n, t->n_prompt, n, b->rows, error));
+    memcpy(logits, b->rows + (size_t)(n - 1) * n_vocab, n_vocab * sizeof *logits);
+    bool ok = true;
+    for (uint32_t i = at == 0 ? 0 : 1; i <= n && at + i < t->n_prompt && ok; i++) {
+        if (i > 0) logprobs_of(&told.token, t->n_top, t->prompt[at + i], b->rows + (size_t)(i - 1) * n_vocab, n_vocab);
+        batch_lock(b);
+        ok = give_token(t, &told.token);
+        t->changed = true;
+        batch_unlock(b);
+    }
+    return ok ? FORGE_OK : error_set(error, FORGE_NO_MEMORY, "out of memory for the logprobs of a prompt");
 }
 
 static uint32_t left_of(const struct slot *s) { return s->task->n_prompt - s->n_read; }
@@ -434,11 +467,14 @@ static bool read_piece(struct batch *b)
     if (!s) return false;
     struct task *t = s->task;
     const double start = seconds_now();
-    const uint32_t n = piece_of(b, left_of(s), shared);
+    const uint32_t most_rows = engine_piece(b->engine) < MOST_ROWS ? engine_piece(b->engine) : MOST_ROWS;
+    uint32_t n = piece_of(b, left_of(s), shared);
+    if (t->told_prompt && n > most_rows) n = most_rows;
     const bool last = s->n_read + n == t->n_prompt;
     float *logits = b->logits + (size_t)(s - b->slots) * b->program->n_vocab;
     const uint32_t n_logits = last && t->most > 0;
-    enum forge_status status = forge_read(s->sequence, t->prompt + s->n_read, n, t->n_prompt, n_logits, logits, &error);
+    enum forge_status status = t->told_prompt ? read_told(b, s, n, logits, &error)
+                                              : forge_read(s->sequence, t->prompt + s->n_read, n, t->n_prompt, n_logits, logits, &error);
     if (status != FORGE_OK) { fail(b, s, status, &error); return true; }
     memcpy(s->ids + s->n_read, t->prompt + s->n_read, n * sizeof *s->ids);
     for (uint32_t i = 0; i < n; i++) sampler_accept(s->sampler, t->prompt[s->n_read + i]);
@@ -610,6 +646,7 @@ static void begin(struct batch *b, struct slot *s, struct task *t)
     s->n_read = 0;
     s->n_tail = s->n_recent = 0;
     s->guided = t->guide && (t->watch ? watch_begins(t->watch, t->guide) : !t->guide_after);
+    s->in_lines = false;
     s->used = ++b->clock;
     enum forge_status status = sampler_open(&s->sampler, &t->sample, b->program->n_vocab, b->engine->n_ctx, &error);
     if (status == FORGE_OK) status = take_prefix(b, s, &error);
@@ -643,7 +680,10 @@ static void admit(struct batch *b)
         batch_lock(b);
         struct slot *s = b->first ? idle_slot(b, b->first) : NULL;
         struct task *t = s ? next_task(b) : NULL;
-        if (t) s->task = t;
+        if (t) {
+            s->task = t;
+            t->slot = (uint32_t)(s - b->slots);
+        }
         batch_unlock(b);
         if (!t) return;
         if (t->vector) embed(b, s);

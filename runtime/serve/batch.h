@@ -28,11 +28,13 @@ struct task {
     uint32_t n_stops;
     const int32_t *ends;                     /* [n_ends] tokens that end the text, in addition to the vocabulary's */
     uint32_t n_ends, least;                  /* least: tokens before which no token ends the text */
+    float    most_seconds;                   /* the text ends after so long, but not in its first line; 0: it does not */
     bool     ignore_eos, special;            /* special: the texts of control tokens are part of the text */
     struct forge_guide *guide;               /* which tokens may come next, only for this task; NULL: any */
     const char *guide_after;                 /* the guide begins after this text; NULL: from the beginning */
     struct call_watch *watch;                /* the guide holds only calls, which the watch sees (watch.h); NULL: all text */
-    bool     logprobs;
+    bool     logprobs, told_ids;             /* told_ids: tokens are reported even without logprobs */
+    bool     told_prompt;                    /* logprobs also of the prompt's tokens; the first one's is NAN */
     uint32_t n_top;
     bool     keeps_prefix;                   /* may reuse tokens that a sequence has read before */
     float   *vector;                         /* embedding model: [n_embd]; NULL: a text is made */
@@ -41,10 +43,12 @@ struct task {
     char    *text;                           /* [n_text] since it was last taken; whole UTF-8 sequences, unless the model makes invalid
                                               * ones */
     size_t   n_text, text_room;
-    uint8_t *tokens;                         /* [n_tokens] of task_token_bytes(), since they were last taken; only with logprobs */
+    uint8_t *tokens;                         /* [n_tokens] of task_token_bytes(), since they were last taken; only with logprobs or
+                                              * told_ids */
     size_t   n_tokens, tokens_room;
     enum task_end end;
     size_t   stop;                           /* TASK_STOPPED: index in stops */
+    uint32_t slot;                           /* where it ran */
     uint32_t n_cached, n_drawn;              /* n_cached: prompt tokens that had been read before; n_drawn: tokens drawn, including the
                                               * ending one */
     double   prompt_seconds, draw_seconds;

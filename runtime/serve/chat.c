@@ -336,12 +336,14 @@ static bool read_chat(struct request *x, struct json *messages, struct json *too
 /* *generates: the prompt ends where the assistant's message begins.  *prefill: the beginning of that message, or NULL. */
 static bool read_prefill(struct request *x, struct json *messages, const struct json **prefill, bool *generates)
 {
-    const bool asked = body_member(x->json, "continue_final_message");
+    const bool asked = body_member(x->json, "continue_final_message"), generate_asked = body_member(x->json, "add_generation_prompt");
     bool continues = true;
     *generates = true;
     *prefill = NULL;
     if (!body_bool(x, x->json, "add_generation_prompt", generates) || !body_bool(x, x->json, "continue_final_message", &continues))
         return false;
+    if (asked && continues && generate_asked && *generates)
+        return request_refuse(x, 400, "'continue_final_message' and 'add_generation_prompt' cannot both be true");
     if (asked && continues) *generates = true;
     if (continues && *generates) *prefill = chat_take_prefill(messages);
     return *prefill || !asked || !continues ||

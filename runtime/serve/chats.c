@@ -9,6 +9,7 @@ static void put_head(struct out *o, const struct request *x, bool chunk)
     out_printf(o, "{\"id\":\"chatcmpl-%s\",\"object\":\"chat.completion%s\",\"created\":%lld,\"model\":", x->id, chunk ? ".chunk" : "",
                (long long)x->created);
     put_model(o, x->server);
+    put_fingerprint(o, x->server);
     out_text(o, ",\"choices\":[");
 }
 
@@ -177,18 +178,28 @@ static struct json *effort_of(struct request *x)
                        json_member(x->json, "enable_thinking"));
 }
 
-void chats_post(struct request *x)
+/* False: refused. */
+static bool begin(struct request *x)
 {
-    if (!request_read(x, &kind)) return;
+    if (!request_read(x, &kind)) return false;
     struct json *messages = json_own(json_member(x->json, "messages"));
     const struct json *options = json_member(x->json, "stream_options");
     struct chat_tools tools;
     int64_t choices = 1;
     x->chat = true;
-    if (!body_bool(x, x->json, "stream", &x->stream) || !body_integer(x, "n", 1, MOST_CHOICES, &choices)) return;
-    if (options && options->kind == JSON_OBJECT && !body_bool(x, options, "include_usage", &x->usage)) return;
-    if (!tools_of(x, &tools) || !chat_begin(x, messages, &tools, effort_of(x), (uint32_t)choices, on_event)) return;
-    guided_tasks(x, NULL);
+    if (!body_bool(x, x->json, "stream", &x->stream) || !body_integer(x, "n", 1, MOST_CHOICES, &choices)) return false;
+    if (options && options->kind == JSON_OBJECT && !body_bool(x, options, "include_usage", &x->usage)) return false;
+    return tools_of(x, &tools) && chat_begin(x, messages, &tools, effort_of(x), (uint32_t)choices, on_event);
+}
+
+void chats_post(struct request *x)
+{
+    if (begin(x)) guided_tasks(x, NULL);
+}
+
+void chats_tokens_post(struct request *x)
+{
+    if (begin(x)) reply_tokens(x);
 }
 
 static const struct reply_kind at_once = { NULL, NULL, NULL, OPENAI_FORM, ROUTE_CHATS };

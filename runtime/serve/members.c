@@ -7,7 +7,8 @@
 #include "server.h"
 
 enum verdict { DONE, HINT, REFUSED };
-enum { C = ROUTE_CHATS, T = ROUTE_COMPLETIONS, R = ROUTE_RESPONSES, M = ROUTE_MESSAGES, E = ROUTE_EMBEDDINGS, A = C | T | R | M | E,
+enum { C = ROUTE_CHATS, T = ROUTE_COMPLETIONS, R = ROUTE_RESPONSES, M = ROUTE_MESSAGES, E = ROUTE_EMBEDDINGS,
+       I = ROUTE_INFILL, N = ROUTE_NATIVE | I, A = C | T | R | M | E | N,
        L = ROUTE_OLLAMA_CHAT, G = ROUTE_OLLAMA_GENERATE, B = ROUTE_OLLAMA_EMBED, P = ROUTE_OLLAMA_OPTIONS };
 
 static const struct member { const char *name; size_t n; uint32_t routes; enum verdict verdict; const char *value; } members[] = {

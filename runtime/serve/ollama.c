@@ -277,12 +277,13 @@ void ollama_chat_post(struct request *x)
     if (chat_begin(x, messages, &tools, think, 1, on_event)) guided_tasks(x, format);
 }
 
-/* Makes the task of a prompt that the template does not change.  False: refused. */
-static bool add_text(struct request *x, const struct json *prompt, const struct json *system)
+/* Makes the task of a prompt that the template does not change.  suffix: the text after the wanted one, or NULL.  False: refused. */
+static bool add_text(struct request *x, const struct json *prompt, const struct json *system, const struct json *suffix)
 {
     size_t n;
     if (system) return request_refuse(x, 400, "'system' needs a chat template: without one, or with 'raw', the prompt is the whole text");
-    int32_t *ids = body_tokens(x, "prompt", prompt, FORGE_TOK_ADD | FORGE_TOK_SPECIAL, &n);
+    if (suffix && !infill_possible(x, 400)) return false;
+    int32_t *ids = suffix ? infill_between(x, prompt, suffix, &n) : body_tokens(x, "prompt", prompt, FORGE_TOK_ADD | FORGE_TOK_SPECIAL, &n);
     return ids && request_choices(x, ids, n, 1);
 }
 
@@ -297,24 +298,26 @@ static bool add_turn(struct request *x, const struct json *prompt, const struct 
     return chat_begin(x, messages, &tools, think, 1, on_event);
 }
 
+/* Refuses a member that is not a text. */
+static bool body_text(struct request *x, const struct json *body, const char *name, const struct json **out)
+{
+    *out = body_member(body, name);
+    return !*out || (*out)->kind == JSON_STRING || request_refuse(x, 400, "'%s' must be a string", name);
+}
+
 void ollama_generate_post(struct request *x)
 {
     const struct forge_program *p = x->server->program;
-    const struct json *body, *prompt, *system;
+    const struct json *body, *prompt, *system, *suffix;
     struct json *think, *format;
     bool raw = false;
     if (!begin(x, &texts, ROUTE_OLLAMA_GENERATE, &body, &think, &format) || !body_bool(x, body, "raw", &raw)) return;
-    prompt = body_member(body, "prompt");
-    system = body_member(body, "system");
-    if ((prompt && prompt->kind != JSON_STRING) || (system && system->kind != JSON_STRING)) {
-        request_refuse(x, 400, "'%s' must be a string", prompt && prompt->kind != JSON_STRING ? "prompt" : "system");
-        return;
-    }
+    if (!body_text(x, body, "prompt", &prompt) || !body_text(x, body, "system", &system) || !body_text(x, body, "suffix", &suffix)) return;
     if (system && system->n == 0) system = NULL;
+    if (suffix && suffix->n == 0) suffix = NULL;
     if (p->embedding) { request_refuse(x, 400, "this is an embedding model: POST /api/embed"); return; }
-    if (!prompt || prompt->n == 0) return;                   /* no task: see say_loaded() */
-    if (raw || !p->chat ? add_text(x, prompt, system) : add_turn(x, prompt, system, think))
-        guided_tasks(x, format);
+    if (!prompt || (prompt->n == 0 && !suffix)) return;      /* no task: see say_loaded() */
+    if (raw || suffix || !p->chat ? add_text(x, prompt, system, suffix) : add_turn(x, prompt, system, think)) guided_tasks(x, format);
 }
 
 /* ---- vectors ---- */

@@ -1,4 +1,5 @@
 /* request.c -- requests that the model answers: their bodies, their tasks, and the results of the tasks as they arrive. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,37 +139,64 @@ bool body_real(struct request *x, const char *name, double low, double high, flo
     return true;
 }
 
+/* The tokens of a text, from malloc.  False: refused. */
+static bool text_tokens(struct request *x, const char *name, const struct json *v, uint32_t flags, struct forge_tokens *tokens)
+{
+    const uint8_t *vocab = x->server->program->vocab;
+    struct forge_error error;
+    if (!vocab) return request_refuse(x, 400, "the model has no tokenizer: '%s' must be a list of token ids", name);
+    const enum forge_status status = tokens_of_text(tokens, vocab, v->text, v->n, flags, &error);
+    return status == FORGE_OK || request_refuse(x, status == FORGE_NO_MEMORY ? 503 : 400, "%s", error.text);
+}
+
+/* Adds the token or the text m to ids, which have room for `more` further tokens. */
+static bool add_tokens(struct request *x, const char *name, const struct json *m, uint32_t flags, size_t more, int32_t **ids, size_t *n)
+{
+    const uint32_t n_vocab = x->server->program->n_vocab;
+    struct forge_tokens tokens;
+    int64_t id;
+    if (m->kind != JSON_STRING) {
+        if (!json_integer(m, 0, (int64_t)n_vocab - 1, &id))
+            return request_refuse(x, 400, "'%s' as a list must have token ids of 0 to %u", name, n_vocab - 1);
+        (*ids)[(*n)++] = (int32_t)id;
+        return true;
+    }
+    if (!text_tokens(x, name, m, flags, &tokens)) return false;
+    int32_t *all = realloc(*ids, (*n + tokens.n + more + 1) * sizeof *all);
+    if (all) {
+        memcpy(all + *n, tokens.ids, tokens.n * sizeof *all);
+        *n += tokens.n;
+        *ids = all;
+    }
+    free(tokens.ids);
+    return all || request_refuse(x, 503, "out of memory for '%s'", name);
+}
+
 int32_t *body_tokens(struct request *x, const char *name, const struct json *v, uint32_t flags, size_t *n)
 {
-    const struct forge_program *p = x->server->program;
-    if (v->kind == JSON_ARRAY) {
-        int32_t *ids = malloc((v->n + 1) * sizeof *ids);
-        *n = 0;
-        for (const struct json *m = v->first; m && ids; m = m->next) {
-            int64_t id;
-            if (!json_integer(m, 0, (int64_t)p->n_vocab - 1, &id)) {
-                free(ids);
-                request_refuse(x, 400, "'%s' as a list must have token ids of 0 to %u", name, p->n_vocab - 1);
-                return NULL;
-            }
-            ids[(*n)++] = (int32_t)id;
-        }
-        if (!ids) request_refuse(x, 503, "out of memory for '%s'", name);
-        return ids;
+    if (v->kind != JSON_ARRAY) {
+        struct forge_tokens tokens;
+        if (!text_tokens(x, name, v, flags, &tokens)) return NULL;
+        *n = tokens.n;
+        return tokens.ids;
     }
-    struct forge_tokens tokens;
-    struct forge_error error;
-    if (!p->vocab) {
-        request_refuse(x, 400, "the model has no tokenizer: '%s' must be a list of token ids", name);
+    int32_t *ids = malloc((v->n + 1) * sizeof *ids);
+    size_t left = v->n;
+    *n = 0;
+    if (!ids) request_refuse(x, 503, "out of memory for '%s'", name);
+    for (const struct json *m = v->first; m && ids; m = m->next) {
+        if (add_tokens(x, name, m, m == v->first ? flags : flags & ~(uint32_t)FORGE_TOK_ADD, --left, &ids, n)) continue;
+        free(ids);
         return NULL;
     }
-    const enum forge_status status = tokens_of_text(&tokens, p->vocab, v->text, v->n, flags, &error);
-    if (status != FORGE_OK) {
-        request_refuse(x, status == FORGE_NO_MEMORY ? 503 : 400, "%s", error.text);
-        return NULL;
-    }
-    *n = tokens.n;
-    return tokens.ids;
+    return ids;
+}
+
+bool body_is_list(const struct json *v)
+{
+    if (v->kind != JSON_ARRAY || v->n == 0) return false;
+    for (const struct json *m = v->first; m; m = m->next) if (m->kind == JSON_NUMBER) return false;
+    return true;
 }
 
 static bool add_stop(struct request *x, struct task *t, const struct json *v)
@@ -231,12 +259,12 @@ static bool bias_text(struct request *x, struct task *t, struct forge_bias *to, 
 static bool add_bias(struct request *x, struct task *t, struct forge_bias *to, const struct json *id, const char *name, size_t n_name,
                      const struct json *bias)
 {
-    const struct json named = { .kind = JSON_NUMBER, .text = name, .n = n_name };
+    const struct json named = { .kind = JSON_NUMBER, .text = name, .n = n_name }, text = { .kind = JSON_STRING, .text = name, .n = n_name };
     int64_t token;
     double value;
     bool digits = n_name > 0;
     for (size_t i = 0; i < n_name; i++) digits &= name[i] >= '0' && name[i] <= '9';
-    if (!id && digits) id = &named;
+    if (!id) id = digits ? &named : &text;
     if (id && id->kind == JSON_STRING && bias && bias->kind == JSON_FALSE) return bias_text(x, t, to, id, -1e30f);
     if (id && id->kind == JSON_STRING && json_real(bias, &value) && value >= -1e30 && value <= 1e30)
         return bias_text(x, t, to, id, (float)value);
@@ -249,7 +277,7 @@ static bool add_bias(struct request *x, struct task *t, struct forge_bias *to, c
     return true;
 }
 
-/* Reads {"id": bias, ...}, or llama.cpp's [[id, bias], ...]. */
+/* Reads {"id": bias, ...}, or llama.cpp's [[id, bias], ...].  A text in place of an id stands for its tokens. */
 static bool read_biases(struct request *x, struct task *t)
 {
     const struct json *v = body_member(x->json, "logit_bias");
@@ -491,7 +519,7 @@ void put_usage(struct out *o, const struct request *x)
 /* timed: those of the n tokens whose making took the seconds. */
 static void put_rate(struct out *o, const char *name, uint32_t n, uint32_t timed, double seconds)
 {
-    out_printf(o, "\"%s_n\":%u,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.4f,\"%s_per_second\":%.3f", name, n, name, 1e3 * seconds, name,
+    out_printf(o, "\"%s_n\":%u,\"%s_ms\":%.12g,\"%s_per_token_ms\":%.12g,\"%s_per_second\":%.12g", name, n, name, 1e3 * seconds, name,
                timed > 0 ? 1e3 * seconds / timed : 0.0, name, seconds > 0 ? timed / seconds : 0.0);
 }
 
@@ -508,6 +536,19 @@ void put_timings(struct out *o, const struct task *t)
 const char *model_name(const struct server *s) { return s->options->alias ? s->options->alias : s->program->model_name; }
 
 void put_model(struct out *o, const struct server *s) { out_string(o, model_name(s), strlen(model_name(s))); }
+
+void put_fingerprint(struct out *o, const struct server *s)
+{
+    const char *space = strchr(s->program->compiler, ' '), *version = space ? space + 1 : "";      /* "forgec VERSION, ..." */
+    out_printf(o, ",\"system_fingerprint\":\"b%.*s-%s\"", (int)strcspn(version, ","), version, s->program->target);
+}
+
+void reply_tokens(struct request *x)
+{
+    struct out o = { 0 };
+    out_printf(&o, "{\"object\":\"response.input_tokens\",\"input_tokens\":%u}", x->tasks[0]->n_prompt);
+    request_reply(x, 200, &o);
+}
 
 void put_end(struct request *x, struct out *o)
 {
@@ -531,13 +572,13 @@ static size_t token_bytes(const struct request *x, int32_t id, char *to, size_t 
     return n < size ? n : size;
 }
 
-static void put_token(struct out *o, const struct request *x, int32_t id)
+void put_token(struct out *o, const struct request *x, int32_t id)
 {
     char text[512];
     out_string(o, text, token_bytes(x, id, text, sizeof text));
 }
 
-static void put_bytes(struct out *o, const struct request *x, int32_t id)
+void put_token_bytes(struct out *o, const struct request *x, int32_t id)
 {
     char text[512];
     const size_t n = token_bytes(x, id, text, sizeof text);
@@ -551,7 +592,37 @@ static void put_chat_token(struct out *o, const struct request *x, int32_t id, f
     out_text(o, "{\"token\":");
     put_token(o, x, id);
     out_printf(o, ",\"logprob\":%.6g,\"bytes\":", (double)logprob);
-    put_bytes(o, x, id);
+    put_token_bytes(o, x, id);
+}
+
+/* Characters that begin in the text of a token. */
+static int64_t characters(const struct request *x, int32_t id, bool special)
+{
+    const uint8_t *vocab = x->server->program->vocab;
+    char text[512];
+    int64_t count = 0;
+    const size_t n = vocab ? forge_token_text(vocab, id, special, text, sizeof text) : 0;
+    for (size_t i = 0; i < n && i < sizeof text; i++) count += ((uint8_t)text[i] & 0xc0) != 0x80;
+    return count;
+}
+
+/* {"text": logprob, ...}.  Of tokens with the same text, such as parts of characters, only the most probable one. */
+static void put_top(struct out *o, const struct request *x, const struct task_token *token, uint32_t n_top)
+{
+    struct out all[TASK_MOST_TOP] = { { 0 } };
+    out_text(o, "{");
+    for (uint32_t k = 0; k < n_top; k++) {
+        uint32_t same = 0;
+        put_token(&all[k], x, token->top[k].id);
+        while (all[same].n != all[k].n || (all[k].n && memcmp(all[same].bytes, all[k].bytes, all[k].n) != 0)) same++;
+        if (same == k) {
+            if (k) out_text(o, ",");
+            out_bytes(o, all[k].bytes, all[k].n);
+            out_printf(o, ":%.6g", (double)token->top[k].logprob);
+        }
+    }
+    for (uint32_t k = 0; k < n_top; k++) out_free(&all[k]);
+    out_text(o, "}");
 }
 
 void put_logprobs(struct out *o, struct request *x, uint32_t choice)
@@ -580,22 +651,19 @@ void put_logprobs(struct out *o, struct request *x, uint32_t choice)
         out_text(o, "{\"tokens\":[");
         EACH_TOKEN(i) put_token(o, x, token->id);
         out_text(o, "],\"token_logprobs\":[");
-        EACH_TOKEN(i) out_printf(o, "%.6g", (double)token->logprob);
+        EACH_TOKEN(i) {
+            if (isnan(token->logprob)) out_text(o, "null");
+            else out_printf(o, "%.6g", (double)token->logprob);
+        }
         out_text(o, "],\"top_logprobs\":[");
         EACH_TOKEN(i) {
-            out_text(o, "{");
-            for (uint32_t k = 0; k < t->n_top; k++) {
-                if (k) out_text(o, ",");
-                put_token(o, x, token->top[k].id);
-                out_printf(o, ":%.6g", (double)token->top[k].logprob);
-            }
-            out_text(o, "}");
+            if (isnan(token->logprob)) out_text(o, "null");
+            else put_top(o, x, token, t->n_top);
         }
         out_text(o, "],\"text_offset\":[");
         EACH_TOKEN(i) {
-            out_printf(o, "%zu", made->offset);
-            if (x->server->program->vocab)
-                made->offset += forge_token_text(x->server->program->vocab, token->id, t->special, NULL, 0);
+            out_printf(o, "%lld", made->offset > 0 ? (long long)made->offset : 0);
+            made->offset += characters(x, token->id, t->special);
         }
         out_text(o, "]}");
     }

@@ -291,14 +291,24 @@ static void on_ends(struct request *x)
 
 static const struct reply_kind kind = { chat_text, chat_finish, on_ends, OPENAI_FORM, ROUTE_RESPONSES };
 
-void responses_post(struct request *x)
+/* False: refused. */
+static bool begin(struct request *x)
 {
     struct chat_tools tools;
     struct json *messages;
-    if (!request_read(x, &kind)) return;
+    if (!request_read(x, &kind)) return false;
     x->chat = true;
-    if (!body_bool(x, x->json, "stream", &x->stream) || !tools_of(x, &tools) || !(messages = messages_of(x))) return;
+    if (!body_bool(x, x->json, "stream", &x->stream) || !tools_of(x, &tools) || !(messages = messages_of(x))) return false;
     const struct json *more = chat_effort(x, json_member(json_member(x->json, "reasoning"), "effort"), NULL);
-    if (!chat_begin(x, messages, &tools, more, 1, on_event)) return;
-    guided_tasks(x, body_member(json_member(x->json, "text"), "format"));
+    return chat_begin(x, messages, &tools, more, 1, on_event);
+}
+
+void responses_post(struct request *x)
+{
+    if (begin(x)) guided_tasks(x, body_member(json_member(x->json, "text"), "format"));
+}
+
+void responses_tokens_post(struct request *x)
+{
+    if (begin(x)) reply_tokens(x);
 }

@@ -26,14 +26,15 @@ struct reply_kind {
     uint32_t route;                          /* whose members a body may have; 0: they are not looked at */
 };
 enum { ROUTE_CHATS = 1, ROUTE_COMPLETIONS = 2, ROUTE_RESPONSES = 4, ROUTE_MESSAGES = 8, ROUTE_EMBEDDINGS = 16,
-       ROUTE_OLLAMA_CHAT = 32, ROUTE_OLLAMA_GENERATE = 64, ROUTE_OLLAMA_EMBED = 128, ROUTE_OLLAMA_OPTIONS = 256 };
+       ROUTE_OLLAMA_CHAT = 32, ROUTE_OLLAMA_GENERATE = 64, ROUTE_OLLAMA_EMBED = 128, ROUTE_OLLAMA_OPTIONS = 256,
+       ROUTE_NATIVE = 512, ROUTE_INFILL = 1024 };
 
 enum { MOST_CHOICES = 128, MOST_TEXTS = 1024 };               /* of one prompt; of a request */
 
 /* What a task has made and the client has not got. */
 struct request_text {
     struct out text, tokens;                 /* tokens: struct task_token, with logprobs */
-    size_t offset;                           /* bytes of text before these tokens */
+    int64_t offset;                          /* characters of text before these tokens; native.c: bytes that have been sent */
 };
 
 /* A request with a body.  It has three times: the reader's thread reads it, the model's thread makes its texts, the thread of HTTP answers.
@@ -170,19 +171,41 @@ bool body_integer(struct request *x, const char *name, int64_t low, int64_t high
                   int64_t *out);      /* *out is unchanged if the member is absent or null */
 bool body_real(struct request *x, const char *name, double low, double high, float *out);
 
-/* The tokens of v, which is a string or a list of token ids, from malloc; flags: of forge_tokenize.  NULL: refused. */
+/* The tokens of v, from malloc; flags: of forge_tokenize.  v: a string, or a list of token ids and strings, of which only the first gets
+ * BOS.  NULL: refused. */
 int32_t *body_tokens(struct request *x, const char *name, const struct json *v, uint32_t flags, size_t *n);
+/* Is v a list of several prompts?  A list with a number is a single prompt. */
+bool body_is_list(const struct json *v);
+
+/* ---- llama.cpp's own API: native.c ---- */
+
+/* Reads the body of a request that is answered in llama.cpp's form.  False: refused. */
+bool native_read(struct request *x, uint32_t route);
+/* Adds the task of one prompt; owns ids.  False: refused. */
+bool native_add(struct request *x, int32_t *ids, size_t n);
+
+/* ---- text between two texts: infill.c ---- */
+
+/* Can the model fill in text?  False: refused with this status. */
+bool infill_possible(struct request *x, int status);
+/* The prompt for the text between a prefix and a suffix, which are whole, from malloc.  NULL: refused. */
+int32_t *infill_between(struct request *x, const struct json *prefix, const struct json *suffix, size_t *n);
 
 /* ---- the routes ---- */
 
 /* POST: called by the reader's thread.  If it has neither refused nor answered, the tasks are submitted. */
 void chats_post(struct request *x);
+void chats_tokens_post(struct request *x);
 void template_post(struct request *x);
 void messages_post(struct request *x);
 void count_tokens_post(struct request *x);
 void responses_post(struct request *x);
+void responses_tokens_post(struct request *x);
 void completions_post(struct request *x);
+void native_post(struct request *x);
+void infill_post(struct request *x);
 void embeddings_post(struct request *x);
+void native_embeddings_post(struct request *x);
 void ollama_chat_post(struct request *x);
 void ollama_generate_post(struct request *x);
 void ollama_embed_post(struct request *x);
@@ -224,9 +247,16 @@ void put_timings(struct out *o, const struct task *t);
 const char *model_name(const struct server *s);
 /* Writes it as JSON. */
 void put_model(struct out *o, const struct server *s);
+/* Writes ,"system_fingerprint":"..." of OpenAI's answers: the build, "b", forgec's version and the target. */
+void put_fingerprint(struct out *o, const struct server *s);
+/* Answers with the number of tokens of the prompt, in OpenAI's form. */
+void reply_tokens(struct request *x);
 /* Ends an answer of OpenAI's chats or completions after the choices: o is the whole answer, or the last chunk of a stream; frees o. */
 void put_end(struct request *x, struct out *o);
 /* Writes OpenAI's logprobs, of chats or completions, for tokens of the choice that have not been sent yet. */
 void put_logprobs(struct out *o, struct request *x, uint32_t choice);
+/* Writes the text of a token; its bytes as a list of numbers. */
+void put_token(struct out *o, const struct request *x, int32_t id);
+void put_token_bytes(struct out *o, const struct request *x, int32_t id);
 
 #endif

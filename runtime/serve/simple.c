@@ -87,10 +87,12 @@ void props_get(struct server *s, struct http_request *r)
     out_text(&o, "{\"model\":");
     put_model(&o, s);
     out_printf(&o,
-               ",\"chat\":%s,\"target\":\"%s\",\"total_slots\":%d,\"default_generation_settings\":{\"n_ctx\":%u,\"params\":{"
-               "\"temperature\":%.6g,\"top_k\":%d,\"top_p\":%.6g,\"min_p\":%.6g,\"repeat_penalty\":%.6g,\"repeat_last_n\":%d,"
+               ",\"modalities\":{\"vision\":false,\"audio\":false},\"chat\":%s,\"target\":\"%s\",\"total_slots\":%d,"
+               "\"default_generation_settings\":{\"n_ctx\":%u,\"params\":{"
+               "\"seed\":%llu,\"temperature\":%.6g,\"top_k\":%d,\"top_p\":%.6g,\"min_p\":%.6g,\"repeat_penalty\":%.6g,\"repeat_last_n\":%d,"
                "\"presence_penalty\":%.6g,\"frequency_penalty\":%.6g}}}",
-               s->program->chat ? "true" : "false", s->program->target, s->options->slots, s->engine->n_ctx, (double)d->temp, d->top_k,
+               s->program->chat ? "true" : "false", s->program->target, s->options->slots, s->engine->n_ctx,
+               s->options->seed_given ? (unsigned long long)d->seed : 0xffffffffull, (double)d->temp, d->top_k,      /* llama.cpp: random */
                (double)d->top_p, (double)d->min_p, (double)d->repeat_penalty, d->repeat_last_n, (double)d->presence_penalty,
                (double)d->frequency_penalty);
     reply_json(s, r, 200, &o);
@@ -120,15 +122,18 @@ void metrics_get(struct server *s, struct http_request *r)
 {
     struct batch_numbers n;
     struct out o = { 0 };
+    char began[24];
     batch_numbers(s->batch, &n, NULL);
+    snprintf(began, sizeof began, "%lld", (long long)s->began);
+    http_add_header(r, "Process-Start-Time-Unix", began);    /* llama.cpp's */
     put_metric(&o, "counter", "llamacpp:prompt_tokens_total", "Number of prompt tokens processed.", (double)n.n_prompt);
     put_metric(&o, "counter", "llamacpp:prompt_seconds_total", "Prompt process time", n.prompt_seconds);
     put_metric(&o, "counter", "llamacpp:tokens_predicted_total", "Number of generation tokens processed.", (double)n.n_drawn);
     put_metric(&o, "counter", "llamacpp:tokens_predicted_seconds_total", "Predict process time", n.draw_seconds);
     put_metric(&o, "counter", "llamacpp:n_decode_total", "Steps of decoding", (double)n.n_steps);
-    put_metric(&o, "counter", "llamacpp:n_busy_slots_per_decode", "Texts in a step of decoding, on average",
+    put_metric(&o, "gauge", "llamacpp:n_busy_slots_per_decode", "Texts in a step of decoding, on average",
                n.n_steps ? (double)n.n_step_tokens / (double)n.n_steps : 0);
-    put_metric(&o, "counter", "forge:prompt_tokens_cached_total", "Prompt tokens that had been read before", (double)n.n_cached);
+    put_metric(&o, "counter", "llamacpp:prompt_tokens_cached_total", "Prompt tokens that had been read before", (double)n.n_cached);
     put_metric(&o, "counter", "forge:requests_total", "HTTP requests", (double)s->n_requests);
     put_metric(&o, "counter", "forge:requests_refused_total", "HTTP requests answered with an error", (double)s->n_refused);
     put_metric(&o, "counter", "forge:texts_total", "Texts and vectors that have ended", (double)n.n_finished);
@@ -273,15 +278,16 @@ bool vectors_tasks(struct request *x, const struct json *input)
 {
     const struct forge_program *p = x->server->program;
     int64_t width = p->n_embd;
-    if (input && input->kind == JSON_ARRAY && input->n > MOST_INPUTS && input->first->kind != JSON_NUMBER)
+    const bool several = input && body_is_list(input);
+    if (several && input->n > MOST_INPUTS)
         return request_refuse(x, 400, "'input' has %zu texts; the maximum is %d", input->n, MOST_INPUTS);
     if (!p->embedding) return request_refuse(x, 400, "this model generates text, not vectors");
     if (!body_integer(x, "dimensions", 1, INT32_MAX, &width)) return false;
     if (width != p->n_embd) return request_refuse(x, 400, "'dimensions' must be %u, the width of this model's vectors", p->n_embd);
     if (!input || (input->kind == JSON_ARRAY && input->n == 0))
         return request_refuse(x, 400, "'input' must be a string, an array of token ids, or an array of strings or such arrays");
-    if (input->kind != JSON_ARRAY || input->first->kind == JSON_NUMBER) { if (!add_vector(x, input)) return false; }
-    else for (const struct json *m = input->first; m; m = m->next) if (!add_vector(x, m)) return false;
+    if (!several) return add_vector(x, input);
+    for (const struct json *m = input->first; m; m = m->next) if (!add_vector(x, m)) return false;
     return true;
 }
 
@@ -292,4 +298,27 @@ void embeddings_post(struct request *x)
     if (format && format->kind != JSON_NULL && !json_is(format, "float") && !json_is(format, "base64"))
         request_refuse(x, 400, "'encoding_format' must be float or base64");
     else vectors_tasks(x, json_member(x->json, "input"));
+}
+
+/* llama.cpp's form has a list of vectors for each text: the vectors of its tokens if they are not pooled, else one. */
+static void native_vectors_end(struct request *x)
+{
+    struct out o = { 0 };
+    out_text(&o, "[");
+    for (uint32_t i = 0; i < x->n_tasks; i++) {
+        out_printf(&o, "%s{\"index\":%u,\"embedding\":[", i ? "," : "", i);
+        put_vector(&o, x, i);
+        out_text(&o, "]}");
+    }
+    out_text(&o, "]");
+    request_reply(x, 200, &o);
+}
+
+static const struct reply_kind native_vectors = { vectors_no_text, vectors_no_end, native_vectors_end, OPENAI_FORM, ROUTE_EMBEDDINGS };
+
+void native_embeddings_post(struct request *x)
+{
+    if (!request_read(x, &native_vectors)) return;
+    const struct json *input = body_member(x->json, "input");
+    vectors_tasks(x, input ? input : body_member(x->json, "content"));
 }

@@ -482,6 +482,8 @@ int32_t  forge_vocab_eos(const uint8_t *vocab)                    { return heade
 int32_t  forge_vocab_eot(const uint8_t *vocab)                    { return header(vocab)->eot; }
 int32_t  forge_vocab_unk(const uint8_t *vocab)                    { return header(vocab)->unk; }
 int32_t  forge_vocab_pad(const uint8_t *vocab)                    { return header(vocab)->pad; }
+int32_t  forge_vocab_fim(const uint8_t *vocab, uint32_t which)    { return which < FORGE_FIM_COUNT ? header(vocab)->fim[which] : -1; }
+bool     forge_vocab_suffix_first(const uint8_t *vocab)           { return header(vocab)->flags & FORGE_VOCAB_SUFFIX_FIRST; }
 bool     forge_vocab_add_bos(const uint8_t *vocab)                { return header(vocab)->flags & FORGE_VOCAB_ADD_BOS; }
 bool     forge_vocab_add_eos(const uint8_t *vocab)                { return header(vocab)->flags & FORGE_VOCAB_ADD_EOS; }
 bool     forge_vocab_is_llama_cpp(const uint8_t *vocab)           { return header(vocab)->flags & FORGE_VOCAB_LLAMA_CPP; }

@@ -47,6 +47,9 @@ int32_t  forge_vocab_eos(const uint8_t *vocab);
 int32_t  forge_vocab_eot(const uint8_t *vocab);
 int32_t  forge_vocab_unk(const uint8_t *vocab);
 int32_t  forge_vocab_pad(const uint8_t *vocab);
+/* A token of infill (enum forge_fim, runtime/model/vocab.h); -1: none. */
+int32_t  forge_vocab_fim(const uint8_t *vocab, uint32_t which);
+bool     forge_vocab_suffix_first(const uint8_t *vocab);      /* infill: the suffix comes before the prefix, and no token follows */
 bool     forge_vocab_add_bos(const uint8_t *vocab);
 bool     forge_vocab_add_eos(const uint8_t *vocab);
 bool     forge_vocab_is_eog(const uint8_t *vocab, int32_t id);       /* ends the generation */

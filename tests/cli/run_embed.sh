@@ -106,7 +106,7 @@ check help 0 ./p --help
 for option in temp predict chat perplexity ubatch; do out_lacks "--$option"; done
 check check 0 ./p --check
 
-# A server: the routes of OpenAI and Ollama answer with the same vector.
+# A server: the routes of OpenAI, Ollama and llama.cpp answer with the same vector.
 check 'with a server' 0 "$forgec" build words.gguf -q --server -o server
 ./server --serve --port 0 > said 2>&1 & serves=$!
 for tick in $(seq 1200); do address=$(sed -n 's,.*listening at \(http://[^ ]*\).*,\1,p' said); [ -z "$address" ] || break; sleep 0.05; done
@@ -116,10 +116,14 @@ asks() {        # ROUTE BODY: the first numbers of the answer's vector in $tmp/o
 }
 asks /v1/embeddings '{"input": "ab cd"}'; openai=$numbers
 [ -n "$openai" ] || bad "no vector"
-for body in '/api/embed {"model": "m", "input": ["ab cd", "zz"]}' '/api/embeddings {"model": "m", "prompt": "ab cd"}'; do
+# 2 58 112 3: the tokens of the text.  A list with a number is one text.
+for body in '/api/embed {"model": "m", "input": ["ab cd", "zz"]}' '/api/embeddings {"model": "m", "prompt": "ab cd"}' \
+    '/embedding {"content": "ab cd"}' '/embeddings {"input": ["ab cd"]}' '/v1/embeddings {"input": [2, "ab", 112, 3]}'; do
     asks "${body%% *}" "${body#* }"
     [ "$numbers" = "$openai" ] || bad "'$numbers' is not '$openai'"
 done
+check form 0 curl -s --max-time 60 "$address/embedding" -d '{"content": "ab cd"}'
+grep -q '^\[{"index":0,"embedding":\[\[-*[0-9]' "$tmp/out" || bad "not llama.cpp's form"
 asks /v1/embeddings '{"input": "ab cd", "dimensions": 64}'
 [ "$numbers" = "$openai" ] || bad "another vector with the model's width"
 asks /v1/embeddings '{"input": "ab cd", "dimensions": 8}'; out_has "'dimensions' must be 64"

@@ -320,6 +320,14 @@ static void messages(void **state)
     assert_string_equal(in(v, "content.0.text")->valuestring, text);
     cJSON_Delete(v);
     v = asked("/v1/messages/count_tokens", "{" ONCE "}", 200);
+    const int n_prompt = in(v, "input_tokens")->valueint;
+    assert_true(n_prompt > 2);
+    cJSON_Delete(v);
+    v = asked("/v1/chat/completions/input_tokens", "{" ONCE "}", 200);
+    assert_int_equal(in(v, "input_tokens")->valueint, n_prompt);
+    assert_string_equal(in(v, "object")->valuestring, "response.input_tokens");
+    cJSON_Delete(v);
+    v = asked("/v1/responses/input_tokens", "{\"input\":\"Once\"}", 200);
     assert_true(in(v, "input_tokens")->valueint > 2);
     cJSON_Delete(v);
     cJSON *quoted = cJSON_CreateString(stop);
@@ -613,6 +621,7 @@ static void continuations(void **state)
     prompt_is("{" SO ",\"continue_final_message\":false}", "<user>x\n<assistant>So\n<assistant>");
     prompt_is("{" SO ",\"add_generation_prompt\":false}", "<user>x\n<assistant>So\n");
     cJSON_Delete(asked(CHATS, "{" HI ",\"continue_final_message\":true}", 400));
+    cJSON_Delete(asked(CHATS, "{" SO ",\"continue_final_message\":true,\"add_generation_prompt\":true}", 400));
 }
 
 /* OpenAI's former functions: the answer has the form that belongs to them. */

@@ -94,7 +94,9 @@ static void simple_answers(void **state)
     v = asked("/v1/models", NULL);
     assert_true(strlen(in(v, "data.0.id")->valuestring) > 0 && number_of(v, "data.0.meta.n_ctx") > 0);
     cJSON_Delete(v);
-    cJSON_Delete(asked("/props", NULL));
+    v = asked("/props", NULL);
+    assert_true(number_of(v, "default_generation_settings.params.seed") == 1 && number_of(v, "total_slots") == 4);
+    cJSON_Delete(v);
     v = asked("/tokenize", "{\"content\":\"Once upon a \\u00e9\"}");
     char *tokens = cJSON_PrintUnformatted(in(v, "tokens")), *body;
     assert_true(asprintf(&body, "{\"tokens\":%s}", tokens) > 0);
@@ -106,6 +108,7 @@ static void simple_answers(void **state)
     free(body);
     struct reply r = ask(server.port, "GET", "/metrics", "", NULL);
     assert_true(r.status == 200 && strstr(r.body, "\nllamacpp:tokens_predicted_total ") && strstr(r.head, "text/plain"));
+    assert_non_null(strstr(r.head, "Process-Start-Time-Unix: 1"));
     reply_free(&r);
     r = ask(server.port, "GET", "/", "", NULL);
     assert_true(r.status == 200 && strncmp(r.body, "<!doctype html>", 15) == 0 &&
@@ -257,14 +260,14 @@ static void refusals(void **state)
         {"{\"prompt\":\"\xff\"}", "UTF-8"},
         {"{}", "'prompt'"},
         {"{\"prompt\":1}", "'prompt'"},
-        {"{\"prompt\":[\"a\",1]}", "'prompt'"},
+        {"{\"prompt\":[\"a\",1,{}]}", "'prompt'"},
         {"{\"prompt\":[1,99999999]}", "'prompt'"},
         {"{\"prompt\":[-1]}", "'prompt'"},
         {"{\"prompt\":[]}", "has no token"},
         {"{\"prompt\":[[1],[]]}", "has no token"},
         {"{\"prompt\":\"a\",\"suffix\":\"b\"}", "'suffix'"},
         {"{\"prompt\":\"a\",\"best_of\":2}", "'best_of'"},
-        {"{\"prompt\":\"a\",\"echo\":true,\"logprobs\":1}", "'echo'"},
+        {"{\"prompt\":\"a\",\"echo\":1}", "'echo'"},
         {"{\"prompt\":\"a\",\"guided_choice\":[1]}", "'guided_choice'"},
         {"{\"prompt\":\"a\",\"temperature\":\"hot\"}", "'temperature'"},
         {"{\"prompt\":\"a\",\"temperature\":-1}", "'temperature'"},
@@ -275,7 +278,7 @@ static void refusals(void **state)
         {"{\"prompt\":\"a\",\"n\":1000}", "'n'"},
         {"{\"prompt\":\"a\",\"stop\":1}", "'stop'"},
         {"{\"prompt\":\"a\",\"stop\":[[]]}", "'stop'"},
-        {"{\"prompt\":\"a\",\"logit_bias\":{\"x\":1}}", "'logit_bias'"},
+        {"{\"prompt\":\"a\",\"logit_bias\":{\"x\":\"y\"}}", "'logit_bias'"},
         {"{\"prompt\":\"a\",\"logit_bias\":{\"1\":\"x\"}}", "'logit_bias'"},
         {"{\"prompt\":\"a\",\"logit_bias\":[[1]]}", "'logit_bias'"},
         {"{\"prompt\":\"a\",\"stream\":1}", "'stream'"},

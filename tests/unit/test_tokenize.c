@@ -512,6 +512,38 @@ static void endings(void **state)
     arena_destroy(a);
 }
 
+#define LINE "\xef\xbd\x9c"                                     /* U+FF5C */
+#define SPACE "\xe2\x96\x81"                                    /* U+2581 */
+
+static void assert_fim(const uint8_t *v, const int32_t *want, bool suffix_first)
+{
+    for (uint32_t i = 0; i < FORGE_FIM_COUNT; i++) assert_int_equal(forge_vocab_fim(v, i), want[i]);
+    assert_int_equal(forge_vocab_suffix_first(v), suffix_first);
+}
+
+/* Tokens for infill, by their texts in makers' vocabularies or by keys.  Mistral's vocabulary counts for Codestral alone. */
+static void infill(void **state)
+{
+    (void)state;
+    struct arena *a = arena_create();
+    static const struct { const char *tokens; int32_t want[FORGE_FIM_COUNT]; } makers[] = {
+        { TOKENS ":<fim_prefix>|<fim_middle>|<fim_suffix>|<reponame>|a", { 0, 2, 1, 3, -1 } },     /* Granite, StarCoder */
+        { TOKENS ":a|" SPACE "<PRE>|" SPACE "<MID>|" SPACE "<SUF>", { 1, 3, 2, -1, -1 } },              /* CodeLlama */
+        { TOKENS ":a|<" LINE "fim" SPACE "hole" LINE ">|<" LINE "fim" SPACE "begin" LINE ">|<" LINE "fim" SPACE "end" LINE ">",
+          { 2, 1, 3, -1, -1 } },                                                                          /* DeepSeek */
+        { TOKENS ":a|[PREFIX]|[MIDDLE]|[SUFFIX]", { -1, -1, -1, -1, -1 } },
+    };
+    for (size_t i = 0; i < COUNT_OF(makers); i++)
+        assert_fim(vocab_build(a, GGUF(MODEL "=llama", makers[i].tokens), 0).data, makers[i].want, false);
+    assert_fim(vocab_build(a, GGUF(MODEL "=llama", TOKENS ":a|[PREFIX]|[MIDDLE]|[SUFFIX]", "general.name=Codestral-22B-v0.1"), 0).data,
+               (const int32_t[]){ 1, 3, -1, -1, -1 }, true);
+    assert_fim(vocab_build(a, GGUF(MODEL "=llama", TOKENS ":a|b|c|d|e", "tokenizer.ggml.fim_pre_token_id#1",
+                                   "tokenizer.ggml.suffix_token_id#2", "tokenizer.ggml.fim_mid_token_id#3",
+                                   "tokenizer.ggml.fim_sep_token_id#9"), 0).data,
+               (const int32_t[]){ 1, 2, 3, -1, -1 }, false);
+    arena_destroy(a);
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -837,7 +869,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_cases), cmocka_unit_test(own_cases), cmocka_unit_test(pairs), cmocka_unit_test(accessors),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(marked), cmocka_unit_test(suppressed), cmocka_unit_test(endings), cmocka_unit_test(warnings),
+        cmocka_unit_test(marked), cmocka_unit_test(suppressed), cmocka_unit_test(endings), cmocka_unit_test(infill),
+        cmocka_unit_test(warnings),
         cmocka_unit_test(odd_vocabularies), cmocka_unit_test(merges_of_characters),
         cmocka_unit_test(unigram), cmocka_unit_test(wordpiece), cmocka_unit_test(chosen_texts_cost_no_more),
         cmocka_unit_test(images_are_reproducible), cmocka_unit_test(modules_complete_them),
