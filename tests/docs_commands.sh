@@ -105,8 +105,8 @@ answered() {
 : > "$tmp/err"
 usage='"usage":\{"prompt_tokens":[0-9]+,"completion_tokens":20,"total_tokens":[0-9]+,"prompt_tokens_details":\{"cached_tokens":[0-9]+\}\}'
 timings='"timings":\{"cache_n":[0-9]+,.*"predicted_per_second":[0-9.]+\}\}$'
-completion='\{"id":"cmpl-[0-9a-f]+","object":"text_completion","created":[0-9]+,"model":"[^"]+","choices":\[\{"index":0,"text":"'
-chat='\{"id":"chatcmpl-[0-9a-f]+","object":"chat\.completion","created":[0-9]+,"model":"[^"]+","choices":\[\{"index":0,"message":\{"role":"assistant","content":'
+completion='\{"id":"cmpl-[0-9a-f]+","object":"text_completion","created":[0-9]+,"model":"[^"]+","system_fingerprint":"[^"]+","choices":\[\{"index":0,"text":"'
+chat='\{"id":"chatcmpl-[0-9a-f]+","object":"chat\.completion","created":[0-9]+,"model":"[^"]+","system_fingerprint":"[^"]+","choices":\[\{"index":0,"message":\{"role":"assistant","content":'
 delta='^data: \{"id":"chatcmpl-[0-9a-f]+","object":"chat\.completion\.chunk",.*"delta":\{'
 answered '/v1/completions .*"seed": 1' "$completion.+\",\"logprobs\":null,\"finish_reason\":\"length\"\}\],$usage,$timings"
 answered '/v1/completions .*"stream": true' "data: $completion" '"text":"","logprobs":null,"finish_reason":"(length|stop)"\}\]\}$' '^data: \[DONE\]$'

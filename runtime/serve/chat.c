@@ -194,6 +194,7 @@ bool chat_choose(struct request *x, struct chat_tools *tools, const struct json 
     }
     tools->forced = true;
     tools->forced_name = named;
+    tools->parallel = false;                                 /* OpenAI: "call exactly one specific function" */
     if (choice->kind != JSON_OBJECT) return request_refuse(x, 400, "'tool_choice' must be auto, none, required or a function");
     return (named && named->kind == JSON_STRING) || request_refuse(x, 400, "'tool_choice' as an object must have a function with a name");
 }

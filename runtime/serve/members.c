@@ -51,12 +51,15 @@ static const struct member *member_of(const struct json *m, uint32_t route)
     return NULL;
 }
 
-/* Does the member ask for nothing?  value: as JSON, "" for none. */
-static bool asks_nothing(const struct json *m, const char *value)
+/* Does the member of a body ask for nothing?  value: as in members.def. */
+static bool asks_nothing(const struct json *body, const struct json *m, const char *value)
 {
     char text[64];
     struct text_out out = { text, sizeof text, 0, false };
     double number, other;
+    const struct json *alike = *value == '=' && m->kind == JSON_NUMBER ? body_member(body, value + 1) : NULL;
+    if (alike) return json_real(m, &number) && json_real(alike, &other) && number <= other && number >= other;
+    if (*value == '=') value = "1";
     if (m->kind == JSON_NULL || m->kind == JSON_FALSE || (m->kind >= JSON_STRING && m->n == 0)) return true;
     const struct json same = { .kind = JSON_NUMBER, .text = value, .n = strlen(value) };
     if (m->kind == JSON_NUMBER) return *value && json_real(m, &number) && json_real(&same, &other) && !(number < other || number > other);
@@ -129,7 +132,7 @@ bool request_members(struct request *x, uint32_t route)
         const struct member *known = member_of(m, route);
         const int n = (int)(m->n_name < 60 ? m->n_name : 60);
         if (!known) request_warn(x, "'%.*s' is unknown and has no effect", n, m->name);
-        else if (known->verdict == REFUSED && !asks_nothing(m, known->value))
+        else if (known->verdict == REFUSED && !asks_nothing(x->json, m, known->value))
             return request_refuse(x, 400, "'%s' is not supported: this server cannot do what it asks for", known->name);
     }
     return add_guides(x);

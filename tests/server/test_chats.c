@@ -194,6 +194,7 @@ static void forced_calls(void **state)
     assert_string_equal(in(v, "choices.0.message.tool_calls.0.function.name")->valuestring, "add");
     cJSON *arguments = cJSON_Parse(in(v, "choices.0.message.tool_calls.0.function.arguments")->valuestring);
     assert_true(cJSON_IsNumber(in(arguments, "a")) && in(arguments, "a")->valueint <= 99 && cJSON_GetArraySize(arguments) == 1);
+    assert_int_equal(cJSON_GetArraySize(in(v, "choices.0.message.tool_calls")), 1);      /* a function that is named is called once */
     cJSON_Delete(arguments);
     cJSON_Delete(v);
     reply_free(&last);
@@ -519,6 +520,8 @@ static void absent_members(void **state)
 {
     (void)state;
     static const struct { const char *path, *body, *tokens, *other[4]; } same[] = {
+        { CHATS "/input_tokens", HI, "input_tokens", { HI ",\"n\":2,\"stream\":true,\"stop\":null" } },
+        { "/v1/responses/input_tokens", "\"input\":\"Tell\"", "input_tokens", { "\"input\":\"Tell\",\"instructions\":\"\"" } },
         { "/v1/messages/count_tokens", HI, "input_tokens",
           { HI ",\"system\":\"\"", HI ",\"system\":[],\"tools\":[],\"tool_choice\":null", HI ",\"system\":null,\"thinking\":null,"
                "\"stop_sequences\":null",

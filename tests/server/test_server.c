@@ -267,6 +267,7 @@ static void refusals(void **state)
         {"{\"prompt\":[[1],[]]}", "has no token"},
         {"{\"prompt\":\"a\",\"suffix\":\"b\"}", "'suffix'"},
         {"{\"prompt\":\"a\",\"best_of\":2}", "'best_of'"},
+        {"{\"prompt\":\"a\",\"best_of\":3,\"n\":2}", "'best_of'"},
         {"{\"prompt\":\"a\",\"echo\":1}", "'echo'"},
         {"{\"prompt\":\"a\",\"guided_choice\":[1]}", "'guided_choice'"},
         {"{\"prompt\":\"a\",\"temperature\":\"hot\"}", "'temperature'"},

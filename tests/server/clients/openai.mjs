@@ -47,6 +47,7 @@ test("chat", async () => {
     const answer = await client.chat.completions.create({ model, messages, max_completion_tokens: 12, logprobs: true, top_logprobs: 2 });
     const [choice] = answer.choices;
     assert.equal(answer.object, "chat.completion");
+    assert(answer.system_fingerprint);
     assert.equal(choice.message.role, "assistant");
     assert(choice.message.content.length > 0);
     assert.equal(choice.finish_reason, "length");
@@ -232,7 +233,7 @@ test("completions", async () => {
     let text = "";
     for await (const chunk of await client.completions.create({ ...asked, stream: true })) text += chunk.choices[0].text;
     assert.equal(text, answer.choices[0].text);
-    const many = await client.completions.create({ ...asked, n: 2, temperature: 1, stop: ["."] });
+    const many = await client.completions.create({ ...asked, n: 2, best_of: 2, temperature: 1, stop: ["."] });
     assert.equal(many.choices.length, 2);
 });
 
@@ -243,6 +244,7 @@ test("responses", async () => {
     assert.equal(answer.status, "incomplete");
     assert.equal(answer.incomplete_details.reason, "max_output_tokens");
     assert.equal(answer.usage.output_tokens, 9);
+    assert.equal((await client.responses.inputTokens.count(asked)).input_tokens, answer.usage.input_tokens);
     assert(answer.output_text.length > 0);
     const stream = client.responses.stream(asked);
     let text = "";
