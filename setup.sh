@@ -8,7 +8,7 @@
 #   ./setup.sh package     install missing packages, build forgec, make a Debian package and a tarball of it in build/package
 #   ./setup.sh packages    install the packages that story and test need, and nothing else
 # Packages are installed with apt-get, as root or with sudo. If none is missing, neither root nor network is needed. The tests of clients,
-# of WebGPU and of bundlers install seven npm packages in the build folder, the first time.
+# of WebGPU and of bundlers install eight npm packages in the build folder, the first time.
 # FORGEC_TEST_CACHE=FOLDER: what the tests and (if installed) ccache compile is kept in this folder, which may outlive the build folder. By
 # default it is kept in the build folder.
 # CI=true: a test that would be skipped because a program is missing fails.

@@ -210,6 +210,12 @@ static bool begin(struct request *x, const struct reply_kind *kind, uint32_t rou
     return true;
 }
 
+static bool no_images(struct request *x, const struct json *from)
+{
+    const struct json *images = body_member(from, "images");
+    return !images || images->n == 0 || request_refuse(x, 400, "'images' is not supported: this model reads text only");
+}
+
 static bool add_calls(struct request *x, struct json *message, const struct json *given)
 {
     struct json *calls = json_make(&x->room, JSON_ARRAY, NULL, 0);
@@ -237,17 +243,14 @@ static struct json *messages_of(struct request *x, const struct json *given)
     struct json *list = json_make(&x->room, JSON_ARRAY, NULL, 0);
     if (!chat_few(x, given, "messages")) return NULL;
     for (const struct json *m = given->first; m; m = m->next) {
-        const struct json *content = body_member(m, "content"), *images = body_member(m, "images"), *calls = body_member(m, "tool_calls");
+        const struct json *content = body_member(m, "content"), *calls = body_member(m, "tool_calls");
         const char *role = NULL;
         for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) if (json_is(json_member(m, "role"), roles[i])) role = roles[i];
         if (!role || (content && content->kind != JSON_STRING)) {
             request_refuse(x, 400, "'messages': each has a role, system, user, assistant or tool, and a content, which is a text");
             return NULL;
         }
-        if (images && images->n > 0) {
-            request_refuse(x, 400, "'images' is not supported: this model reads texts");
-            return NULL;
-        }
+        if (!no_images(x, m)) return NULL;
         struct json *message = chat_add_message(x, list, role, content ? json_same(&x->room, content) : chat_json(x, ""));
         if (!message || (calls && !add_calls(x, message, calls))) return NULL;
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -311,7 +314,8 @@ void ollama_generate_post(struct request *x)
     const struct json *body, *prompt, *system, *suffix;
     struct json *think, *format;
     bool raw = false;
-    if (!begin(x, &texts, ROUTE_OLLAMA_GENERATE, &body, &think, &format) || !body_bool(x, body, "raw", &raw)) return;
+    if (!begin(x, &texts, ROUTE_OLLAMA_GENERATE, &body, &think, &format) || !body_bool(x, body, "raw", &raw) ||
+        !no_images(x, body)) return;
     if (!body_text(x, body, "prompt", &prompt) || !body_text(x, body, "system", &system) || !body_text(x, body, "suffix", &suffix)) return;
     if (system && system->n == 0) system = NULL;
     if (suffix && suffix->n == 0) suffix = NULL;
@@ -382,7 +386,7 @@ static void put_details(struct out *o, const struct forge_program *p)
     out_printf(o, "\"details\":{\"parent_model\":\"\",\"format\":\"gguf\",\"family\":\"%s\",\"families\":[\"%s\"],\"parameter_size\":\"",
                p->architecture, p->architecture);
     put_count(o, p->n_parameters);
-    out_printf(o, "\",\"quantization_level\":\"%s\"}", p->formats);
+    out_printf(o, "\",\"quantization_level\":\"%.*s\"}", (int)strcspn(p->formats, " ,"), p->formats);     /* of most tensors */
 }
 
 /* {"models":[{... without the last braces. */
@@ -442,7 +446,7 @@ void ollama_show_post(struct request *x)
     const struct forge_program *p = x->server->program;
     struct out o = { 0 };
     if (!request_read(x, &at_once)) return;
-    out_text(&o, "{");
+    out_text(&o, "{\"license\":\"\",\"modelfile\":\"\",\"parameters\":\"\",\"template\":\"\",");        /* clients rely on them */
     put_details(&o, p);
     out_printf(&o, ",\"model_info\":{\"general.architecture\":\"%s\",\"general.name\":", p->architecture);
     out_string(&o, p->model_name, strlen(p->model_name));

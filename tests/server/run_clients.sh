@@ -1,5 +1,5 @@
 #!/bin/sh
-# run_clients.sh FORGEC MODEL clients NODE_MODULES -- the official clients of OpenAI and Anthropic against a program that chats
+# run_clients.sh FORGEC MODEL clients NODE_MODULES -- the official clients of OpenAI, Anthropic and Ollama against a program that chats
 # run_clients.sh FORGEC MODEL page [CHROMIUM]      -- the page at / in a browser
 # NODE_MODULES: the folder that `npm ci` made from clients/package.json.
 forgec=$1 model=$2 kind=$3 more=${4-}
@@ -9,8 +9,8 @@ node=$(command -v node || command -v nodejs) || skip "there is no node (Debian: 
 "$node" -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' || skip "node is $("$node" --version), 18 or newer is needed"
 tests_of=page
 if [ "$kind" = clients ]; then
-    [ -d "$more/openai" ] || skip "the clients are not installed: copy $here/clients/package*.json to $(dirname "$more") and say npm ci there, as setup.sh test does"
-    tests_of='openai anthropic'
+    [ -d "$more/openai" ] && [ -d "$more/ollama" ] || skip "the clients are not installed: copy $here/clients/package*.json to $(dirname "$more") and say npm ci there, as setup.sh test does"
+    tests_of='openai anthropic ollama'
     ln -s "$more" "$tmp/node_modules"
 else
     [ -n "$more" ] || skip "there is no chromium (Debian: apt-get install chromium)"
