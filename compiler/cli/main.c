@@ -577,11 +577,11 @@ static void announce(struct arena *a, const struct build_options *o, struct buil
 {
     const char *out = built.path;
     if (o->quiet || o->cc.spawn.dry_run || !strcmp(out, "-")) return;
-    const bool program = o->emit == EMIT_EXE && !built.is_page;
-    const char *size = program ? size_text(a, out) : NULL, *glibc = program ? needs_glibc(a, out) : NULL;
+    const bool program = o->emit == EMIT_EXE && !built.is_page, product = o->emit == EMIT_EXE || o->emit >= EMIT_OBJ;
+    const char *size = !product || built.is_page ? NULL : size_text(a, out), *glibc = program ? needs_glibc(a, out) : NULL;
     fprintf(stderr, "forgec: wrote %s", out);
-    if (size) fprintf(stderr, ": %s, for %s, context %u", size, built.targets, built.n_ctx);
-    if (size && built.n_ctx_model > built.n_ctx) fprintf(stderr, " of the model's %u (--ctx)", built.n_ctx_model);
+    if (product) fprintf(stderr, ": %s%sfor %s, context %u", size ? size : "", size ? ", " : "", built.targets, built.n_ctx);
+    if (product && built.n_ctx_model > built.n_ctx) fprintf(stderr, " of the model's %u (--ctx)", built.n_ctx_model);
     fprintf(stderr, glibc ? "; needs glibc %s\n" : "\n", glibc);
     if (program)
         fprintf(stderr, "forgec: run it: %s%s%s%s\n", strchr(out, '/') ? "" : "./", out, built.chats ? "" : built.embeds

@@ -146,7 +146,7 @@ if [ ! -e /dev/nvidiactl ]; then check no-simulate-hint 1 "$forgec" verify "$mod
 check shared 0 "$forgec" build "$model" --emit shared --prefix tiny --weights none; err_has "wrote tiny.h"; err_has "wrote tiny.pc"; err_has "wrote libtiny.so"
 err_has "look for libtiny.so when they start"; err_has "-rpath,."; err_has "LD_LIBRARY_PATH"
 check shared-quiet 0 "$forgec" build "$model" --emit shared --prefix tiny --weights none -q; err_empty
-check lib 0 "$forgec" build "$model" --emit lib --prefix tiny --weights none; err_has "wrote tiny.pc"; err_lacks "LD_LIBRARY_PATH"
+check lib 0 "$forgec" build "$model" --emit lib --prefix tiny --weights none; err_has "wrote tiny.pc"; err_has "wrote libtiny.a: "; err_has " MB, for "; err_lacks "LD_LIBRARY_PATH"
 check obj 0 "$forgec" build "$model" --emit obj --prefix tiny --weights none; err_has "wrote tiny.h"; err_lacks "tiny.pc"
 
 # ---- what a build says at its end ----
