@@ -51,6 +51,8 @@ struct place {              /* file may be NULL; line and column start at 1, 0 =
 };
 _Noreturn void die(const char *fmt, ...) PRINTF_LIKE(1, 2);
 _Noreturn void die_at(struct place at, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Shows a line of progress if stderr is a terminal, in place of the last one; the next error or warning replaces it. NULL: clears it. */
+void           progress_line(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* Prints one line on stderr, with -q too. A text is printed only once. */
 void           warn(const char *fmt, ...) PRINTF_LIKE(1, 2);
 /* For tests and fuzzers: when set, die() passes its message here instead of printing and exiting. The handler must not return. */

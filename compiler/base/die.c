@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void (*die_handler)(const char *message);
 void (*warn_handler)(const char *message);
@@ -23,9 +24,26 @@ static void format_message(char out[MESSAGE_MAX], struct place at, const char *f
     make_one_line(out);
 }
 
+static bool progress_shown;
+
+void progress_line(const char *fmt, ...)
+{
+    char text[200] = "";                               /* longer than a line of a terminal */
+    if ((!fmt && !progress_shown) || !isatty(STDERR_FILENO)) return;
+    if (fmt) {
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(text, sizeof text, fmt, args);
+        va_end(args);
+    }
+    progress_shown = *text != 0;
+    fprintf(stderr, "\r\033[K%s", text);
+}
+
 static _Noreturn void die_message(const char *message)
 {
     cleanup_run_and_forget();
+    progress_line(NULL);
     if (die_handler) {
         die_handler(message);
         abort();                                       /* a handler must not return */
@@ -66,6 +84,7 @@ void warn(const char *fmt, ...)
     static char *said[KEPT];
     static size_t n_said;
     if (warn_handler) { warn_handler(message); return; }
+    progress_line(NULL);
     for (size_t i = 0; i < n_said; i++) if (strcmp(said[i], message) == 0) return;
     if (n_said < KEPT && (said[n_said] = strdup(message)) != NULL) n_said++;
     fprintf(stderr, "forgec: warning: %s\n", message);

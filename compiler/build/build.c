@@ -62,11 +62,11 @@ static void step(const struct build_options *o, const char *what, double since)
     if (o->cc.spawn.verbose && !o->cc.spawn.dry_run) fprintf(stderr, "forgec: %-8s %8.1f ms\n", what, (build_seconds() - since) * 1e3);
 }
 
-/* Shows progress on a terminal; an empty text clears the line. */
+/* Shows progress on a terminal; NULL clears the line. */
 static void progress(const struct build_options *o, const char *what)
 {
-    if (o->quiet || o->cc.spawn.verbose || !isatty(2)) return;
-    fprintf(stderr, "\r\033[K%s", what);
+    if (o->quiet || o->cc.spawn.verbose) return;
+    progress_line(what ? "%s" : NULL, what);
 }
 
 /* "models/tiny-q8_0.gguf" and "models/tiny-q8_0-00001-of-00003.gguf" -> "tiny-q8_0" */
@@ -366,7 +366,7 @@ static bool compile_kernels(struct arena *a, const struct build_options *o, stru
     for (size_t i = 0; i < n_runtime; i++) jobs[n_kernels + i] = runtime[i];
     cc_compile(a, tc, jobs, n_kernels + n_runtime);
     for (size_t i = 0; i < n_runtime; i++) runtime[i] = jobs[n_kernels + i];
-    progress(o, "");
+    progress(o, NULL);
     for (uint32_t i = 0, k = 0; i < n; i++) if (has_own_code(&programs[i])) programs[i].code = code_with_end(a, jobs[k++].object);
     for (uint32_t i = 0; i < n; i++) {
         struct program *t = &programs[i];
@@ -424,7 +424,7 @@ static void compile_and_link(struct arena *a, const struct build_options *o, str
                                       .kind = CC_RUNTIME, .target = first };
     progress(o, arena_printf(a, "compiling %zu sources for %s", n_jobs - n_done, first->name));
     cc_compile(a, tc, jobs + n_done, n_jobs - n_done);
-    progress(o, "");
+    progress(o, NULL);
     step(o, "cc", since);
 
     since = build_seconds();
@@ -753,7 +753,7 @@ static struct web_tests kernel_tests(struct arena *a, const struct build_options
     if (!o->kernel_tests || o->cc.spawn.dry_run) return (struct web_tests){ .launches = NULL };
     progress(o, "computing what kernels should give");
     const struct web_tests tests = web_tests(a, p);
-    progress(o, "");
+    progress(o, NULL);
     step(o, "tests", since);
     return tests;
 }

@@ -701,6 +701,7 @@ static int command_verify(struct arena *a, int argc, char **argv)
     o.build.source = take_value(&argc, argv, "--source", NULL);
     const int first = parse_build(a, argc, argv, &o.build, verify_usage);
     if (argc - first != 1) usage_error("verify takes one model, got %d", argc - first);
+    o.quiet = o.build.quiet || o.build.cc.spawn.verbose;
     need_no_product(&o.build, "verify");
     o.build.model_path = argv[first];
     return verify(a, &o);

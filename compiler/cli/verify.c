@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { TOKENS_LEAST = 32, TOKENS_MOST = 320, GREEDY_MOST = 16, TOKENS_SIMULATED = 8, GREEDY_SIMULATED = 4 };
 
@@ -43,6 +44,35 @@ static uint32_t parse_tokens(const struct bytes out, int32_t *tokens, uint32_t m
     }
     return n;
 }
+
+/* ---- progress ---- */
+
+static const char *stage;                                         /* what is computed now; NULL: progress is not shown */
+static uint32_t n_runs, percent_before;
+
+/* Shows it on a terminal, and from then on how far the reference is. */
+static void enter(struct arena *a, const char *target, const char *what)
+{
+    if (!stage) return;
+    stage = arena_printf(a, "%s: %s", target, what);
+    n_runs = percent_before = 0;
+    progress_line("%s", stage);
+}
+
+static void show_percent(uint32_t percent)
+{
+    static struct timespec shown;
+    struct timespec now;
+    if (percent < percent_before || n_runs == 0) n_runs++;        /* a judgement may take several runs of the reference */
+    percent_before = percent;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec == shown.tv_sec) return;                       /* a line each second suffices */
+    shown = now;
+    if (n_runs > 1) progress_line("%s: run %u of the reference: %u %%", stage, n_runs, percent);
+    else progress_line("%s: the reference: %u %%", stage, percent);
+}
+
+/* ---- runs of program and reference ---- */
 
 static const char *output_word(const struct model *m) { return m->pooling ? "rows" : "logits"; }
 
@@ -150,6 +180,7 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
     int32_t *tokens = arena_array(a, int32_t, n_prompt + n_greedy);
     for (uint32_t i = 0; i < n_prompt; i++) tokens[i] = prompt[i];
     if (n_greedy) {
+        enter(a, runner->target, "greedy tokens");
         const char *arguments[] = { "--tokens", tokens_text(a, prompt, n_prompt), "--print-tokens", "--temp", "0", "--repeat-penalty", "1",
                                     "--ignore-eos", "-n", arena_printf(a, "%u", n_greedy), NULL };
         r.n_greedy = parse_tokens(program_run(a, runner, program, arguments), tokens + n_prompt, n_greedy);
@@ -163,9 +194,13 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
     }
     /* If tokens see later tokens, one-token kernels only serve texts of one token. */
     const uint32_t n = n_prompt + n_greedy, columns = g->model->n_out, n_decode = g->model->causal ? n : 1;
+    enter(a, runner->target, "a prompt");
     const float *prefill = run_counted(a, runner, target, program, tokens, n, columns, false, counters_path, &r.prompt);
+    enter(a, runner->target, "single tokens");
     const float *decode = run_counted(a, runner, target, program, tokens, n_decode, columns, true, counters_path, &r.token);
+    enter(a, runner->target, "judging the prompt");
     r.prefill = judge(a, g, &bound_prefill, tokens, n, prefill);
+    enter(a, runner->target, "judging the single tokens");
     r.decode = judge(a, g, &bound_decode, tokens, n_decode, decode);
     if (n_decode == n) r.paths = logits_compare(a, decode, prefill, n, columns);
     for (uint32_t i = 0; i < n_greedy; i++) {
@@ -177,6 +212,7 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
         const double lead = (double)own[logits_argmax(own, n_vocab)] - (double)own[drawn];
         if (r.greedy_broken < 0 && lead > 4 * r.paths.max_abs + 1e-6) r.greedy_broken = (int32_t)i;
     }
+    enter(a, runner->target, "the other checks");
     if (r.columns) r.columns_broken = first_broken_column(a, runner, program, tokens, n, columns, r.columns, decode);
     if (g->draft) check_drafts(a, g, program, runner, plan, &bound_decode, &bound_prefill, tokens, n, &r);
     r.ok = r.prefill.holds && r.decode.holds && r.greedy_broken < 0 && r.columns_broken < 0 && r.drafts_broken < 0 &&
@@ -426,10 +462,15 @@ int verify(struct arena *a, const struct verify_options *o)
         runners[i].embeds = m->pooling != 0;
     }
 
+    stage = o->quiet ? NULL : "";
+    reference_progress = stage ? show_percent : NULL;
+    enter(a, path_name(b->model_path), "building the program");
     struct workplace *w = workplace_open(a);
     const char *program = program_build(a, w, b, "program");
     const int32_t *prompt = tokens_random(a, n_prompt, m->n_vocab, o->seed);
+    enter(a, path_name(b->model_path), "are its results finite?");
     reference_must_be_finite(a, g, prompt[0]);
+    progress_line(NULL);
     const char *formats = model_formats(a, m);
     struct result results[COUNT_OF(b->targets)];
     bool ok = true;
@@ -445,9 +486,11 @@ int verify(struct arena *a, const struct verify_options *o)
         results[i] = check_target(a, g, program, &runners[i], targets[i], &b->plan, prompt, n_prompt, n_greedy, counters_path);
         if (b->source && !results[i].ok && !targets[i]->web) {
             const bool decode = !results[i].decode.holds;
+            enter(a, runners[i].target, "looking for the first kernel that differs");
             results[i].first_kernel = first_other_kernel(a, w, b, &runners[i], program, prompt, m->causal ? n_prompt : 1, decode);
         }
         ok = ok && results[i].ok;
+        progress_line(NULL);
         if (!o->json) print_result(&results[i]);
         const char *missing = missing_rate(&results[i]);
         if (missing) warn("%s: no %s, so there are no least times; see docs/target.md", targets[i]->path, missing);

@@ -667,6 +667,15 @@ static void run(const struct interpreter *in, const struct node *node, float *y)
     free(vector);
 }
 
+void (*reference_progress)(uint32_t percent);
+
+/* The time of an operation, roughly: its values, and the weights of products. */
+static uint64_t effort_of(const struct node *node)
+{
+    const bool multiplies = node->op == OP_matmul || node->op == OP_expert_matmul;
+    return node->cols + (multiplies && node->weight ? node->weight->rows * node->weight->cols : 0);
+}
+
 /* Number of nodes up to the requested output. */
 static uint32_t nodes_needed(const struct graph *g) { return g->output ? g->output->index + 1 : g->n_nodes; }
 
@@ -719,8 +728,12 @@ static struct routes *interpret(struct arena *a, const struct graph *g, const st
                               .unread = arena_array(a, uint32_t, g->n_nodes), .noise = asked.dither ? &asked.dither : NULL,
                               .chain = chain, .seen = asked.seen, .context = asked.context };
     uint32_t router = 0;
+    uint64_t done = 0, all = 0;
+    for (uint32_t i = 0; i < nodes_needed(g); i++) all += effort_of(g->nodes[i]);
     for (uint32_t i = 0; i < nodes_needed(g); i++) {
         const struct node *node = g->nodes[i];
+        if (reference_progress) reference_progress((uint32_t)(100 * done / all));
+        done += effort_of(node);
         if (node->op == OP_route) {
             in.given = given ? &given->routers[router] : NULL;
             in.found = &found->routers[router++];

@@ -26,6 +26,9 @@ struct rounding {
 void reference_logits(struct arena *a, const struct graph *g, const struct rounding *rounding, const int32_t *tokens, uint32_t n,
                       float *logits);
 
+/* Set: called before each operation with the share of the run that is done, in percent. A run takes minutes for a large model. */
+extern void (*reference_progress)(uint32_t percent);
+
 /* Called when a node's value is computed: y [n][node->cols]; x: the rows of the node's operands. Both are valid only during the call. */
 typedef void reference_seen(void *context, const struct node *node, const float *const *x, const float *y);
 /* Computes as reference_logits does, and calls `seen` for every value up to the logits. */

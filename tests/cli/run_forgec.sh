@@ -154,6 +154,15 @@ check said 0 "$forgec" build "$model" --ctx 64 -t portable -o said
 err_has "forgec: wrote said: "; err_has " MB, for portable, context 64 of the model's "; err_has 'forgec: run it: ./said -p "Once upon a time"'
 check said-quiet 0 "$forgec" build "$model" --ctx 64 -t portable -o said -q; err_empty
 
+# ---- a line of progress, on a terminal only; an error takes its place ----
+if command -v script > /dev/null; then
+    check verify-shows 0 script -qec "'$forgec' verify '$model' --tokens 8 -t portable" /dev/null
+    out_has ": building the program"; out_has "portable: judging the prompt"
+    check verify-quiet 0 script -qec "'$forgec' verify '$model' --tokens 8 -t portable -q" /dev/null; out_lacks "judging"
+    check build-shows 1 script -qec "FORGEC_CLANG=false '$forgec' build '$model' -t portable -o no" /dev/null; out_has "forgec: error: "
+fi
+check verify-silent 0 "$forgec" verify "$model" --tokens 8 -t portable; err_empty
+
 # ---- the tokenizer: e and an acute become one letter in Qwen's own tokenizer ----
 qwen="$(dirname "$forgec")/tests/data/golden/qwen3-a.gguf"
 printf 'e\314\201' > "$tmp/accent"
