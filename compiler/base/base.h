@@ -62,9 +62,12 @@ extern void (*warn_handler)(const char *message);
 /* Cleanup in die() and on SIGINT/SIGTERM before the process ends: removes temporary files and ends child processes. */
 void cleanup_unlink_at_exit(const char *path);       /* a file, or a directory that is empty by then; path is copied; at most 128 at once */
 void cleanup_forget(const char *path);
-/* Registers a process that forgec has started; cleanup sends it SIGTERM. */
+/* Registers a process that forgec has started, or as -pid the group of the process pid; cleanup sends it SIGTERM. */
 void cleanup_end_at_exit(int pid);                   /* at most 256 at once */
 void cleanup_ended(int pid);
+/* A folder for temporary files of compilers and linkers, which leave them behind when they are ended. It is removed, with these files, when
+ * forgec ends. NULL: it cannot be made. */
+const char *tools_folder_path(void);
 /* SIGINT, SIGTERM and SIGHUP remove those files and end the process with 128 + signal; an ignored signal stays ignored. */
 void cleanup_install_signals(void);
 /* Records that the file path is mapped at data. If the file is truncated while forgec reads it, the SIGBUS becomes a normal error, in any

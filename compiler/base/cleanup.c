@@ -2,20 +2,73 @@
  * truncated. */
 #include "internal.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { CLEANUP_MAX = 256, PROCESS_MAX = 256 };
 static char *volatile cleanup_path[CLEANUP_MAX];      /* NULL = free slot; read by the signal handler */
 static volatile sig_atomic_t process[PROCESS_MAX];    /* 0 = free slot; read by the signal handler */
 
+/* ---- the folder for tools ---- */
+
+static char tools_path[4096];
+static volatile sig_atomic_t tools_folder;            /* it exists */
+
+/* Removes the files of a folder; async-signal-safe, unlike readdir(). */
+static void folder_empty(const char *path)
+{
+    enum { LENGTH_AT = 16, NAME_AT = 19 };            /* in struct linux_dirent64: see getdents64(2) */
+    _Alignas(uint64_t) char list[4096];
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    long n;
+    while (folder >= 0 && (n = syscall(SYS_getdents64, folder, list, sizeof list)) > 0)
+        for (long at = 0; at < n; ) {
+            uint16_t length;
+            memcpy(&length, list + at + LENGTH_AT, sizeof length);
+            if (unlinkat(folder, list + at + NAME_AT, 0)) { }        /* "." and ".." cannot be removed */
+            at += length;
+        }
+    if (folder >= 0) close(folder);
+}
+
+static void tools_folder_remove(void)                 /* async-signal-safe */
+{
+    enum { TRIES = 100 };                             /* of 2 ms: tools that have just been ended may still write */
+    for (int i = 0; tools_folder && i < TRIES; i++) {
+        folder_empty(tools_path);
+        if (rmdir(tools_path) == 0) tools_folder = 0;
+        else poll(NULL, 0, 2);
+    }
+    tools_folder = 0;
+}
+
+const char *tools_folder_path(void)
+{
+    static bool registered;
+    const char *parent = getenv("TMPDIR");
+    if (tools_folder) return tools_path;
+    const int n = snprintf(tools_path, sizeof tools_path, "%s/forgec.XXXXXX", parent && *parent ? parent : "/tmp");
+    if (n < 0 || (size_t)n >= sizeof tools_path || !mkdtemp(tools_path)) return NULL;
+    tools_folder = 1;
+    if (!registered) atexit(tools_folder_remove);
+    registered = true;
+    return tools_path;
+}
+
+/* ---- files and processes ---- */
+
 static void cleanup_run(void)                         /* async-signal-safe */
 {
     for (size_t i = 0; i < PROCESS_MAX; i++) if (process[i]) kill((pid_t)process[i], SIGTERM);
+    tools_folder_remove();
     for (size_t i = CLEANUP_MAX; i-- > 0; )           /* backwards: a directory is registered before its files */
         if (cleanup_path[i] && unlink(cleanup_path[i])) rmdir(cleanup_path[i]);
 }
@@ -40,7 +93,7 @@ void cleanup_end_at_exit(int pid)
 
 void cleanup_ended(int pid)
 {
-    for (size_t i = 0; i < PROCESS_MAX; i++) if (process[i] == pid) process[i] = 0;
+    for (size_t i = 0; i < PROCESS_MAX; i++) if (process[i] == pid || process[i] == -pid) process[i] = 0;
 }
 
 void cleanup_unlink_at_exit(const char *path)

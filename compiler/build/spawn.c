@@ -76,10 +76,11 @@ const char *spawn_find(struct arena *a, const char *name)
 char **spawn_environment(struct arena *a)
 {
     static const char *const kept[] = { "PATH", "TMPDIR", "LD_LIBRARY_PATH" };
+    const char *folder = tools_folder_path();
     char **list = arena_array(a, char *, COUNT_OF(kept) + 2);
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(kept); i++) {
-        const char *value = getenv(kept[i]);
+        const char *value = folder && strcmp(kept[i], "TMPDIR") == 0 ? folder : getenv(kept[i]);
         if (value) list[n++] = arena_printf(a, "%s=%s", kept[i], value);
     }
     list[n++] = arena_strdup(a, "LC_ALL=C");
@@ -148,11 +149,18 @@ static void start(struct arena *a, struct running *r, struct spawn_job *job)
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, r->output, STDOUT_FILENO);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, r->messages, STDERR_FILENO);
-    if (!error) error = posix_spawnp(&r->pid, argv[0], &actions, NULL, argv, job->is_tool ? spawn_environment(a) : environ);
+    /* A compiler starts further processes, which a signal to the compiler alone would leave running: it gets a group of its own. */
+    posix_spawnattr_t attributes;
+    if (!error) error = posix_spawnattr_init(&attributes);
+    if (!error) {
+        posix_spawnattr_setflags(&attributes, job->is_tool ? POSIX_SPAWN_SETPGROUP : 0);
+        error = posix_spawnp(&r->pid, argv[0], &actions, &attributes, argv, job->is_tool ? spawn_environment(a) : environ);
+        posix_spawnattr_destroy(&attributes);
+    }
     posix_spawn_file_actions_destroy(&actions);
     close(input);
     for (size_t k = 0; k < job->n_files; k++) close(fds[k]);
-    if (!error) cleanup_end_at_exit(r->pid);
+    if (!error) cleanup_end_at_exit(job->is_tool ? -r->pid : r->pid);
     else {
         r->pid = 0;
         close(r->output);

@@ -18,7 +18,7 @@ struct spawn_job {
     const struct spawn_file *files;      /* an argv[i] that is files[k].name (the same pointer) becomes a path to its data */
     size_t                   n_files;
     const char              *output_name;    /* for -v only: where standard output goes, may be NULL */
-    bool                     is_tool;    /* a compiler or linker: it gets spawn_environment() instead of the whole environment */
+    bool                     is_tool;    /* a compiler or linker: it gets spawn_environment(), and a group of processes of its own */
     /* results */
     struct bytes             output;     /* standard output */
     const char              *messages;   /* standard error */
@@ -30,9 +30,9 @@ struct spawn_job {
 const char *spawn_find(struct arena *a, const char *name);
 /* Runs all jobs; returns when all have ended. Dies only if this process runs out of memory or descriptors. */
 void spawn_run(struct arena *a, const struct spawn_options *options, struct spawn_job *jobs, size_t n_jobs);
-/* The environment of tools, NULL-terminated: PATH, TMPDIR and LD_LIBRARY_PATH unchanged, and LC_ALL=C. Variables that add headers,
- * libraries or options (CPATH, LIBRARY_PATH, CCC_OVERRIDE_OPTIONS, ...) are left out, because they would change bytes that the cache then
- * returns in other environments. */
+/* The environment of tools, NULL-terminated: PATH and LD_LIBRARY_PATH unchanged, TMPDIR as tools_folder_path(), and LC_ALL=C. Variables
+ * that add headers, libraries or options (CPATH, LIBRARY_PATH, CCC_OVERRIDE_OPTIONS, ...) are left out, because they would change bytes
+ * that the cache then returns in other environments. */
 char **spawn_environment(struct arena *a);
 /* argv as a line that can be pasted into a shell. */
 const char *spawn_line(struct arena *a, const struct spawn_job *job);

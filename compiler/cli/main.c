@@ -988,5 +988,7 @@ int main(int argc, char **argv)
             arena_destroy(a);
             return flush_stdout() ? code : 1;
         }
+    const size_t n = strlen(argv[1]);
+    if (n > 5 && strcmp(argv[1] + n - 5, ".gguf") == 0) usage_error("a command is missing: forgec build %s", argv[1]);
     usage_error("unknown command \"%s\"", argv[1]);
 }

@@ -34,6 +34,7 @@ misuse no-model "build takes one model, got 0" "forgec build --help" build
 misuse cc-no-model "cc takes a source and a model, got 1" "forgec cc --help" cc m.c
 misuse cc-plan "cc makes a program (--emit exe) or its assembler (asm)" "forgec cc --help" cc m.c m.gguf --emit plan
 misuse command 'unknown command "nonsense"' "forgec --help" nonsense
+misuse command-missing 'a command is missing: forgec build m.gguf' "forgec --help" m.gguf
 
 # ---- options of llama.cpp's programs and of programs that forgec builds, by whole words ----
 hf="forgec reads a file: hf download OWNER/MODEL-GGUF FILE.gguf --local-dir ., then forgec build FILE.gguf"
@@ -153,6 +154,19 @@ check obj 0 "$forgec" build "$model" --emit obj --prefix tiny --weights none; er
 check said 0 "$forgec" build "$model" --ctx 64 -t portable -o said
 err_has "forgec: wrote said: "; err_has " MB, for portable, context 64 of the model's "; err_has 'forgec: run it: ./said -p "Once upon a time"'
 check said-quiet 0 "$forgec" build "$model" --ctx 64 -t portable -o said -q; err_empty
+
+# ---- forgec is ended while clang and its own processes run: no file stays behind, and no process goes on ----
+name=ended; tests=$((tests + 1)); code=143
+mkdir tools
+TMPDIR=$tmp/tools "$forgec" build "$model" -t gfx1151 --no-cache -q -o ended > "$tmp/out" 2> "$tmp/err" & building=$!
+for i in $(seq 200); do [ -z "$(find tools -name '*.o')" ] || break; sleep 0.05; done
+[ "$i" -lt 200 ] || bad "clang has no temporary file"
+kill -TERM $building
+wait $building
+[ $? -eq $code ] || bad "the exit code is not $code"
+sleep 0.1
+[ -z "$(ls tools)" ] && [ ! -e ended ] || bad "left behind: $(find tools ended 2> /dev/null)"
+[ -z "$(find /proc/[0-9]*/environ -readable 2> /dev/null | xargs grep -lF "$tmp/tools" 2> /dev/null)" ] || bad "a process goes on"
 
 # ---- a line of progress, on a terminal only; an error takes its place ----
 if command -v script > /dev/null; then
