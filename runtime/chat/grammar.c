@@ -1,49 +1,13 @@
 /* grammar.c -- see grammar.h.  The text becomes a tree, and the tree becomes items, from the end of each rule to its beginning.  Then
  * rules that never end are cut off, and rules that begin with themselves are refused. */
-#include "grammar.h"
+#include "grammar_tree.h"
 #include "runtime/text/tokenize.h"
 
-/* ---- the tree ---- */
-
-enum tree_kind { TREE_SEQUENCE, TREE_CHOICE, TREE_LITERAL, TREE_CLASS, TREE_RULE, TREE_REPEAT, TREE_TOKEN };
-#define NO_MOST UINT32_MAX
 #define NO_TOKEN "a token that the model does not have"
 #define NO_ROOM "the grammar needs more memory than there is for it"
-enum { UNROLLED = 256, LEAST_BUCKETS = 256, MOST_BUCKETS = 1 << 14, NAME = 40, STACKED = 4, FACTORED = 64 };
+enum { UNROLLED = 256, LEAST_BUCKETS = 256, MOST_BUCKETS = 1 << 14, NAME = 40, STACKED = 4 };
 
-struct span { struct span *next; uint32_t first, last; };              /* codepoints */
-struct tree {
-    struct tree *next, *child;           /* child: the first of a sequence or choice; the body of a repeat */
-    enum tree_kind kind;
-    uint32_t least, most;                /* of a repeat; of a token: least is its id, and most means any other token */
-    uint32_t weight;                     /* approximate number of items */
-    const char  *bytes;                  /* [n] of a literal */
-    size_t       n;
-    struct span *spans;                  /* of a class: ascending and disjoint */
-    struct rule *rule;
-};
-struct rule {
-    struct rule *next, *after;           /* in its bucket; in the order of their first mention */
-    const char  *name;                   /* [n_name] at its first mention or definition; NULL: the rule of a repeat */
-    size_t       n_name;
-    struct tree *body;                   /* NULL: not defined */
-    uint32_t     number, entry;          /* entry: its first item */
-};
-
-struct grammar_parser {
-    struct room *room;
-    const char  *begin, *at, *end;
-    const uint8_t *vocab;
-    struct rule **buckets, *first, **last;               /* [n_buckets], a power of two */
-    struct rule **rules;                 /* [n_rules], once all are known */
-    uint32_t     n_buckets, n_rules, depth;
-    struct grammar_error *error;
-    bool         failed;
-    /* items */
-    struct grammar_item   *items;        /* [most_items] */
-    struct grammar_repeat *repeats;      /* [most_repeats] */
-    uint32_t     n_items, most_items, n_repeats, most_repeats;
-};
+/* ---- errors and memory ---- */
 
 static void place_of(struct grammar_parser *r, const char *at, uint32_t *line, uint32_t *column)
 {
@@ -55,7 +19,7 @@ static void place_of(struct grammar_parser *r, const char *at, uint32_t *line, u
 }
 
 /* Sets the error to `why` with name [n] in quotes; unprintable bytes are shown as '?'. */
-static bool fail_place(struct grammar_parser *r, uint32_t line, uint32_t column, const char *why, const char *name, size_t n)
+bool grammar_fail(struct grammar_parser *r, uint32_t line, uint32_t column, const char *why, const char *name, size_t n)
 {
     struct grammar_error *e = r->error;
     if (r->failed) return false;
@@ -78,24 +42,24 @@ static bool fail_at(struct grammar_parser *r, const char *at, const char *why, c
     uint32_t line, column;
     if (r->failed) return false;
     place_of(r, at, &line, &column);
-    return fail_place(r, line, column, why, name, n);
+    return grammar_fail(r, line, column, why, name, n);
 }
 static bool fail_rule(struct grammar_parser *r, const struct rule *rule, const char *why)
 {
-    return rule->name ? fail_at(r, rule->name, why, rule->name, rule->n_name) : fail_place(r, 0, 0, why, "{}", 2);
+    return rule->name ? fail_at(r, rule->name, why, rule->name, rule->n_name) : grammar_fail(r, 0, 0, why, "{}", 2);
 }
 static bool fail(struct grammar_parser *r, const char *why) { return fail_at(r, r->at, why, NULL, 0); }
 
-static void *take(struct grammar_parser *r, size_t bytes)
+void *grammar_take(struct grammar_parser *r, size_t bytes)
 {
     void *p = room_take(r->room, bytes);
-    if (!p) fail_place(r, 0, 0, NO_ROOM, NULL, 0);
+    if (!p) grammar_fail(r, 0, 0, NO_ROOM, NULL, 0);
     else memset(p, 0, bytes);
     return p;
 }
 static struct tree *tree_new(struct grammar_parser *r, enum tree_kind kind)
 {
-    struct tree *t = take(r, sizeof *t);
+    struct tree *t = grammar_take(r, sizeof *t);
     if (t) t->kind = kind;
     return t;
 }
@@ -126,7 +90,7 @@ static struct rule *rule_named(struct grammar_parser *r, const char *name, size_
     struct rule **bucket = &r->buckets[(hash ^ hash >> 16) & (r->n_buckets - 1)];
     for (struct rule *x = *bucket; x; x = x->next) if (x->n_name == n && memcmp(x->name, name, n) == 0) return x;
     if (r->n_rules == GRAMMAR_MOST_RULES) { fail_at(r, name, "the grammar has more than 131072 rules", NULL, 0); return NULL; }
-    struct rule *x = take(r, sizeof *x);
+    struct rule *x = grammar_take(r, sizeof *x);
     if (!x) return NULL;
     *x = (struct rule){ .next = *bucket, .name = name, .n_name = n, .number = r->n_rules++ };
     *bucket = *r->last = x;
@@ -203,7 +167,7 @@ static struct tree *read_literal(struct grammar_parser *r)
     while (end < r->end && *end != '"' && *end != '\n') end += *end == '\\' && end + 1 < r->end ? 2 : 1;
     if (end >= r->end || *end != '"') { fail_at(r, begin, "this literal has no closing quote", NULL, 0); return NULL; }
     struct tree *t = tree_new(r, TREE_LITERAL);
-    char *bytes = t ? take(r, (size_t)(end - begin)) : NULL;           /* no escape is shorter than the character it stands for */
+    char *bytes = t ? grammar_take(r, (size_t)(end - begin)) : NULL;           /* no escape is shorter than the character it stands for */
     if (!bytes) return NULL;
     while (r->at < end) {
         uint32_t c;
@@ -218,7 +182,7 @@ static struct tree *read_literal(struct grammar_parser *r)
 
 static bool span_add(struct grammar_parser *r, struct span **list, uint32_t first, uint32_t last)
 {
-    struct span *s = take(r, sizeof *s);
+    struct span *s = grammar_take(r, sizeof *s);
     if (!s) return false;
     *s = (struct span){ *list, first, last };
     *list = s;
@@ -359,6 +323,7 @@ static struct tree *read_reference(struct grammar_parser *r)
     struct tree *t = tree_new(r, TREE_RULE);
     if (!t || !(t->rule = rule_named(r, name, (size_t)(r->at - name)))) return NULL;
     t->weight = 1;
+    t->rule->n_uses++;
     return t;
 }
 
@@ -485,7 +450,7 @@ static uint32_t item_new(struct grammar_parser *r, uint32_t n)
 {
     if (n > r->most_items - r->n_items) {
         r->room->full |= r->n_items + n <= GRAMMAR_MOST_ITEMS;
-        fail_place(r, 0, 0, r->n_items + n > GRAMMAR_MOST_ITEMS ? "the grammar is too large: more than 1048576 items"
+        grammar_fail(r, 0, 0, r->n_items + n > GRAMMAR_MOST_ITEMS ? "the grammar is too large: more than 1048576 items"
                                                                 : NO_ROOM, NULL, 0);
         return 0;
     }
@@ -494,7 +459,7 @@ static uint32_t item_new(struct grammar_parser *r, uint32_t n)
     for (uint32_t i = at; i < r->n_items; i++) r->items[i] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .last = i + 1 == r->n_items };
     return at;
 }
-static uint32_t item_put(struct grammar_parser *r, struct grammar_item item)
+uint32_t grammar_put_item(struct grammar_parser *r, struct grammar_item item)
 {
     const uint32_t at = item_new(r, 1);
     item.last = 1;
@@ -502,8 +467,16 @@ static uint32_t item_put(struct grammar_parser *r, struct grammar_item item)
     return at;
 }
 
+uint32_t grammar_put_bytes(struct grammar_parser *r, const char *bytes, size_t n, uint32_t next)
+{
+    while (n-- > 0 && !r->failed)
+        next = grammar_put_item(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = (uint8_t)bytes[n], .high = (uint8_t)bytes[n],
+                                                          .next = next });
+    return next;
+}
+
 /* Adds a state of n items. */
-static uint32_t item_put_all(struct grammar_parser *r, const struct grammar_item *items, uint32_t n)
+uint32_t grammar_put_items(struct grammar_parser *r, const struct grammar_item *items, uint32_t n)
 {
     const uint32_t at = r->failed ? 0 : item_new(r, n);
     if (r->failed) return 0;
@@ -554,8 +527,8 @@ static uint32_t put_class(struct grammar_parser *r, const struct tree *t, uint32
     struct utf8_range ranges[16];
     uint32_t whole[4] = { next, 0, 0, 0 }, n_items = 0;
     for (const struct span *s = t->spans; s; s = s->next) n_items += utf8_ranges(s->first, s->last, ranges);
-    if (n_items == 0) return item_put(r, (struct grammar_item){ .kind = GRAMMAR_NOTHING });
-    struct grammar_item *items = take(r, n_items * sizeof *items);
+    if (n_items == 0) return grammar_put_item(r, (struct grammar_item){ .kind = GRAMMAR_NOTHING });
+    struct grammar_item *items = grammar_take(r, n_items * sizeof *items);
     n_items = 0;
     for (const struct span *s = t->spans; s && !r->failed; s = s->next) {
         const uint32_t n = utf8_ranges(s->first, s->last, ranges);
@@ -564,42 +537,47 @@ static uint32_t put_class(struct grammar_parser *r, const struct tree *t, uint32
             uint32_t after = next, any = 0;                  /* number of last bytes that may be any continuation byte */
             while (any + 1 < u->n && u->low[u->n - 1 - any] == 0x80 && u->high[u->n - 1 - any] == 0xbf) any++;
             for (uint32_t k = 1; k <= any; k++) {
-                if (!whole[k]) whole[k] = item_put(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = 0x80, .high = 0xbf,
+                if (!whole[k]) whole[k] = grammar_put_item(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = 0x80, .high = 0xbf,
                                                                              .next = whole[k - 1] });
                 after = whole[k];
             }
             for (uint32_t k = u->n - 1 - any; k > 0; k--)
-                after = item_put(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = u->low[k], .high = u->high[k], .next = after });
+                after = grammar_put_item(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = u->low[k], .high = u->high[k],
+                                                                   .next = after });
             if (r->failed) break;
             items[n_items++] = (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = u->low[0], .high = u->high[0], .next = after };
         }
     }
-    return item_put_all(r, items, n_items);
+    return grammar_put_items(r, items, n_items);
 }
-
-static uint32_t put_tree(struct grammar_parser *r, const struct tree *t, uint32_t next);
 
 static bool is_end(const struct grammar_parser *r, uint32_t state) { return r->items[state].kind == GRAMMAR_END; }
 
-static uint32_t put_call(struct grammar_parser *r, uint32_t entry, uint32_t next)
+static uint32_t put_entry(struct grammar_parser *r, uint32_t entry, uint32_t next)
 {
-    return item_put(r, (struct grammar_item){ .kind = is_end(r, next) ? GRAMMAR_GO : GRAMMAR_CALL, .arg = entry, .next = next });
+    return grammar_put_item(r, (struct grammar_item){ .kind = is_end(r, next) ? GRAMMAR_GO : GRAMMAR_CALL, .arg = entry, .next = next });
+}
+
+uint32_t grammar_put_call(struct grammar_parser *r, struct rule *rule, uint32_t next)
+{
+    rule->called = true;
+    return put_entry(r, rule->entry, next);
 }
 
 /* Repeats with a counter: the repeated part becomes a rule of its own, after all others. */
 static uint32_t put_counted(struct grammar_parser *r, const struct tree *t, uint32_t least, uint32_t most, uint32_t next)
 {
-    struct rule *rule = take(r, sizeof *rule);
+    struct rule *rule = grammar_take(r, sizeof *rule);
     if (!rule) return 0;
     if (r->n_repeats == r->most_repeats) {
-        fail_place(r, 0, 0, "the grammar has too many repetitions", NULL, 0);
+        grammar_fail(r, 0, 0, "the grammar has too many repetitions", NULL, 0);
         return 0;
     }
     *rule = (struct rule){ .number = r->n_rules++, .body = t->child, .entry = item_new(r, 1) };
     *r->last = rule;
     r->last = &rule->after;
     r->repeats[r->n_repeats] = (struct grammar_repeat){ rule->entry, least, most, 0 };
-    return item_put(r, (struct grammar_item){ .kind = GRAMMAR_REPEAT, .arg = r->n_repeats++, .next = next });
+    return grammar_put_item(r, (struct grammar_item){ .kind = GRAMMAR_REPEAT, .arg = r->n_repeats++, .next = next });
 }
 
 /* Copies the repeated part if that gives few items, else uses a counter. */
@@ -609,6 +587,7 @@ static uint32_t put_repeat(struct grammar_parser *r, const struct tree *t, uint3
     const bool counted = copies > 1 && (uint64_t)copies * (t->child->weight + 1) > UNROLLED;
     if (counted && t->most != NO_MOST) return put_counted(r, t, t->least, t->most, next);
     uint32_t state = next, rest = t->least;
+    r->copying += copies > 1;
     if (t->most == NO_MOST) {                                /* once, then again or on */
         state = item_new(r, 2);
         if (r->failed) return 0;
@@ -616,121 +595,43 @@ static uint32_t put_repeat(struct grammar_parser *r, const struct tree *t, uint3
         if (counted) {
             const uint32_t all = put_counted(r, t, t->least, t->least, state);
             if (r->failed) return 0;
-            const uint32_t again = put_call(r, r->repeats[r->items[all].arg].entry, state);
+            const uint32_t again = put_entry(r, r->repeats[r->items[all].arg].entry, state);
             if (!r->failed) r->items[state].next = again;
+            r->copying -= copies > 1;
             return all;
         }
-        const uint32_t around = put_tree(r, t->child, state);
+        const uint32_t around = grammar_put_tree(r, t->child, state);
         if (r->failed) return 0;
         r->items[state].next = around;
         if (rest > 0) { state = around; rest--; }
     }
     for (uint32_t i = t->least; t->most != NO_MOST && i < t->most && !r->failed; i++) {
-        const uint32_t again = put_tree(r, t->child, state), one = item_new(r, 2);
+        const uint32_t again = grammar_put_tree(r, t->child, state), one = item_new(r, 2);
         if (r->failed) return 0;
         r->items[one].next = again;
         r->items[one + 1].next = next;
         state = one;
     }
-    for (; rest > 0 && !r->failed; rest--) state = put_tree(r, t->child, state);
-    return state;
-}
-
-/* An alternative that begins with a literal: its bytes, and what follows them. */
-struct literal { const char *bytes; size_t n; struct tree *rest; uint32_t number; };
-
-static bool begins_before(const struct literal *a, const struct literal *b)
-{
-    const size_t n = a->n < b->n ? a->n : b->n;
-    const int c = memcmp(a->bytes, b->bytes, n);
-    return c ? c < 0 : a->n != b->n ? a->n < b->n : a->number < b->number;
-}
-
-/* Sorts by the literals: halves are merged by means of `more` [n]. */
-static void sort_literals(struct literal *a, uint32_t n, struct literal *more)
-{
-    const uint32_t half = n / 2;
-    if (n < 2) return;
-    sort_literals(a, half, more);
-    sort_literals(a + half, n - half, more);
-    memcpy(more, a, half * sizeof *a);
-    for (uint32_t i = 0, k = half, to = 0; i < half; to++) a[to] = k < n && begins_before(&a[k], &more[i]) ? a[k++] : more[i++];
-}
-
-static uint32_t put_sequence(struct grammar_parser *r, struct tree *first, uint32_t next);
-
-/* The same length of bytes at the beginning of all literals a[0 .. n - 1], which are sorted. */
-static size_t common_bytes(const struct literal *a, uint32_t n)
-{
-    const size_t most = a->n < a[n - 1].n ? a->n : a[n - 1].n;
-    size_t k = 0;
-    while (k < most && a->bytes[k] == a[n - 1].bytes[k]) k++;
-    return k;
-}
-
-/* Writes sorted alternatives as a tree: what several of them begin with is written once, so that a text is read in one way only.  from:
- * bytes that have been written. */
-static uint32_t put_literals(struct grammar_parser *r, const struct literal *a, uint32_t n, size_t from, uint32_t depth, uint32_t next)
-{
-    const size_t common = depth < FACTORED || n == 1 ? common_bytes(a, n) : from;
-    uint32_t n_to = 0, state = 0;
-    struct grammar_item *to = n > 1 ? take(r, n * sizeof *to) : NULL;
-    if (r->failed) return 0;
-    if (n == 1) state = put_sequence(r, a->rest, next);
-    for (uint32_t i = 0, end; n > 1 && i < n && !r->failed; i = end) {
-        uint32_t first;
-        for (end = i + 1; depth < FACTORED && a[i].n > common && end < n && a[end].bytes[common] == a[i].bytes[common]; ) end++;
-        if (end - i > 1) first = put_literals(r, a + i, end - i, common, depth + 1, next);
-        else {
-            first = put_sequence(r, a[i].rest, next);
-            for (size_t k = a[i].n; k-- > common && !r->failed; )
-                first = item_put(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = (uint8_t)a[i].bytes[k],
-                                                           .high = (uint8_t)a[i].bytes[k], .next = first });
-        }
-        to[n_to++] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .next = first };
-    }
-    if (n > 1 && !r->failed) state = item_put_all(r, to, n_to);
-    for (size_t k = common; k-- > from && !r->failed; )
-        state = item_put(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = (uint8_t)a->bytes[k], .high = (uint8_t)a->bytes[k],
-                                                   .next = state });
+    for (; rest > 0 && !r->failed; rest--) state = grammar_put_tree(r, t->child, state);
+    r->copying -= copies > 1;
     return state;
 }
 
 static uint32_t put_choice(struct grammar_parser *r, const struct tree *t, uint32_t next)
 {
-    uint32_t n = 0, n_literals = 0;
+    uint32_t n = 0;
     for (const struct tree *c = t->child; c; c = c->next) n++;
-    if (n == 1) return put_tree(r, t->child, next);
-    struct grammar_item *to = take(r, n * sizeof *to);
-    struct literal *literals = take(r, 2 * n * sizeof *literals);
-    if (r->failed) return 0;
-    n = 0;
-    for (struct tree *c = t->child; c && !r->failed; c = c->next) {
-        struct tree *first = c->kind == TREE_SEQUENCE ? c->child : NULL;
-        if (first && first->kind == TREE_LITERAL && first->n > 0) {
-            literals[n_literals] = (struct literal){ first->bytes, first->n, first->next, n_literals };
-            n_literals++;
-        } else to[n++] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .next = put_tree(r, c, next) };
-    }
-    if (n > GRAMMAR_MOST_ALIKE) { fail_place(r, 0, 0, "more than 2048 alternatives at one place that begin with no literal", NULL,
-        0); return 0; }
-    sort_literals(literals, n_literals, literals + n_literals);
-    if (n_literals > 0 && !r->failed) {
-        const uint32_t state = put_literals(r, literals, n_literals, 0, 0, next);
-        if (n == 0) return state;
-        to[n++] = (struct grammar_item){ .kind = GRAMMAR_EMPTY, .next = state };
-    }
-    return item_put_all(r, to, n);
+    return n == 1 ? grammar_put_tree(r, t->child, next) : grammar_put_alternatives(r, t, n, next);
 }
 
 /* Writes `first` and the trees after it, from the last to the first. */
-static uint32_t put_sequence(struct grammar_parser *r, struct tree *first, uint32_t next)
+uint32_t grammar_put_sequence(struct grammar_parser *r, struct tree *first, uint32_t next)
 {
     struct tree *back = NULL;
     for (struct tree *c = first, *after; c; c = after) { after = c->next; c->next = back; back = c; }
     first = NULL;
     for (struct tree *c = back, *after; c; c = after) {
-        if (!r->failed) next = put_tree(r, c, next);
+        if (!r->failed) next = grammar_put_tree(r, c, next);
         after = c->next;
         c->next = first;
         first = c;
@@ -740,22 +641,18 @@ static uint32_t put_sequence(struct grammar_parser *r, struct tree *first, uint3
 
 /* Writes t and returns the state from which it leads to next.  The recursion is as deep as groups are nested, and again as deep in the
  * rules of repeats. */
-static uint32_t put_tree(struct grammar_parser *r, const struct tree *t, uint32_t next)
+uint32_t grammar_put_tree(struct grammar_parser *r, const struct tree *t, uint32_t next)
 {
     if (r->failed) return 0;
     switch (t->kind) {
-    case TREE_SEQUENCE: return put_sequence(r, t->child, next);
+    case TREE_SEQUENCE: return grammar_put_sequence(r, t->child, next);
     case TREE_CHOICE: return put_choice(r, t, next);
     case TREE_CLASS: return put_class(r, t, next);
     case TREE_REPEAT: return put_repeat(r, t, next);
-    case TREE_RULE: return put_call(r, t->rule->entry, next);
+    case TREE_RULE: return grammar_put_call(r, t->rule, next);
     case TREE_TOKEN:
-        return item_put(r, (struct grammar_item){ .kind = GRAMMAR_TOKEN, .arg = t->least, .low = (uint8_t)t->most, .next = next });
-    case TREE_LITERAL:
-        for (size_t i = t->n; i-- > 0 && !r->failed; )
-            next = item_put(r, (struct grammar_item){ .kind = GRAMMAR_BYTES, .low = (uint8_t)t->bytes[i], .high = (uint8_t)t->bytes[i],
-                                                      .next = next });
-        return next;
+        return grammar_put_item(r, (struct grammar_item){ .kind = GRAMMAR_TOKEN, .arg = t->least, .low = (uint8_t)t->most, .next = next });
+    case TREE_LITERAL: return grammar_put_bytes(r, t->bytes, t->n, next);
     }
     return next;
 }
@@ -763,16 +660,21 @@ static uint32_t put_tree(struct grammar_parser *r, const struct tree *t, uint32_
 /* Item 0 is the end of all rules; then come the entries of the named rules. */
 static bool put_rules(struct grammar_parser *r)
 {
-    const uint32_t end = item_put(r, (struct grammar_item){ .kind = GRAMMAR_END });
+    const uint32_t end = grammar_put_item(r, (struct grammar_item){ .kind = GRAMMAR_END });
     for (struct rule *rule = r->first; rule; rule = rule->after) {
         if (!rule->body) return fail_rule(r, rule, "this rule is not defined");
         rule->entry = item_new(r, 1);
     }
-    for (struct rule *rule = r->first; rule && !r->failed; rule = rule->after) {
-        const uint32_t state = put_tree(r, rule->body, end);
-        if (!r->failed) r->items[rule->entry].next = state;
+    for (bool more = true; more && !r->failed; ) {
+        more = false;
+        for (struct rule *rule = r->first; rule && !r->failed; rule = rule->after) {
+            if (rule->written || (rule->inlined && !rule->called)) continue;
+            more = rule->written = true;
+            const uint32_t state = grammar_put_tree(r, rule->body, end);
+            if (!r->failed) r->items[rule->entry].next = state;
+        }
     }
-    r->rules = take(r, r->n_rules * sizeof *r->rules);
+    r->rules = grammar_take(r, r->n_rules * sizeof *r->rules);
     for (struct rule *x = r->first; x && !r->failed; x = x->after) r->rules[x->number] = x;
     return !r->failed;
 }
@@ -815,9 +717,9 @@ static bool find_facts(struct grammar_parser *r, uint8_t *facts)
     const uint32_t n = r->n_items;
     const size_t mark = r->room->used;
     uint32_t needs[2], n_work = 0, state = 0;
-    uint32_t *begin = take(r, (n + 1u) * sizeof *begin), *users = take(r, (size_t)n * 2 * sizeof *users);
-    uint32_t *state_of = take(r, n * sizeof *state_of), *work = take(r, n * sizeof *work);
-    uint8_t *waits = take(r, n);
+    uint32_t *begin = grammar_take(r, (n + 1u) * sizeof *begin), *users = grammar_take(r, (size_t)n * 2 * sizeof *users);
+    uint32_t *state_of = grammar_take(r, n * sizeof *state_of), *work = grammar_take(r, n * sizeof *work);
+    uint8_t *waits = grammar_take(r, n);
     if (r->failed) return false;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = item_needs(r, &r->items[i], needs); k-- > 0; ) begin[needs[k]]++;
@@ -871,10 +773,10 @@ static uint32_t rule_begins(const struct grammar_parser *r, const uint8_t *facts
 static bool check_left(struct grammar_parser *r, const uint8_t *facts)
 {
     const uint32_t n = r->n_rules;
-    uint32_t *rule_of = take(r, r->n_items * sizeof *rule_of), *work = take(r, (r->n_items + 1u) * sizeof *work);
-    uint8_t *mark = take(r, r->n_items), *color = take(r, n);
-    uint32_t *from = take(r, (n + 1u) * sizeof *from), *to = take(r, (r->n_items + 1u) * sizeof *to), *path = take(r, n * sizeof *path);
-    uint32_t *next = take(r, n * sizeof *next);
+    uint32_t *rule_of = grammar_take(r, r->n_items * sizeof *rule_of), *work = grammar_take(r, (r->n_items + 1u) * sizeof *work);
+    uint8_t *mark = grammar_take(r, r->n_items), *color = grammar_take(r, n);
+    uint32_t *from = grammar_take(r, (n + 1u) * sizeof *from), *to = grammar_take(r, (r->n_items + 1u) * sizeof *to);
+    uint32_t *path = grammar_take(r, n * sizeof *path), *next = grammar_take(r, n * sizeof *next);
     if (r->failed) return false;
     uint32_t n_to = 0;
     for (struct rule *x = r->first; x; x = x->after) rule_of[x->entry] = x->number;
@@ -910,7 +812,7 @@ static bool check_repeats(struct grammar_parser *r, const uint8_t *facts)
 {
     for (uint32_t i = 0; i < r->n_repeats; i++)
         if (facts[r->repeats[i].entry] & EMPTY)
-            return fail_place(r, 0, 0, "what is repeated {m,n} times may be empty; give it at least one character", NULL, 0);
+            return grammar_fail(r, 0, 0, "what is repeated {m,n} times may be empty; give it at least one character", NULL, 0);
     return true;
 }
 
@@ -924,16 +826,17 @@ static void cut_off(struct grammar_parser *r, const uint8_t *facts)
 
 static bool read_all_rules(struct grammar_parser *r, size_t n)
 {
-    if (n > GRAMMAR_MOST_BYTES) return fail_place(r, 0, 0, "the grammar is longer than 4 MiB", NULL, 0);
+    if (n > GRAMMAR_MOST_BYTES) return grammar_fail(r, 0, 0, "the grammar is longer than 4 MiB", NULL, 0);
     for (skip_space(r, true); r->at < r->end; skip_space(r, true)) if (!read_rule(r)) return false;
     return true;
 }
 
 static const struct grammar *finish(struct grammar_parser *r, size_t mark)
 {
-    const struct rule *root = rule_named(r, "root", 4);
+    struct rule *root = rule_named(r, "root", 4);
     if (!root) return NULL;
-    if (!root->body) { fail_place(r, 0, 0, "the rule root, with which a grammar begins, is missing", NULL, 0); return NULL; }
+    root->called = true;
+    if (!root->body) { grammar_fail(r, 0, 0, "the rule root, with which a grammar begins, is missing", NULL, 0); return NULL; }
     struct room *room = r->room;
     /* A quarter of the free room is for items, an eighth for repeats; the tables for checking them need more. */
     const size_t left = room->size - room->used, most = left / 4 / sizeof *r->items;
@@ -941,11 +844,11 @@ static const struct grammar *finish(struct grammar_parser *r, size_t mark)
     r->most_repeats = r->most_items / 16;
     r->items = room_array(room, r->most_items, sizeof *r->items);
     r->repeats = room_array(room, r->most_repeats, sizeof *r->repeats);
-    if (!r->items || !r->repeats) { fail_place(r, 0, 0, NO_ROOM, NULL, 0); return NULL; }
+    if (!r->items || !r->repeats) { grammar_fail(r, 0, 0, NO_ROOM, NULL, 0); return NULL; }
     if (!put_rules(r)) return NULL;
-    uint8_t *facts = take(r, r->n_items);
+    uint8_t *facts = grammar_take(r, r->n_items);
     if (!facts || !find_facts(r, facts) || !check_repeats(r, facts) || !check_left(r, facts)) return NULL;
-    if (!(facts[root->entry] & ENDS)) { fail_place(r, 0, 0, "no text satisfies the grammar: root never ends", NULL, 0); return NULL; }
+    if (!(facts[root->entry] & ENDS)) { grammar_fail(r, 0, 0, "no text satisfies the grammar: root never ends", NULL, 0); return NULL; }
     cut_off(r, facts);
     /* Moves the result to the front; nothing else is kept.  Items lie after their destination. */
     const uint32_t state = root->entry, items_bytes = r->n_items * (uint32_t)sizeof *r->items;
@@ -963,7 +866,7 @@ static const struct grammar *finish(struct grammar_parser *r, size_t mark)
 static const struct grammar *no_room(struct grammar_error *error)
 {
     struct grammar_parser none = { .error = error };
-    fail_place(&none, 0, 0, NO_ROOM, NULL, 0);
+    grammar_fail(&none, 0, 0, NO_ROOM, NULL, 0);
     return NULL;
 }
 
@@ -978,7 +881,7 @@ const struct grammar *grammar_read(struct room *room, const char *text, size_t n
                                   .n_buckets = LEAST_BUCKETS };
     while (r->n_buckets < MOST_BUCKETS && r->n_buckets < n / 64) r->n_buckets *= 2;
     r->last = &r->first;
-    r->buckets = take(r, r->n_buckets * sizeof *r->buckets);
+    r->buckets = grammar_take(r, r->n_buckets * sizeof *r->buckets);
     if (r->buckets && read_all_rules(r, n)) g = finish(r, mark);
     if (!g) room->used = mark;
     return g;

@@ -72,7 +72,7 @@ static enum forge_status failed(enum mask_status status, struct forge_error *err
     case MASK_REFUSED:
         return error_set(error, FORGE_FAILED, "the logit biases exclude every token that the grammar allows");
     case MASK_TOO_MUCH:
-        return error_set(error, FORGE_FAILED, "the grammar can read the text in too many ways, or nests too deep; "
+        return error_set(error, FORGE_USAGE, "the grammar can read the text in too many ways, or nests too deep; "
                          "let alternatives begin differently");
     case MASK_OK: break;
     }

@@ -311,6 +311,7 @@ static void fail(struct batch *b, struct slot *s, enum forge_status status, cons
     struct forge_error ignored;
     batch_lock(b);
     s->task->error = *error;
+    s->task->refused = status == FORGE_USAGE;
     if (status == FORGE_DEVICE_FAULT) b->numbers.failed = true;
     finish(b, s, TASK_FAILED);
     batch_unlock(b);

@@ -53,6 +53,7 @@ struct task {
                                               * ending one */
     double   prompt_seconds, draw_seconds;
     struct forge_error error;                /* TASK_FAILED */
+    bool     refused;                        /* TASK_FAILED: the request is at fault */
     bool     changed;                        /* since the owner last looked */
     bool     told;                           /* used by the owner: it has reported the end */
 

@@ -480,7 +480,7 @@ static void update(struct request *x)
     if (x->n_ended < x->n_tasks) return;
     for (uint32_t i = 0; i < x->n_tasks && x->http; i++) {
         const struct task *t = x->tasks[i];
-        if (t->end == TASK_FAILED) { request_refuse(x, 500, "%s", t->error.text); return; }
+        if (t->end == TASK_FAILED) { request_refuse(x, t->refused ? 400 : 500, "%s", t->error.text); return; }
         if (t->end == TASK_CANCELLED) { request_refuse(x, 503, "the server is ending"); return; }
     }
     if (x->http) x->kind->ends(x);

@@ -252,12 +252,29 @@ static void strictness(void **state)
     }
 }
 
-/* A choice of very many texts works, and a grammar that is too wide is refused before the first token. */
+/* A choice of very many texts or of objects that differ somewhere works.  A grammar that is too wide is refused: before the first token,
+ * or when the text comes to the place. */
 static void wide(void **state)
 {
+    static const struct { const char *item; int n, code; } some[] = {
+        { "{\"type\":\"object\",\"properties\":{\"p%d\":{\"type\":\"integer\"}},\"required\":[\"p%d\"]}", 4000, 200 },
+        { "{\"properties\":{\"a\":{\"type\":\"boolean\"},\"q%d\":{\"type\":\"integer\"}},\"required\":[\"a\",\"q%d\"]}", 4000, 200 },
+        { "{\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":%d}},\"required\":[\"a\"]}", 2000, 200 },
+        { "{\"properties\":{\"a\":{\"type\":\"string\",\"maxLength\":1%03d}},\"required\":[\"a\"]}", 500, 400 },
+    };
     enum { MANY = 10000 };
     char *body = malloc(MANY * 80), *at = body + sprintf(body, "{" TELL ",\"json_schema\":{\"enum\":[");
     (void)state;
+    for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
+        char *objects = malloc(MANY * 80), *to = objects + sprintf(objects, "{" TELL ",\"max_tokens\":30,\"json_schema\":{\"anyOf\":[");
+        for (int i = 0; i < some[k].n; i++) {
+            if (i) *to++ = ',';
+            to += sprintf(to, some[k].item, i, i);
+        }
+        sprintf(to, "]}}");
+        cJSON_Delete(asked(CHATS, objects, some[k].code));
+        free(objects);
+    }
     for (int i = 0; i < MANY; i++) at += sprintf(at, "%s\"word %d\"", i ? "," : "", i);
     sprintf(at, "]}}");
     cJSON *v = asked(CHATS, body, 200);

@@ -379,6 +379,35 @@ static void large(void **state)
     if (!g) fail_msg("%s", error.text);
     const double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
     if (seconds > 2) fail_msg("%g s", seconds);              /* quadratic: more than 3 s on a fast machine */
+    /* Rules that are used once, in choices: written in place of each other, they would nest without end. */
+    at = text + sprintf(text, "root ::= r0\n");
+    for (int i = 0; i < DEEP / 2; i++) at += sprintf(at, "r%d ::= \"a\" (\"b\" | [c] | r%d)\n", i, i + 1);
+    at += sprintf(at, "r%d ::= \"d\"\n", DEEP / 2);
+    r = room_of(big, room);
+    g = grammar_read(&r, text, (size_t)(at - text), NULL, &error);
+    if (!g) fail_msg("%s", error.text);
+    assert_int_equal(mask_open(&m, g, &x, memory, mask_usual(&x)), MASK_OK);
+    assert_true(mask_text(&m, "aaaaaaaac", 9, NULL) == MASK_OK && mask_may_end(&m));
+    /* Objects that all begin alike, and differ in a name, in a value, or behind a rule: a text is read in one way. */
+    for (int k = 0; k < 3; k++) {
+        static const char *const bodies[] = { "ws \"\\\"p%d\\\":\" ws [0-9]+ end", "ws \"\\\"kind\\\":\" v%d end",
+                                              "ws x ws o%d" };
+        static const char *const values[] = { "v%d ::= \"u\"\n", "v%d ::= ws \"%d\"\n", "v%d ::= \"u\"\n" };
+        at = text + sprintf(text, "ws ::= \" \"?\nend ::= ws \"}\"\nx ::= [x] \"y\"\nroot ::= ");
+        for (int i = 0; i < WIDE; i++) at += sprintf(at, "%ss%d", i ? " | " : "", i);
+        for (int i = 0; i < WIDE; i++) {
+            at += sprintf(at, "\ns%d ::= \"{\" ", i);
+            at += sprintf(at, bodies[k], i);
+            at += sprintf(at, "\no%d ::= \"%d\" end\n", i, i);
+            at += sprintf(at, values[k], i, i);
+        }
+        r = room_of(big, room);
+        g = grammar_read(&r, text, (size_t)(at - text), NULL, &error);
+        if (!g) fail_msg("%s", error.text);
+        static const char *const good[] = { "{ \"p19999\": 12}", "{\"kind\": 19999 }", "{ xy 19999}" };
+        assert_int_equal(mask_open(&m, g, &x, memory, mask_usual(&x)), MASK_OK);
+        assert_true(mask_text(&m, good[k], strlen(good[k]), NULL) == MASK_OK && mask_may_end(&m));
+    }
     at = text + sprintf(text, "root ::= \"a\"\n");
     for (int i = 0; i <= GRAMMAR_MOST_RULES; i++) at += sprintf(at, "r%x::=.\n", i);
     r = room_of(big, room);
