@@ -298,6 +298,8 @@ static bool begin(struct request *x)
     struct chat_tools tools;
     struct json *messages;
     if (!request_read(x, &kind)) return false;
+    if (body_member(x->json, "thread"))
+        return request_refuse(x, 400, "'thread': conversations are not stored; send all messages (" THREAD_UNSUPPORTED ")");
     x->chat = true;
     return body_bool(x, x->json, "stream", &x->stream) && tools_of(x, &tools) && (messages = messages_of(x)) &&
            chat_begin(x, messages, &tools, effort_of(x), 1, on_event);

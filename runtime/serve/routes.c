@@ -194,6 +194,8 @@ static void put_error(struct out *o, enum api_form form, int code, const char *t
         out_printf(o, "{\"type\":\"error\",\"error\":{\"type\":\"%s\",\"message\":", code == 500 ? "api_error" : type);
     else out_text(o, "{\"error\":{\"message\":");
     out_string(o, text, strlen(text));
+    if (form == ANTHROPIC_FORM && strstr(text, THREAD_UNSUPPORTED))       /* their client then sends whole conversations */
+        out_text(o, ",\"details\":{\"error_code\":\"" THREAD_UNSUPPORTED "\",\"unsupported\":[\"thread\"]}");
     if (form != OPENAI_FORM) { out_text(o, form == OLLAMA_FORM ? "}" : "}}"); return; }
     out_printf(o, ",\"type\":\"%s\"", type);
     put_param(o, text);

@@ -251,6 +251,8 @@ void put_model(struct out *o, const struct server *s);
 void put_fingerprint(struct out *o, const struct server *s);
 /* Answers with the number of tokens of the prompt, in OpenAI's form. */
 void reply_tokens(struct request *x);
+/* The word of Anthropic's API for a thread that the server does not hold; in the text of a refusal. */
+#define THREAD_UNSUPPORTED "thread_unsupported_request"
 /* Ends an answer of OpenAI's chats or completions after the choices: o is the whole answer, or the last chunk of a stream; frees o. */
 void put_end(struct request *x, struct out *o);
 /* Writes OpenAI's logprobs, of chats or completions, for tokens of the choice that have not been sent yet. */

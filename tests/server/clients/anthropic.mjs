@@ -78,6 +78,20 @@ test("tools: a call that the model chooses", async () => {
     assert.deepEqual(streamed.content.map(block => block.input), [call.input]);
 });
 
+test("the tool runner, which asks for a thread, sends whole conversations instead", async () => {
+    const given = [], run = ({ a }) => { given.push(a); return String(a); };
+    const runner = client.beta.messages.toolRunner({
+        model, messages, max_tokens: 90, max_iterations: 2, tool_choice: forced.tool_choice,
+        tools: [{ ...tools[0], run, parse: input => input }],
+    });
+    await runner;
+    assert(given.length >= 1 && given.every(Number.isInteger));
+    const { messages: kept } = runner.params;
+    assert(kept.length >= 3 && kept[0].content === messages[0].content);
+    await assert.rejects(client.post("/v1/messages", { body: { model, messages, max_tokens: 1, thread: { type: "continue", previous_message_id: "msg_1" } } }),
+        error => error.status === 400 && error.error.error.details.error_code === "thread_unsupported_request");
+});
+
 test("cancellation frees the slot", async () => {
     const stream = client.messages.stream({ model, messages, max_tokens: 100000 });
     stream.on("text", () => stream.abort());
