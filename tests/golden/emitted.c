@@ -12,11 +12,12 @@
  *   -k                             check: prints the rows that differ, for scripts
  *
  * Each model has two rows for each target: the default options, and one other mode that depends on the names of model and target.
- * A row is a line "model TAB target TAB mode TAB code TAB plan TAB text":
+ * The table has a line with the name of each model, then a line for each target: "target TAB hashes" for the default options, and
+ * "TAB mode TAB hashes" for the other mode.  The hashes are "code TAB plan TAB text", each of 24 bits in four digits:
  *   code   hash of what compilers read: the kernels, the tables of launches and clang's command, without comments and blank space
  *   plan   hash of the plan, without comments and blank space
  *   text   hash of everything, with comments and blank space
- * If forgec refuses to build the program, the row has "refused" instead of the hashes. */
+ * If forgec refuses to build the program, "refused" stands instead of the hashes. */
 #include "compiler/build/build.h"
 #include "compiler/base/resource.h"
 #include "compiler/cpu/emit.h"
@@ -241,7 +242,7 @@ static const char *const column_name[COLUMNS] = { "code", "plan", "text" };
 struct row {
     const char *model, *target, *mode;              /* short names */
     bool        is_refused;
-    uint32_t    hash[COLUMNS];
+    uint32_t    hash[COLUMNS];                      /* 24 bits each */
     uint32_t    i_model, i_target, i_mode;          /* indices in the lists of models, targets and modes */
 };
 
@@ -258,6 +259,7 @@ static void fill(struct row *r, const struct list *models, const struct list *ta
         r->hash[CODE] = hash(without_spaces(a, arena_printf(a, "%s\n%s", e.command, without_comments(a, source, false))));
         r->hash[PLAN] = hash(without_spaces(a, without_comments(a, plan, true)));
         r->hash[TEXT] = hash(arena_printf(a, "%s%s%s", source, plan, text_str(&e.report)));
+        for (int i = 0; i < COLUMNS; i++) r->hash[i] &= 0xffffff;
         r->is_refused = false;
     }
     die_handler = NULL;
@@ -312,11 +314,27 @@ static const char *share(struct arena *a, uint32_t n, uint32_t n_processes, void
     return text_str(&all);
 }
 
-static void print_row(FILE *out, const struct row *r)
+static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+
+static void print_hashes(FILE *out, const struct row *r)
 {
-    fprintf(out, "%s\t%s\t%s\t", r->model, r->target, r->mode);
-    if (r->is_refused) fprintf(out, "refused\n");
-    else fprintf(out, "%08x\t%08x\t%08x\n", r->hash[CODE], r->hash[PLAN], r->hash[TEXT]);
+    if (r->is_refused) fprintf(out, "\trefused");
+    for (int i = 0; i < COLUMNS && !r->is_refused; i++) {
+        fputc('\t', out);
+        for (int shift = 18; shift >= 0; shift -= 6) fputc(digits[r->hash[i] >> shift & 63], out);
+    }
+}
+
+/* Reads a hash of four digits.  Returns false for other text. */
+static bool read_hash(uint32_t *hash, const char *s)
+{
+    *hash = 0;
+    for (size_t i = 0; i < strlen(s); i++) {
+        const char *digit = strchr(digits, s[i]);
+        if (!digit) return false;
+        *hash = *hash << 6 | (uint32_t)(digit - digits);
+    }
+    return strlen(s) == 4;
 }
 
 /* ---- renew ---- */
@@ -330,7 +348,12 @@ static void renew_model(const void *context, uint32_t i, FILE *out)
         struct row rows[2] = { { .i_model = i, .i_target = t, .model = short_name(w->a, w->models.item[i]),
                                  .target = short_name(w->a, w->targets.item[t]), .mode = modes[0].name } };
         const uint32_t n = choose(rows, &w->models, &w->targets, target_load(w->a, w->targets.item[t], NULL)->kind);
-        for (uint32_t k = 0; k < n; k++) print_row(out, &rows[k]);
+        fprintf(out, "%s\t%s", rows[0].model, rows[0].target);
+        for (uint32_t k = 0; k < n; k++) {
+            if (k > 0) fprintf(out, "\t%s", rows[k].mode);
+            print_hashes(out, &rows[k]);
+        }
+        fputc('\n', out);
     }
 }
 
@@ -351,9 +374,14 @@ static int renew(const struct world *w)
     struct list lines = lines_of(w->a, share(w->a, w->models.n, w->n_processes, renew_model, w));
     struct text t = { .arena = w->a };
     if (lines.n) qsort(lines.item, lines.n, sizeof *lines.item, by_text);
-    for (uint32_t i = 0; i < lines.n; i++) text_printf(&t, "%s\n", lines.item[i]);
+    for (uint32_t i = 0; i < lines.n; i++) {
+        const char *line = lines.item[i];
+        const size_t model = strcspn(line, "\t") + 1;
+        if (i == 0 || strncmp(line, lines.item[i - 1], model)) text_printf(&t, "%.*s\n", (int)model - 1, line);
+        text_printf(&t, "%s\n", line + model);
+    }
     file_write(w->a, w->table, (struct bytes){ (const uint8_t *)text_str(&t), t.size });
-    printf("%u rows of %u models and %u targets in %s\n", lines.n, w->models.n, w->targets.n, w->table);
+    printf("%u lines of %u models and %u targets in %s\n", lines.n, w->models.n, w->targets.n, w->table);
     return 0;
 }
 
@@ -373,23 +401,25 @@ static uint32_t find_mode(const char *name)
     return i;
 }
 
-/* Parses a line of the table; NULL: the line is not a row. */
-static struct row *read_row(const struct world *w, const char *line)
+/* Parses a line of the table with a target of the model.  Returns the number of rows; 0: it is not such a line. */
+static uint32_t read_rows(const struct world *w, const char *model, char *line, struct row rows[2])
 {
-    char field[6][80];
-    struct row *r = arena_new(w->a, struct row);
-    const int n = sscanf(line, "%79[^\t]\t%79[^\t]\t%79[^\t]\t%79[^\t]\t%79[^\t]\t%79s", field[0], field[1], field[2], field[3], field[4],
-                         field[5]);
-    if (n != 4 && n != 6) return NULL;
-    r->model = arena_strdup(w->a, field[0]);
-    r->target = arena_strdup(w->a, field[1]);
-    r->mode = arena_strdup(w->a, field[2]);
-    r->is_refused = n == 4;
-    for (int i = 0; i < COLUMNS && n == 6; i++) r->hash[i] = (uint32_t)strtoul(field[3 + i], NULL, 16);
-    r->i_model = find(w->a, &w->models, r->model);
-    r->i_target = find(w->a, &w->targets, r->target);
-    r->i_mode = find_mode(r->mode);
-    return r;
+    const char *target = strtok(line, "\t"), *mode = modes[0].name;
+    uint32_t n = 0;
+    for (; mode; mode = strtok(NULL, "\t")) {
+        const char *word = strtok(NULL, "\t");
+        if (n == 2 || !target || !word) return 0;
+        struct row *r = &rows[n++];
+        *r = (struct row){ .model = model, .target = target, .mode = mode, .is_refused = !strcmp(word, "refused") };
+        for (int i = 0; i < COLUMNS && !r->is_refused; i++) {
+            if (i > 0) word = strtok(NULL, "\t");
+            if (!word || !read_hash(&r->hash[i], word)) return 0;
+        }
+        r->i_model = find(w->a, &w->models, model);
+        r->i_target = find(w->a, &w->targets, target);
+        r->i_mode = find_mode(mode);
+    }
+    return n;
 }
 
 struct check { const struct world *w; struct row **rows; uint32_t n; };
@@ -426,22 +456,27 @@ static int check(const struct world *w, bool few, bool text, bool keys)
     enum { SHOWN = 30 };
     const struct bytes table = file_read(w->a, w->table);
     const struct list lines = lines_of(w->a, arena_strndup(w->a, (const char *)table.data, table.size));
-    struct check c = { w, arena_array(w->a, struct row *, lines.n), 0 };
+    struct check c = { w, arena_array(w->a, struct row *, 2 * lines.n), 0 };
+    const char *model = NULL;
     const char *number = getenv("FORGEC_TURN");
     const uint32_t turn = number ? (uint32_t)(strtoul(number, NULL, 10) % 3) : 0;
     bool *has = arena_array(w->a, bool, (size_t)w->models.n * w->targets.n * 2);      /* rows: in the default mode, in another mode */
     uint32_t *of_target = arena_array(w->a, uint32_t, w->targets.n);             /* number of rows that differ; only the first is shown */
     uint32_t wrong = 0, code = 0, plans = 0, comments = 0;
     for (uint32_t i = 0; i < lines.n; i++) {
-        struct row *r = read_row(w, lines.item[i]);
-        if (!r) die("%s:%u: not a row of hashes; renew the table", w->table, i + 1);
-        if (r->i_mode == COUNT_OF(modes) || r->i_model == w->models.n || r->i_target == w->targets.n) {
-            if (wrong++ < SHOWN) printf("%s %s %s: there is no such %s any more\n", r->model, r->target, r->mode,
-                                        r->i_model == w->models.n ? "model" : r->i_target == w->targets.n ? "target" : "mode");
-            continue;
+        if (!strchr(lines.item[i], '\t')) { model = lines.item[i]; continue; }
+        struct row *rows = arena_array(w->a, struct row, 2);
+        const uint32_t n = model ? read_rows(w, model, arena_strdup(w->a, lines.item[i]), rows) : 0;
+        if (!n) die("%s:%u: not a line of hashes; renew the table", w->table, i + 1);
+        for (struct row *r = rows; r < rows + n; r++) {
+            if (r->i_mode == COUNT_OF(modes) || r->i_model == w->models.n || r->i_target == w->targets.n) {
+                if (wrong++ < SHOWN) printf("%s %s %s: there is no such %s any more\n", r->model, r->target, r->mode,
+                                            r->i_model == w->models.n ? "model" : r->i_target == w->targets.n ? "target" : "mode");
+                continue;
+            }
+            has[2 * (r->i_model * w->targets.n + r->i_target) + (r->i_mode != 0)] = true;
+            if (is_of_this_host(r) && (!few || is_of_the_few(r, turn))) c.rows[c.n++] = r;
         }
-        has[2 * (r->i_model * w->targets.n + r->i_target) + (r->i_mode != 0)] = true;
-        if (is_of_this_host(r) && (!few || is_of_the_few(r, turn))) c.rows[c.n++] = r;
     }
     for (uint32_t i = 0; i < 2 * w->models.n * w->targets.n; i++)
         if (!has[i] && wrong++ < SHOWN)
