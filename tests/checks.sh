@@ -201,7 +201,7 @@ fuzz_*)
             { printf "\\0\\$gpu\\020\\0\\0\\0"; head -c 24000 "$file"; } >"$work/seeds/$(basename "$file")"
             [ $gpu = 0 ] && gpu=020 || gpu=0
         done
-        for file in "$root"/tests/data/bad/ok-*.gguf "$dir"/sanitized/data/tokenizers/tiny-*.gguf; do
+        for file in "$dir"/sanitized/data/bad/ok-*.gguf "$dir"/sanitized/data/tokenizers/tiny-*.gguf; do
             { printf '\0\0\010\3\0\1'; cat "$file"; } >"$work/seeds/$(basename "$file")"
         done
         length=65536 ASAN_OPTIONS=detect_leaks=0          # memory that die() leaves is not a leak, because the process ends there
@@ -211,7 +211,7 @@ fuzz_*)
         { printf '\1'; cat "$root/models/llama.yaml"; } >"$work/seeds/llama"
         { printf '\1'; sed 's/^architecture:.*/architecture: llama/' "$root/models/qwen3.yaml"; } >"$work/seeds/qwen3"
         { printf '\1architecture: llama\n'; grep -v '^#' "$root/models/transformer.yaml" | sed 's/^parameters:/&\n  rope_neox: false/'; } >"$work/seeds/transformer"
-        { printf '\2'; "$dir/sanitized/forgec" build "$root/tests/data/bad/ok-base.gguf" --emit graph; } >"$work/seeds/graph"
+        { printf '\2'; "$dir/sanitized/forgec" build "$dir/sanitized/data/bad/ok-base.gguf" --emit graph; } >"$work/seeds/graph"
         # The same for a file with experts; and blocks and expressions of other architectures under the name llama.
         FUZZ_EXPERTS=$dir/sanitized/data/golden/llama-moe-mixed-a.gguf
         export FUZZ_EXPERTS

@@ -55,7 +55,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     kept = arena_create();
     const char *experts = getenv("FUZZ_EXPERTS");
     for (uint32_t i = 0; i < N_FILES; i++) {
-        files[i] = gguf_open(kept, i == EXPERTS && experts ? experts : "tests/data/bad/ok-base.gguf", true);
+        files[i] = gguf_open(kept, i == EXPERTS && experts ? experts : FORGEC_UNPACKED "/bad/ok-base.gguf", true);
         models[i] = model_describe(kept, files[i], NULL);
     }
     graph = graph_build(kept, models[PLAIN]);

@@ -1,5 +1,6 @@
 // vectors.mjs -- MODULES CORPUS DATA: writes the vectors of tests/data/tokenizers that compare forgec with the models' own tokenizers, from the
 // npm package `tokenizers`: DATA/own.txt (words, as splits.txt), nfc.txt, NAME.own (ids; NAME.gguf must exist, unpacked) and made-bert.gguf.
+// DATA: a folder with cases.tar.xz unpacked, which tests/tools/pack.sh packs again.
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';

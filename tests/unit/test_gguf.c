@@ -1,5 +1,4 @@
-/* test_gguf.c -- reads files that are written here byte by byte, and every file of tests/data/bad.
- * argv[1]: the tests/data directory (default "tests/data"). */
+/* test_gguf.c -- reads files that are written here byte by byte, and every file of tests/data/bad, unpacked. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +21,7 @@
 #include <xxhash.h>
 
 static struct arena *a;
-static const char   *data_directory = "tests/data", *unpacked = FORGEC_UNPACKED;
+static const char *unpacked = FORGEC_UNPACKED;
 
 static int setup(void **state) { (void)state; a = arena_create(); return 0; }
 static int teardown(void **state) { (void)state; arena_destroy(a); return 0; }
@@ -391,7 +390,7 @@ static void quant_tables(void **state)
 static void every_truncation_is_refused(void **state)
 {
     (void)state;
-    const struct bytes whole = file_read(a, arena_printf(a, "%s/bad/ok-base-spm.gguf", data_directory));
+    const struct bytes whole = file_read(a, arena_printf(a, "%s/bad/ok-base-spm.gguf", unpacked));
     for (size_t n = 0; n < whole.size; n += n < 1500 || n > 15000 ? 1 : 7) {
         if (n == 15001) n = whole.size - 2000;
         static struct arena *local;
@@ -537,7 +536,7 @@ static void lone_file_is_no_later_shard(void **state)
 static void hash_is_stable(void **state)
 {
     (void)state;
-    const struct gguf *base = gguf_open(a, arena_printf(a, "%s/bad/ok-base.gguf", data_directory), false);
+    const struct gguf *base = gguf_open(a, arena_printf(a, "%s/bad/ok-base.gguf", unpacked), false);
     assert_string_equal(gguf_hash(a, base), "516120d223cdf9ec021c6beecbbde765");
 }
 
@@ -626,9 +625,8 @@ static void inspect_json_takes_no_memory(void **state)
     if (growth > 2 * out.size) fail_msg("%" PRIu64 " bytes more for a file of %zu", growth, out.size);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc > 1) data_directory = argv[1];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_type),          cmocka_unit_test(nested_arrays_are_skipped), cmocka_unit_test(tensors_and_alignment),
         cmocka_unit_test(beyond_4_gib),

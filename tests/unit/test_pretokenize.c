@@ -1,7 +1,7 @@
 /* test_pretokenize.c -- compares the splitting rules with the words of llama.cpp's regular expressions and of the models' own patterns in
  * the tokenizers library, and normalization form C with that library.
- * tests/data/tokenizers/splits.txt, llama.cpp's, and own.txt, the library's: `text` is a text in hex; then for each rule `names`, the
- * values of tokenizer.ggml.pre that mean it with what else they switch on (+merges: a word that is a token stays whole, +bos), and
+ * In cases.tar.xz are splits.txt, llama.cpp's, and own.txt, the library's: `text` is a text in hex; then for each rule `names`, the values
+ * of tokenizer.ggml.pre that mean it with what else they switch on (+merges: a word that is a token stays whole, +bos), and
  * `starts`, a number in hex for each text: bit i is set where a word starts at codepoint i.  nfc.txt: texts and their form C, in hex.
  * tests/tokenizers/vectors.mjs wrote the latter two. */
 #include "compiler/product/vocab.h"
@@ -128,12 +128,12 @@ static size_t check_rules(const char *path, bool llama_cpp)
 static void rules_split_as_llama_cpp(void **state)
 {
     (void)state;
-    check_rules(FORGEC_TEST_DATA "/tokenizers/splits.txt", true);
+    check_rules(FORGEC_UNPACKED "/tokenizers/splits.txt", true);
 }
 static void rules_split_as_the_models(void **state)
 {
     (void)state;
-    assert_true(check_rules(FORGEC_TEST_DATA "/tokenizers/own.txt", false) >= 18);
+    assert_true(check_rules(FORGEC_UNPACKED "/tokenizers/own.txt", false) >= 18);
 }
 
 /* Form C of each text equals the library's, also for all texts joined with digits in between. */
@@ -141,7 +141,7 @@ static void composes(void **state)
 {
     (void)state;
     struct arena      *a    = arena_create();
-    const struct bytes file = file_read(a, FORGEC_TEST_DATA "/tokenizers/nfc.txt");
+    const struct bytes file = file_read(a, FORGEC_UNPACKED "/tokenizers/nfc.txt");
     const uint8_t     *image = vocab_build(a, GGUF("tokenizer.ggml.model=gpt2", "tokenizer.ggml.pre=qwen2", "tokenizer.ggml.tokens:a|b",
                                                    "tokenizer.ggml.merges:a b"), 0).data;
     const struct vocab v = vocab_view(image);
