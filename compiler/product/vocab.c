@@ -694,6 +694,14 @@ static void write_merges(const struct build *b, uint32_t *bucket, uint32_t *orde
     write_buckets(entries, h->n_merges, h->merge_buckets, bucket, order);
 }
 
+/* Writes n rows of 32-bit numbers.  table: fold.inc, where each number is the difference to that of the row before. */
+static void write_rows(uint8_t *image, const int32_t *table, uint32_t n, size_t row_bytes)
+{
+    uint32_t    *out   = (uint32_t *)(void *)image;
+    const size_t width = row_bytes / sizeof *out;
+    for (size_t i = 0; i < n * width; i++) out[i] = (uint32_t)table[i] + (i < width ? 0 : out[i - width]);
+}
+
 static struct bytes write_image(struct build *b)
 {
     struct forge_vocab_header *h    = &b->h;
@@ -735,15 +743,13 @@ static struct bytes write_image(struct build *b)
         }
         memcpy(image + l.sorted, b->sorted, 4ull * h->n_sorted);
     }
-    if (h->n_fold_base)  memcpy(image + l.fold, fold_base, sizeof fold_base);
-    if (h->n_fold_lower)
-        memcpy(image + l.fold + sizeof(struct forge_fold) * h->n_fold_base, b->llama_cpp ? fold_lower : fold_bert,
-               sizeof(struct forge_fold) * h->n_fold_lower);
-    if (h->n_classes)
-        memcpy(image + l.classes, b->llama_cpp ? classes_llama_cpp : classes_bert, sizeof(struct forge_class) * h->n_classes);
-    if (h->n_combining)      memcpy(image + l.combining, combining_classes, sizeof combining_classes);
-    if (h->n_decompositions) memcpy(image + l.decomposition, decompositions, sizeof decompositions);
-    if (h->n_compositions)   memcpy(image + l.composition, compositions, sizeof compositions);
+    write_rows(image + l.fold, fold_base, h->n_fold_base, sizeof(struct forge_fold));
+    write_rows(image + l.fold + sizeof(struct forge_fold) * h->n_fold_base, b->llama_cpp ? fold_lower : fold_bert, h->n_fold_lower,
+               sizeof(struct forge_fold));
+    write_rows(image + l.classes, b->llama_cpp ? classes_llama_cpp : classes_bert, h->n_classes, sizeof(struct forge_class));
+    write_rows(image + l.combining, combining_classes, h->n_combining, sizeof(struct forge_class));
+    write_rows(image + l.decomposition, decompositions, h->n_decompositions, sizeof(struct forge_decomposition));
+    write_rows(image + l.composition, compositions, h->n_compositions, sizeof(uint32_t));
     if (h->n_xcda) memcpy(image + l.xcda, b->charsmap.units, 4ull * h->n_xcda);
     if (h->n_xcda) memcpy(image + l.replacement, b->charsmap.replacements, h->replacement_bytes);
     if (h->n_suppressed) memcpy(image + l.suppressed, b->suppressed.ids, 4ull * h->n_suppressed);
@@ -755,18 +761,18 @@ static struct bytes write_image(struct build *b)
 static void choose_tables(struct build *b)
 {
     struct forge_vocab_header *h = &b->h;
-    if (h->flags & FORGE_VOCAB_LLAMA_CPP) h->n_classes = COUNT_OF(classes_llama_cpp);
+    if (h->flags & FORGE_VOCAB_LLAMA_CPP) h->n_classes = sizeof classes_llama_cpp / (sizeof(struct forge_class));
     if (h->kind == FORGE_VOCAB_WORDPIECE && b->llama_cpp) {
-        h->n_fold_base  = COUNT_OF(fold_base);
-        h->n_fold_lower = COUNT_OF(fold_lower);
+        h->n_fold_base  = sizeof fold_base / (sizeof(struct forge_fold));
+        h->n_fold_lower = sizeof fold_lower / (sizeof(struct forge_fold));
     } else if (h->kind == FORGE_VOCAB_WORDPIECE) {
-        h->n_fold_lower = COUNT_OF(fold_bert);
-        h->n_classes    = COUNT_OF(classes_bert);
+        h->n_fold_lower = sizeof fold_bert / (sizeof(struct forge_fold));
+        h->n_classes    = sizeof classes_bert / (sizeof(struct forge_class));
     }
     if (h->flags & FORGE_VOCAB_NFC) h->n_compositions = COUNT_OF(compositions);
     if (h->flags & FORGE_VOCAB_NFC || (h->kind == FORGE_VOCAB_WORDPIECE && !b->llama_cpp)) {
-        h->n_decompositions = COUNT_OF(decompositions);
-        h->n_combining      = COUNT_OF(combining_classes);
+        h->n_decompositions = sizeof decompositions / (sizeof(struct forge_decomposition));
+        h->n_combining      = sizeof combining_classes / (sizeof(struct forge_class));
     }
 }
 
