@@ -1,9 +1,8 @@
 /* choose.c -- the kernels of a WebGPU program and their launches. A group becomes one kernel, or two if workgroups would have to wait for
  * each other, which WGSL cannot express. Prefill uses decode's kernels with a token for each row of the grid, except for attention and for
  * products of many tokens. Every value is a row of f32. */
-#include "choose.h"
+#include "places.h"
 #include "compiler/front/attr.h"
-#include "compiler/plan/lifetimes.h"
 #include "compiler/plan/machine.h"
 #include "templates/gpu/slices_sizes.h"
 #include "templates/webgpu/sizes.h"
@@ -24,220 +23,6 @@ struct web_chooser {
     enum kernel_steps       steps;
     bool                    prefill, tail;
 };
-
-/* ---- places ---- */
-
-struct web_place web_place_in(const struct node *n, const struct buffer *b)
-{
-    return (struct web_place){ b->name ? b->name : plan_value_name(n), b->exists ? WEB_ROWS : WEB_NONE, b->offset, b->stride,
-                               n->cols };
-}
-
-struct web_place web_place_of(const struct plan *p, const struct node *n)
-{
-    const struct buffer logits = { .exists = true, .offset = p->web->logits, .stride = 4ull * p->model->n_out };
-    if (n != p->fused->graph->output) return web_place_in(n, &p->f32[n->index]);
-    struct web_place at = web_place_in(n, &logits);
-    at.form = WEB_LOGITS;
-    return at;
-}
-
-struct web_place web_input(const struct plan *p, const struct group *g)
-{
-    const struct web_group *wg = &p->web->groups[g - p->fused->groups];
-    return wg->normed.exists ? web_place_in(g->norm, &wg->normed) : web_place_of(p, g->input);
-}
-
-struct web_place web_input_floats(const struct plan *p, const struct group *g)
-{
-    const struct web_group *wg = &p->web->groups[g - p->fused->groups];
-    return wg->rows_in.exists ? web_place_in(g->norm, &wg->rows_in) : web_input(p, g);
-}
-
-bool web_norms(const struct plan *p, const struct group *g)
-{
-    return g->norm && !p->web->groups[g - p->fused->groups].normed.exists;
-}
-
-static struct buffer rows_of(uint32_t cols)
-{
-    return (struct buffer){ .exists = true, .cols = cols, .pieces = 1, .stride = 4 * plan_align(cols, 64) };
-}
-
-static void place_values(struct arena *a, struct plan *p)
-{
-    const struct graph *graph = p->fused->graph;
-    struct arena_plan ap = { .arena = a, .align = 256 };
-    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
-        const struct group *g = &p->fused->groups[i];
-        struct web_group *wg = &p->web->groups[i];
-        if (wg->normed.exists) arena_add(&ap, arena_printf(a, "%s in", g->name), &wg->normed, i, i, p->chunk);
-        if (wg->staged.exists) arena_add(&ap, arena_printf(a, "%s in int8", g->name), &wg->staged, i, i, p->chunk);
-        if (wg->rows_in.exists) arena_add(&ap, arena_printf(a, "%s in f32", g->name), &wg->rows_in, i, i, p->chunk);
-        if (wg->list.exists) arena_add(&ap, arena_printf(a, "%s by expert", g->name), &wg->list, i, i, p->chunk);
-        if (wg->rows.exists) arena_add(&ap, arena_printf(a, "rows of %s", g->name), &wg->rows, i, i, p->chunk);
-        for (uint32_t k = 0; k < graph->n_nodes; k++) {
-            const struct node *n = graph->nodes[k];
-            if (fuse_group(p->fused, n) == i && plan_needs_buffer(p, n)) {
-                p->f32[n->index] = rows_of(n->cols);
-                arena_add(&ap, plan_value_name(n), &p->f32[n->index], i, plan_last_reader(p, n), p->chunk);
-            }
-            if (fuse_is_view(n) && fuse_group(p->fused, fuse_held_by(n)) == i)
-                arena_view(&ap, plan_value_name(n), &p->f32[n->index], &p->f32[n->inputs[0]->index], n->attr.first, n->cols);
-        }
-    }
-    arena_place(&ap, p);
-}
-
-static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
-
-/* ---- parts of matrices that fit a binding ---- */
-
-static struct web_group *web_group_of(const struct plan *p, const struct group *g) { return &p->web->groups[g - p->fused->groups]; }
-
-const struct weight *web_part_weight(const struct plan *p, const struct group *g, const struct web_part *part, bool partner)
-{
-    if (g->kind == GROUP_EMBED) return partner ? NULL : g->node->weight;
-    const struct branch *b = &g->branches[web_group_of(p, g)->runs[part->run].first];
-    return !partner ? b->matmul->weight : b->partner >= 0 ? g->branches[b->partner].matmul->weight : NULL;
-}
-
-/* The number of rows of a run, or of matrices of a stack; part_unit: bytes of one row or matrix. */
-static uint64_t part_most(const struct plan *p, const struct group *g, const struct web_part *part)
-{
-    if (g->kind == GROUP_EMBED) return g->node->weight->rows;
-    return g->kind == GROUP_SLICES ? gpu_matrices(g) : web_group_of(p, g)->runs[part->run].rows;
-}
-
-static uint64_t part_unit(const struct plan *p, const struct group *g, const struct web_part *part)
-{
-    const struct weight *w = web_part_weight(p, g, part, false);
-    return g->kind == GROUP_SLICES ? plan_slice_bytes(p, w) : packing_row_bytes(plan_packing(p, w), w->cols);
-}
-
-bool web_part_is_whole(const struct plan *p, const struct group *g, const struct web_part *part)
-{
-    return part->n == part_most(p, g, part);
-}
-
-uint64_t web_part_offset(const struct plan *p, const struct group *g, const struct web_part *part, const struct weight *w)
-{
-    return p->weight_offset[w->index] + part->first * part_unit(p, g, part);
-}
-
-uint64_t web_part_bytes(const struct plan *p, const struct group *g, const struct web_part *part)
-{
-    return part->n * part_unit(p, g, part);
-}
-
-bool web_part_of(const struct plan *p, const struct group *g, const struct web_part *part, const struct launch *l)
-{
-    const uint64_t offset = web_part_offset(p, g, part, web_part_weight(p, g, part, false));
-    for (uint32_t i = 0; i < l->n_weights; i++) if (l->weights[i] == offset) return true;
-    return false;
-}
-
-struct web_rows web_part_rows(const struct group *g, const struct gpu_run *r, const struct web_part *part, uint32_t branch)
-{
-    uint64_t first = 0;
-    if (g->kind == GROUP_SLICES) return (struct web_rows){ 0, r->rows };
-    for (uint32_t k = r->first; k < branch; k++) first += g->branches[k].matmul->weight->rows;
-    const uint64_t end = first + g->branches[branch].matmul->weight->rows, last = part->first + part->n,
-                   from = larger(first, part->first), to = end < last ? end : last;
-    return (struct web_rows){ from - first, from < to ? to - from : 0 };
-}
-
-/* The number of rows or matrices in a binding: all, or as many as fit, so that the next part begins at a valid binding offset and with a
- * tile. */
-static uint64_t part_fits(const struct plan *p, const struct group *g, const struct web_part *part)
-{
-    enum { BINDING_ALIGN = 256 };
-    const uint64_t most = part_most(p, g, part), unit = part_unit(p, g, part), binding = p->target->binding_bytes;
-    uint64_t step = g->kind == GROUP_SLICES ? 1 : TILE_ROWS;
-    while (step * unit % BINDING_ALIGN) step *= 2;
-    if (most * unit <= binding) return most;
-    if (step * unit > binding)
-        die("%s: %llu %s of %s cannot be divided and have %llu bytes; a binding of %s has %llu; give the target a larger `binding`",
-            p->model->gguf->path, (ull)step, g->kind == GROUP_SLICES ? "matrices" : "rows",
-            web_part_weight(p, g, part, false)->name, (ull)(step * unit), p->target->name, (ull)binding);
-    return binding / unit / step * step;
-}
-
-/* Kernels have at most eight storage buffers: six for matrices, one for values, and one for vectors or tokens. */
-static void plan_parts(struct arena *a, const struct plan *p, const struct group *g, struct web_group *wg)
-{
-    enum { MATRICES_MOST = 6 };
-    uint32_t room = 0, bound = 0;
-    for (uint32_t run = 0; run < (g->kind == GROUP_EMBED ? 1 : wg->n_runs); run++) {
-        struct web_part part = { .run = run };
-        const uint64_t most = part_most(p, g, &part), fits = part_fits(p, g, &part);
-        const uint32_t each = web_part_weight(p, g, &part, true) ? 2 : 1;
-        for (; part.first < most; part.first += part.n) {
-            part.n = most - part.first < fits ? most - part.first : fits;
-            bound = bound + each > MATRICES_MOST ? 0 : bound;
-            wg->n_launches += bound == 0;
-            bound += each;
-            part.launch = wg->n_launches - 1;
-            arena_room(a, wg->parts, wg->n_parts, room);
-            wg->parts[wg->n_parts++] = part;
-        }
-    }
-}
-
-/* ---- the parts of the arena after the values ---- */
-
-static uint64_t take(struct plan *p, uint64_t bytes)
-{
-    const uint64_t at = plan_align(p->arena_bytes, 256);
-    p->arena_bytes = at + bytes;
-    return at;
-}
-
-/* Only with one cut: then exactly one workgroup stores the key and value of a head. */
-bool web_turns(const struct plan *p, const struct group *g)
-{
-    const struct node *n = g->node;
-    return g->has_heads && ATTENTION_CUTS(n->heads, n->inputs[1]->heads, n->attr.head_dim) == 1 &&
-           !(p->options.kv == KV_TYPE_Q8_0 && n->attr.head_dim % 64);                       /* such heads need atomics: kv.wgsl */
-}
-
-uint32_t web_splits(const struct plan *p, const struct node *n)
-{
-    enum { POSITIONS = 64 };                 /* minimum positions of a split */
-    const uint32_t kv = n->inputs[1]->heads, groups = kv * ATTENTION_CUTS(n->heads, kv, n->attr.head_dim),
-                   wanted = (p->target->gpu.attention_splits + groups - 1) / groups,
-                   window = plan_window(p, n), positions = window && window < p->options.n_ctx ? window : p->options.n_ctx,
-                   most = (positions + POSITIONS - 1) / POSITIONS;
-    return positions <= ATTENTION_ALONE ? 1 : wanted < most ? wanted : most;
-}
-
-static uint32_t sample_groups(const struct plan *p)
-{
-    const uint32_t groups = (p->model->n_vocab + SAMPLE_SPAN - 1) / SAMPLE_SPAN;
-    return groups < SAMPLE_MOST_GROUPS ? groups : SAMPLE_MOST_GROUPS;
-}
-
-static void place_areas(struct plan *p)
-{
-    struct web_plan *web = p->web;
-    uint64_t parts = 0, maxima = 0, scores = 0;
-    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
-        const struct node *n = p->fused->groups[i].node;
-        if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
-        if (gpu_in_steps(p, n)) scores = larger(scores, 4ull * n->heads * p->chunk * plan_align(p->options.n_ctx, 4));
-        else {
-            const uint64_t rows = ATTENTION_ROWS(n->heads, n->inputs[1]->heads, n->attr.head_dim) * web_splits(p, n);
-            parts = larger(parts, 4ull * rows * n->attr.head_dim);
-            maxima = larger(maxima, 8ull * rows);
-        }
-    }
-    p->parts_offset = take(p, parts);
-    web->maxima = take(p, maxima);
-    if (scores) web->scores = take(p, scores);
-    if (!p->model->pooling) web->sample = take(p, SAMPLE_SCRATCH_BYTES(sample_groups(p)));
-    web->logits = take(p, 4ull * p->model->n_out * web->logits_rows);
-    p->arena_bytes = plan_align(p->arena_bytes, 256);
-}
 
 /* ---- drafts ---- */
 
@@ -449,7 +234,7 @@ static void plan_tiles(const struct plan *p, const struct group *g, struct web_g
     if (!has_tiles(p, g)) return;
     const uint32_t cols = g->input->cols, stride = STAGED_BYTES((cols + 63) / 64);
     if (wg->ints) wg->staged = (struct buffer){ .exists = true, .cols = cols, .pieces = 1, .stride = stride };
-    if (wg->floats && g->norm && !wg->normed.exists) wg->rows_in = rows_of(cols);
+    if (wg->floats && g->norm && !wg->normed.exists) wg->rows_in = web_buffer(cols);
 }
 
 /* Plans the groups of products as far as necessary before values have places. */
@@ -458,10 +243,10 @@ static void plan_products(struct arena *a, struct plan *p)
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
         struct web_group *wg = &p->web->groups[i];
-        if (g->kind == GROUP_EMBED) plan_parts(a, p, g, wg);
+        if (g->kind == GROUP_EMBED) web_plan_parts(a, p, g, wg);
         if (g->kind != GROUP_LINEAR && g->kind != GROUP_SLICES) continue;
         wg->n_runs = gpu_runs(p, g, wg->runs);
-        plan_parts(a, p, g, wg);
+        web_plan_parts(a, p, g, wg);
         for (uint32_t k = 0; k < g->n_branches; k++) {
             const bool floats = gpu_takes_floats(g->branches[k].matmul->weight) || p->options.exact;
             wg->floats |= floats;
@@ -469,10 +254,10 @@ static void plan_products(struct arena *a, struct plan *p)
         }
         const uint64_t room = p->target->lds_bytes - GEMV_BYTES(p->target->gpu.gemv_threads, p->target->gpu.gemv_rows);
         wg->from_arena = wg->floats && input_bytes(g, wg) > room;
-        if (g->norm && (g->norm->op != OP_rmsnorm || wg->from_arena)) wg->normed = rows_of(g->input->cols);
+        if (g->norm && (g->norm->op != OP_rmsnorm || wg->from_arena)) wg->normed = web_buffer(g->input->cols);
         plan_tiles(p, g, wg);
         const uint32_t sum = gpu_sum_at(&g->branches[0]);
-        if (sum < g->branches[0].n_chain) wg->rows = rows_of(g->branches[0].chain[sum]->inputs[0]->cols);
+        if (sum < g->branches[0].n_chain) wg->rows = web_buffer(g->branches[0].chain[sum]->inputs[0]->cols);
     }
 }
 
@@ -523,7 +308,7 @@ static void does_parts(const struct web_chooser *c, struct kernel_draft *d)
         const struct web_part *part = &c->wg->parts[i];
         if (part->launch != c->nth) continue;
         const struct gpu_run *r = &c->wg->runs[part->run];
-        const uint64_t of = part_most(c->plan, c->group, part);
+        const uint64_t of = web_part_most(c->plan, c->group, part);
         does_part(c, d, part);
         for (uint32_t k = r->first; k < r->last; k++) {
             const struct branch *b = &c->group->branches[k];
@@ -921,7 +706,7 @@ static void choose_sample(struct web_chooser *c)
                 p->options.n_ctx, (ull)p->web->sample);
     d.kernel.param[PARAM_THREADS] = p->target->gpu.sample_threads;
     d.kernel.grid_tokens = 0;
-    d.kernel.grid_x = sample_groups(p);
+    d.kernel.grid_x = web_sample_groups(p);
     end(c, &d);
     c->list->sample = c->list->decode[--c->list->n_decode];
 }
@@ -951,7 +736,7 @@ static void limit_chunk(struct plan *p)
     uint64_t heads = 0;
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
-        if (g->kind == GROUP_ATTENTION && gpu_in_steps(p, g->node)) heads = larger(heads, g->node->heads);
+        if (g->kind == GROUP_ATTENTION && gpu_in_steps(p, g->node)) heads = g->node->heads > heads ? g->node->heads : heads;
     }
     if (!heads) return;
     const uint64_t fits = (64ull << 20) / (4ull * heads * p->options.n_ctx);
@@ -980,8 +765,8 @@ static void choose(struct arena *a, struct plan *p)
     p->max_logits = p->web->logits_rows = p->chunk < LOGITS_ROWS || p->model->pooling ? p->chunk : LOGITS_ROWS;
     p->web->groups = arena_array(a, struct web_group, p->fused->n_groups);
     plan_products(a, p);
-    place_values(a, p);
-    place_areas(p);
+    web_place_values(a, p);
+    web_place_areas(p);
     if (p->arena_bytes > UINT32_MAX)
         die("%s: activations of %llu bytes are more than %s can address; choose a smaller prefill_chunk in the target",
             p->model->gguf->path, (ull)p->arena_bytes, p->target->name);
