@@ -449,6 +449,16 @@ static uint16_t random_element(bool is_bf16)
     return is_bf16 ? (uint16_t)(bits.u >> 16) : to_half((double)x);
 }
 
+/* Elements whose sums of products with c are often a bit more or less than halfway between two 16-bit numbers, by less than an f32 holds:
+ * a sum that is rounded to f32 first comes out wrong.  Most are zero. */
+static uint16_t random_halfway(bool is_bf16)
+{
+    static const uint16_t bf16[] = { 0x3d80, 0x3800, 0x3780 },      /* 2^-4, 2^-15, 2^-16; a bf16 from 1 to 2 has units of 2^-7 */
+                          f16[]  = { 0x2800, 0x2400, 0x0400 };      /* 2^-5, 2^-6, 2^-14; an f16 has units of 2^-10 */
+    if (below(4) != 0) return 0;
+    return (is_bf16 ? PICK(bf16) : PICK(f16)) | (uint16_t)(below(2) << 15);
+}
+
 static uint64_t address_base;                    /* of the wave's region */
 
 static uint64_t random_word(const struct slot *slot, uint32_t lane, uint32_t turn)
@@ -469,7 +479,11 @@ static uint64_t random_word(const struct slot *slot, uint32_t lane, uint32_t tur
     case 'e': x.f = (float)((int)below(601) - 300) + (float)below(1 << 20) / (1 << 20); return x.u;
     case 'H': return random_element(false) | (uint64_t)random_element(false) << 16;
     case 'Z': return random_element(true) | (uint64_t)random_element(true) << 16;
+    case 'X': return random_halfway(false) | (uint64_t)random_halfway(false) << 16;
+    case 'Y': return random_halfway(true) | (uint64_t)random_halfway(true) << 16;
     case 'c': x.f = (float)((int)below(4097) - 2048) / 64; return x.u;
+    case 'a': return 0x3c00 | below(1024) | below(2) << 15 | (uint64_t)(random64() >> 9 & 0xffff) << 16;
+    case 'b': return 0x3f80 | below(128) | below(2) << 15 | (uint64_t)(random64() >> 9 & 0xffff) << 16;
     case 'o': return 1024 + 16 * (lane * (2 * turn + 1) + turn) % (16 * lanes);      /* distinct in a wave */
     case 'j': return address_base + 1024 + 16 * (lane * (2 * turn + 1) + turn) % (16 * lanes);
     case 'r': return 1024 + below(2048 / align) * align;
@@ -507,7 +521,7 @@ static void random_wave(struct wave *w, const struct test *t, uint32_t turn)
             random_value(&w->v[k][lane], &parsed.v[k], lane, turn);
             if (k >= 2 && parsed.v[k].type == parsed.v[1].type && strchr("ojr", parsed.v[k].type) == NULL && below(8) == 0)
                 w->v[k][lane] = w->v[1][lane];
-            if (!g9 && lane >= 16 && k > 0 && strchr("HZ", parsed.v[k].type) != NULL && parsed.v[k].words != 0)
+            if (!g9 && lane >= 16 && k > 0 && strchr("HZXY", parsed.v[k].type) != NULL && parsed.v[k].words != 0)
                 w->v[k][lane] = w->v[k][lane - 16];
         }
     for (uint32_t k = 0; k < 4; k++) random_value(&w->s[k], &parsed.s[k], 0, turn);
