@@ -252,7 +252,7 @@ EOF
         rm -rf "$work"/templates "$work"/*.json ;;
     fuzz_yaml)  cp "$root"/models/*.yaml "$root"/targets/*.yaml "$work/seeds" ;;
     fuzz_tokenize)      # its first byte says what follows: a text for vocabulary number byte / 4, or from 0x80 on a GGUF file
-        for file in "$root"/tests/data/tokenizers/*.inp "$root"/docs/*.md; do
+        for file in "$dir"/sanitized/data/tokenizers/*.inp "$root"/docs/*.md; do
             { printf '\003'; head -c 4000 "$file"; } >"$work/seeds/$(basename "$file")"
         done
         for file in "$dir"/sanitized/data/tokenizers/tiny-*.gguf "$dir"/sanitized/data/tokenizers/made-unigram.gguf "$dir"/sanitized/data/tokenizers/bert-bge.gguf; do

@@ -1,8 +1,7 @@
 /* test_tokenize.c -- compares the tokenizer with ids and texts of llama.cpp, and with ids of the tokenizers library.
- * tests/data/tokenizers: NAME.gguf is a vocabulary without tensors, NAME.jsonl its cases, NAME.inp and .out llama.cpp's own, NAME.own the
- * library's (tests/tokenizers/vectors.mjs): a text in hex and its ids.  The build unpacks cases.tar.xz (.jsonl and .own) and
- * vocabularies.tar.xz (.gguf).  In the large vocabularies a token that occurs in no text of the cases has a placeholder as its text, and no
- * merge.
+ * The archives of tests/data/tokenizers have NAME.gguf, a vocabulary without tensors, NAME.jsonl, its cases, NAME.inp and .out,
+ * llama.cpp's own, and NAME.own, the library's (tests/tokenizers/vectors.mjs): a text in hex and its ids.  In the large vocabularies a
+ * token that occurs in no text of the cases has a placeholder as its text, and no merge.
  * bert-bge is cut down to the pieces that its cases need and some more; made-unigram is no model's, and its cases are a plain search over
  * all ways to cut a text; made-bert and made-bert-cased are no model's either.
  * Another folder of the same layout: FORGEC_TOKENIZERS=DIR.
@@ -22,14 +21,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 #include <cmocka.h>
-
-#ifndef FORGEC_TEST_DATA
-#define FORGEC_TEST_DATA "tests/data"
-#endif
 
 /* form: how llama_detokenize treats blanks; a program's output keeps them all. */
 enum form { AS_IT_IS, CLEANED };
@@ -47,8 +42,7 @@ static const char *data_path(struct arena *a, const char *name, const char *suff
 {
     const char *folder = getenv("FORGEC_TOKENIZERS");
     if (folder) return arena_printf(a, "%s/%s%s", folder, name, suffix);
-    const char *unpacked = arena_printf(a, FORGEC_UNPACKED "/tokenizers/%s%s", name, suffix);
-    return access(unpacked, R_OK) == 0 ? unpacked : arena_printf(a, FORGEC_TEST_DATA "/tokenizers/%s%s", name, suffix);
+    return arena_printf(a, FORGEC_UNPACKED "/tokenizers/%s%s", name, suffix);
 }
 
 static const uint8_t *vocab_load(struct arena *a, const char *name, size_t *bytes)
