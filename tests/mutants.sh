@@ -62,7 +62,7 @@ prepare() {
     for modules in npm webgpu; do [ ! -d "$work/$modules" ] || ln -sfn "$work/$modules" "$build/$modules"; done
     cmake -G "$generator" -S "$tree" -B "$build" -DCMAKE_BUILD_TYPE=Release -DFORGEC_TESTS=ON >"$log" 2>&1 || { cat "$log"; exit 1; }
     say "building what all tests need"                   # the rest is built test by test
-    cmake --build "$build" --parallel "$jobs" --target mutate test_data tiny_models >"$log" 2>&1 || { tail -n 30 "$log"; exit 1; }
+    cmake --build "$build" --parallel "$jobs" --target mutate test_data tiny_models measured_models >"$log" 2>&1 || { tail -n 30 "$log"; exit 1; }
     if [ "$changed" = yes ] || [ ! -f "$work/baseline" ]; then : >"$work/baseline"; fi
     list_tests
 }
