@@ -79,6 +79,8 @@ check context-full 0 "$fake" -q -p Once --temp 0 --ignore-eos -c 100; err_has "1
 check numbers 0 "$fake" -p Once -n 4; err_has "tok/s"
 stop=$(printf %s "$greedy" | cut -c4-6)
 check reverse 0 "$fake" -q -p Once -n 50 --temp 0 -r nothing -r "$stop"; out_is "$(printf %s "$greedy" | cut -c1-6)"
+# Alone, so that no longer stop text makes the program keep more of its last tokens.
+check reverse-alone 0 "$fake" -q -p Once -n 50 --temp 0 -r "$stop"; out_is "$(printf %s "$greedy" | cut -c1-6)"
 first=$(printf %s "$greedy" | cut -c1)
 check bias 0 "$fake" -q -p Once -n 3 --temp 0 -l 66+100; out_is BBB
 check penalty 0 "$fake" -q -p Once -n 2 --temp 0 -l 66+10 --presence-penalty 100; [ "$(cut -c2 "$tmp/out")" != B ] || bad "B twice"
