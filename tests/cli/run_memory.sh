@@ -1,7 +1,7 @@
 #!/bin/sh
-# run_memory.sh FORGEC MAKE_GGUF PEAK LIBSIMT -- a build needs the same memory for a model of any size, because it processes weights in pieces.
+# run_memory.sh FORGEC MAKE_GGUF PEAK LIBSIMT REAL.TXT -- a build needs the same memory for a model of any size, because it processes weights in pieces.
 # A program that does not fit reports this with numbers, when it is built and when it starts, and its advice works.
-forgec=$1 make=$2 peak=$3 FORGE_HIP_LIBRARY=$4
+forgec=$1 make=$2 peak=$3 FORGE_HIP_LIBRARY=$4 keys=$5
 export FORGE_HIP_LIBRARY
 . "$(dirname "$0")/../harness.sh"
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -23,7 +23,7 @@ rm -f model.gguf program*
 # attn_kv_b of DeepSeek-R1's first files: transposed rows of floats are in memory for one layer at a time (36 of 8 MiB each).
 sed -e '/^model deepseek-r1-671b-january/s/ 3 / 36 /; s/attention.head_count=4$/attention.head_count=32/; s/head_count_kv=4; %.rope.freq_base=10000/head_count_kv=32; %.rope.freq_base=10000/' \
     -e '/^set mha/s/.*/set mha; %.attention.key_length=136; %.attention.value_length=16; %.attention.kv_lora_rank=512/; s/24x96; blk.\*.attn_kv_a_mqa.weight 64x40/24x4352; blk.*.attn_kv_a_mqa.weight 64x520/' \
-    -e '/^ .*attn_kv_a_norm/s/norm.weight 32; blk.\*.attn_output.weight 64x64$/norm.weight 512; blk.*.attn_output.weight 512x64/; /^set whole/s/32x128/512x4608/' "$root/tests/data/real/real.txt" > large.txt
+    -e '/^ .*attn_kv_a_norm/s/norm.weight 32; blk.\*.attn_output.weight 64x64$/norm.weight 512; blk.*.attn_output.weight 512x64/; /^set whole/s/32x128/512x4608/' "$keys" > large.txt
 "$make" --real large.txt --shape deepseek-r1-671b-january --type Q8_0 -o r1.gguf || exit 1
 check r1 0 "$peak" mib "$forgec" build r1.gguf -t x86-64-v3 --ctx 512 --weights external -q -o program
 [ "$(($(wc -c < program.weights) / 1048576))" -ge 300 ] || bad "the weights are not all there"

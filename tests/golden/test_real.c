@@ -1,4 +1,4 @@
-/* test_real.c -- plans every key set of tests/data/real/real.txt for a CPU and for a GPU, and builds it:
+/* test_real.c -- plans every key set of real.txt of tests/data/real/keys.tar.xz for a CPU and for a GPU, and builds it:
  *
  *   test_real MAKE_GGUF REAL.TXT                 writes the files, reads each file and plans it for x86-64-v3 and gfx1151
  *   test_real MAKE_GGUF REAL.TXT FORGEC I/N      only part I of N: builds each file for this machine and verifies the program

@@ -1,5 +1,5 @@
 #!/bin/sh
-# llama_load.sh -- llama.cpp loads every shape of make_gguf and every key set of tests/data/real/real.txt.  No part of CI: npm brings it.
+# llama_load.sh -- llama.cpp loads every shape of make_gguf and every key set of real.txt of tests/data/real/keys.tar.xz.  No part of CI: npm brings it.
 #
 #   tests/tools/llama_load.sh MAKE_GGUF FOLDER      FOLDER keeps llama.cpp v0.4.0 (npm: node-llama-cpp 3.21.1); files are made and removed in it
 #
@@ -22,7 +22,8 @@ for shape in $shapes; do
     case $shape in golden-*) continue ;; esac                  # no models: what wiring can read
     "$make" --shape "$shape" --type Q4_K_M --hole -o "files/$shape.gguf"
 done
-"$make" --real "$tools/../data/real/real.txt" --type F16 -o files
+tar xf "$tools/../data/real/keys.tar.xz"
+"$make" --real real.txt --type F16 -o files
 # llama.cpp refuses what ollama's library has in one file: the towers, and Qwen's sections under another key.
 for name in gemma-3-12b gemma-4-e4b qwen3.5-9b qwen3.6-35b-a3b; do rm "files/$name-ollama.gguf"; done
 set +e

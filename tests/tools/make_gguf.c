@@ -716,7 +716,7 @@ static void usage(FILE *to)
           "  --with LIST       more tensors, of:", to);
     for (int i = 0; i < N_OPTIONAL; i++) fprintf(to, "%s%s", i % 6 == 3 ? "\n                    " : " ", optional_names[i]);
     fputs("\n"
-          "  --real FILE       the shapes are those of FILE, tests/data/real/real.txt; without --shape all of them, -o FOLDER/NAME.gguf\n"
+          "  --real FILE       the shapes are those of FILE, as real.txt in keys.tar.xz; without --shape all of them, -o FOLDER/NAME.gguf\n"
           "  --key KEY=VALUE   one more key, up to 16 times; \"%\" at its beginning is the architecture\n"
           "  --tokenizer none  no vocabulary; wordpiece: as BERT has it (default: bpe, byte-level, of words of small letters)\n"
           "  --header-only     no tensor data\n"

@@ -1,4 +1,4 @@
-/* real.c -- reads tests/data/real/real.txt: the keys and tensors of public files, at toy size. */
+/* real.c -- reads real.txt of tests/data/real/keys.tar.xz: the keys and tensors of public files, at toy size. */
 #include "recipes.h"
 #include <stdio.h>
 #include <stdlib.h>

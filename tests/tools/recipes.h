@@ -21,7 +21,7 @@ extern const uint32_t n_recipes;
 extern const struct recipe tiny_recipes[];
 extern const uint32_t n_tiny_recipes;
 
-/* Key sets of real files (tests/data/real/real.txt; its head explains the lines).  real_recipe: the model of that name, valid until the
+/* Key sets of real files (real.txt in keys.tar.xz explains the lines).  real_recipe: the model of that name, valid until the
  * next call.  real_next: the name of the model after `after` (NULL: of the first), or NULL after the last.  An error is printed and ends
  * the program. */
 const struct recipe *real_recipe(const char *path, const char *name);
