@@ -527,6 +527,13 @@ static void warn_of_memory(const struct build_options *o, const struct plan *p, 
          (double)p->arena_bytes * gib, native ? "this machine" : p->target->name, (double)room * gib, native ? "" : " at most", remedy);
 }
 
+/* Warns of operations that are slow because the target has no fused kernel for them. Nobody measures a program with --exact. */
+static void warn_of_unfused(struct arena *a, const struct build_options *o, const struct plan *p)
+{
+    const char *unfused = is_binary(o) && !p->options.exact ? report_unfused(a, p) : NULL;
+    if (unfused) warn("%s: %s", p->model->gguf->path, unfused);
+}
+
 /* GPU programs of one executable share its weights. If one of them needs padded rows, all get them: the smallest row_period counts. */
 static void share_row_period(struct program *programs, uint32_t n)
 {
@@ -610,6 +617,7 @@ static uint32_t plan_pipeline(struct arena *a, const struct build_options *o, co
     plan_layers(a, o, graph, &cuts, &options, programs);
     if (!agree(programs, o->gpus, &options)) plan_layers(a, o, graph, &cuts, &options, programs);
     for (uint32_t r = 0; r < o->gpus; r++) warn_of_memory(o, programs[r].plan, programs[r].target->name);
+    warn_of_unfused(a, o, programs[0].plan);
     return o->gpus;
 }
 
@@ -629,6 +637,7 @@ static uint32_t plan_ranks(struct arena *a, const struct build_options *o, const
         const struct graph *part = share_graph(a, graph, r, o->gpus, SHARE_COLUMNS);
         programs[r].plan = r ? plan_beside(a, o, part, programs[0].plan, tiles) : plan_with(a, o, part, p, options, read_choices(a, o, p));
         warn_of_memory(o, programs[r].plan, o->targets[0]);
+        if (!r) warn_of_unfused(a, o, programs[0].plan);
         if (!r) *tiles = kernel_choices_of(a, programs[0].plan->kernels, TEMPLATE_gemm, p->path);
     }
     return o->gpus;
@@ -654,6 +663,7 @@ static uint32_t plan_targets(struct arena *a, const struct build_options *o, con
         if (no_executable) die("%s", no_executable);
         programs[i].plan = plan_with(a, o, graph, programs[i].target, options, read_choices(a, o, programs[i].target));
         warn_of_memory(o, programs[i].plan, o->n_targets ? o->targets[i] : "native");
+        warn_of_unfused(a, o, programs[i].plan);
         if (o->is_static && programs[i].plan->gpu)
             die("--static: a program for %s opens the GPU driver's library at run time, which a static program cannot do",
                 programs[i].target->name);

@@ -282,6 +282,7 @@ static void choose_map(const struct gpu_chooser *c)
 {
     if (gpu_map_of(c->group) != MAP_ROWS) { choose_map_chain(c); return; }
     const struct node *n = c->group->branches[0].chain[0];
+    if (n->op == OP_store_v && plan_values_in_keys(c->plan, n)) return;
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_map, c->group->name);
     kernel_does(&d, "%s: %s: %s -> %s", op_info[n->op].name, operation_text(c, &d, n), choose_text(c, gpu_read(c->plan, n->inputs[0])),
                 choose_text(c, gpu_written(c->plan, n, c->prefill)));
@@ -605,6 +606,8 @@ static void limit_chunk(struct plan *p)
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
         if (g->kind != GROUP_ATTENTION) continue;
+        p->gpu->has_wide |= gpu_is_wide(p, g->node);
+        p->gpu->has_views |= gpu_in_steps(p, g->node) && plan_values_in_keys(p, g->node);
         if (!gpu_in_steps(p, g->node)) p->gpu->has_more |= g->node->weight || g->node->attr.cap != 0;
         else if (g->node->heads > heads) heads = g->node->heads;
     }

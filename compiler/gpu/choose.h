@@ -42,6 +42,7 @@ struct gpu_plan {
     uint64_t          parts_ml, zero, zero_bytes, sample_counters, draft_words, sample_scratch;     /* arena: see put_areas of emit.c */
     uint64_t          scores;                       /* arena: scores of attention in steps, [n_head][chunk][n_ctx] f32 */
     bool              has_slices, has_steps, has_more;     /* products with slices; attention in steps; other attention with cap or sinks */
+    bool              has_wide, has_views;          /* attention with wide heads; attention in steps where V is a part of K */
     bool              has_several;                  /* a step of a few tokens may have tokens of several sequences */
     uint64_t          collective_half;              /* bytes of each half of the memory of collectives; collectives use the halves in turn
                                                      * (templates/gpu/collective.h); 0: one GPU */
@@ -92,6 +93,21 @@ uint64_t gpu_matrix_stage(const struct plan *p, const struct weight *w);
 
 /* A group's products as gemm_plan() needs them. weight_bytes: of all products; parts: filled, and the result points to it. */
 struct gemm_product gpu_product(const struct plan *p, const struct group *g, uint64_t weight_bytes, struct gemm_part parts[MAX_BRANCHES]);
+
+/* wide.c: attention with heads of more than 256 items, or with heads of K and V of different sizes. gpu_is_wide: has n the kernels of
+ * templates/gpu/attention_wide.h? gpu_wide: its sizes: columns of K and of V; view: V is the first columns of K; query heads and rows of a
+ * workgroup, workgroups of a split, positions of a step, threads; of prefill: tokens of a workgroup, workgroups of these tokens, bytes of
+ * LDS. gpu_wide_lds: bytes of LDS in decode. */
+struct gpu_wide { uint32_t dim, value_dim, view, heads, rows, units, positions, threads, prefill_tokens, prefill_groups, prefill_lds; };
+bool gpu_is_wide(const struct plan *p, const struct node *n);
+struct gpu_wide gpu_wide(const struct plan *p, const struct node *n);
+uint32_t gpu_wide_lds(const struct plan *p, const struct gpu_wide *w, uint32_t splits, bool cluster);
+/* Of decode's attention in one kernel: workgroups of a split; positions that a workgroup takes at a time; bytes in the arena for a token:
+ * sums, their maxima and totals, counters. */
+struct attention_areas { uint64_t parts, ml, counters; };
+uint32_t gpu_attention_units(const struct plan *p, const struct node *n);
+uint32_t gpu_attention_block(const struct plan *p, const struct node *n, uint32_t threads);
+struct attention_areas gpu_attention_areas(const struct plan *p, const struct node *n, const struct attention_shape *s);
 
 /* choose_attention.c: why shape s does not fit decode's attention n; NULL: it fits. */
 const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const struct node *n, const struct attention_shape *s);

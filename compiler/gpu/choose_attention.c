@@ -4,15 +4,18 @@
 #include "compiler/base/family.h"
 #include "templates/gpu/attention_prefill_sizes.h"
 #include "templates/gpu/attention_sizes.h"
+#include "templates/gpu/attention_wide_sizes.h"
 
 typedef unsigned long long ull;
 
 /* ---- which kernels ---- */
 
-/* The kernels of decode and prefill compute heads of up to 256 items, with K and V of equal size; other heads take four steps. */
+/* The kernels of decode and prefill compute heads of up to 256 items, with K and V of equal size; other heads have kernels for wide heads
+ * or take four steps. */
 bool gpu_in_steps(const struct plan *p, const struct node *n)
 {
-    return p->fused->level == FUSE_NONE || n->attr.head_dim > 256 || n->attr.head_dim != n->inputs[2]->attr.head_dim;
+    const bool usual = n->attr.head_dim <= 256 && n->attr.head_dim == n->inputs[2]->attr.head_dim;
+    return p->fused->level == FUSE_NONE || (!usual && !gpu_is_wide(p, n));
 }
 
 /* The threads of a workgroup of an attention kernel: whole waves; power: a power of two. Dies if the given number does not fit. */
@@ -29,24 +32,23 @@ static uint32_t given_threads(const struct target *t, const struct kernel_choice
 
 static uint32_t most_splits(const struct plan *p) { return (p->options.n_ctx + 15) / 16; }
 /* Splits for the KV heads of the graph; with tensor parallelism these are only the rank's own. */
-static uint32_t planned_splits(const struct plan *p)
+static uint32_t planned_splits(const struct plan *p, const struct node *n)
 {
     const struct graph *g = p->fused->graph;
-    uint32_t heads_kv = 1;
-    for (uint32_t i = 0; i < g->n_nodes; i++)
+    const bool wide = gpu_is_wide(p, n);
+    uint32_t heads_kv = wide ? gpu_attention_units(p, n) : 1;
+    for (uint32_t i = 0; i < g->n_nodes && !wide; i++)
         if (g->nodes[i]->op == OP_attention && g->nodes[i]->inputs[1]->heads > heads_kv) heads_kv = g->nodes[i]->inputs[1]->heads;
     const uint32_t splits = (p->target->gpu.attention_splits + heads_kv - 1) / heads_kv, most = most_splits(p);
     return splits < 1 ? 1 : splits > most ? most : splits;
 }
-
-static uint32_t units_of(const struct node *n) { return ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim); }
 
 /* Sets splits so that they fit a cluster, and as many spans as run at once. Up to a quarter fewer splits are used if more workgroups fit
  * then. */
 static void plan_spans(const struct plan *p, const struct node *n, struct attention_shape *s)
 {
     const struct target *t = p->target;
-    const uint32_t groups = t->gpu.attention_groups / units_of(n);
+    const uint32_t groups = t->gpu.attention_groups / gpu_attention_units(p, n);
     uint32_t most = 0, splits = s->splits = t->cluster && s->splits > ATTENTION_MAX_CLUSTER ? ATTENTION_MAX_CLUSTER : s->splits;
     s->spans = 1;
     for (const uint32_t least = splits - splits / 4; splits >= least; splits--) {
@@ -58,21 +60,37 @@ static void plan_spans(const struct plan *p, const struct node *n, struct attent
     }
 }
 
+/* The fewest positions of a span: every split has two turns. */
+static uint32_t span_least(const struct plan *p, const struct node *n, const struct attention_shape *s)
+{
+    return 2 * gpu_attention_block(p, n, s->threads) * s->splits;
+}
+
 static uint32_t planned_span(const struct plan *p, const struct node *n, const struct attention_shape *s)
 {
     enum { UNIT = 32 };
     const uint32_t kv = (uint32_t)p->options.kv, head_dim = n->attr.head_dim,
-                   bytes = 2 * (KV_VALUE_BYTES(kv, head_dim) + KV_SCALE_BYTES(kv, head_dim)),
+                   value_dim = plan_values_in_keys(p, n) ? 0 : n->inputs[2]->attr.head_dim,
+                   bytes = KV_VALUE_BYTES(kv, head_dim) + KV_SCALE_BYTES(kv, head_dim) + KV_VALUE_BYTES(kv, value_dim)
+                           + KV_SCALE_BYTES(kv, value_dim),
                    span = (p->target->gpu.attention_span * 1024 * s->splits / bytes + UNIT - 1) / UNIT * UNIT,
-                   least = ATTENTION_SPAN_LEAST(head_dim, s->threads, s->splits);
+                   least = span_least(p, n, s);
     return span < least ? least : span;
+}
+
+/* Of wide heads only splits and spans can be chosen. */
+static const char *wide_misfit(struct arena *a, const struct plan *p, const struct node *n, const struct attention_shape *s)
+{
+    const struct gpu_wide w = gpu_wide(p, n);
+    if (s->rows == w.rows && s->digits == WIDE_DIGITS && s->threads == w.threads && s->resident == 1) return NULL;
+    return arena_printf(a, "rows=%u digits=%u threads=%u resident=%u; attention with heads of %u and %u has rows=%u digits=%u threads=%u "
+                        "resident=1", s->rows, s->digits, s->threads, s->resident, w.dim, w.value_dim, w.rows, WIDE_DIGITS, w.threads);
 }
 
 const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const struct node *n, const struct attention_shape *s)
 {
     const struct target *t = p->target;
-    const uint32_t least = ATTENTION_SPAN_LEAST(n->attr.head_dim, s->threads, s->splits),
-                   resident = t->waves * t->simds * t->wave / s->threads;
+    const uint32_t least = span_least(p, n, s), resident = t->waves * t->simds * t->wave / s->threads;
     if (s->splits < 1 || s->splits > most_splits(p))
         return arena_printf(a, "splits is %u; a context of %u tokens can be split into 1 to %u parts, of 16 positions or more", s->splits,
                             p->options.n_ctx, most_splits(p));
@@ -80,6 +98,7 @@ const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const st
     if (s->spans > 1 && s->span < least)
         return arena_printf(a, "span is %u; with %u splits of %u threads it has %u positions or more", s->span, s->splits, s->threads,
                             least);
+    if (gpu_is_wide(p, n)) return wide_misfit(a, p, n, s);
     if (s->rows != 2 && s->rows != 4 && s->rows != 8 && (s->rows != 16 || !s->digits))
         return arena_printf(a, "rows is %u; a lane asks for 2, 4 or 8 of them at once, of q8_0 on the matrix unit 16", s->rows);
     if (s->digits && (s->digits != 2 || !ATTENTION_ON_MATRIX((uint32_t)p->options.kv, n->attr.head_dim, s->rows, t->wave, t->family)))
@@ -91,12 +110,39 @@ const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const st
     return NULL;
 }
 
+/* The number of spans that can have positions, and whether the splits are a cluster. */
+static void settle_shape(const struct plan *p, const struct node *n, struct attention_shape *s)
+{
+    const uint32_t window = plan_window(p, n), spans = (window ? window : p->options.n_ctx) / (s->span ? s->span : 1);
+    if (s->spans > spans) s->spans = spans ? spans : 1;
+    s->cluster = p->target->cluster && s->splits > 1 && s->splits <= ATTENTION_MAX_CLUSTER;
+}
+
+static struct attention_shape wide_shape(struct arena *a, const struct plan *p, const struct node *n, const struct kernel_choice *given)
+{
+    const struct gpu_wide w = gpu_wide(p, n);
+    struct attention_shape s = { .splits = planned_splits(p, n), .spans = 1, .resident = 1 };
+    if (p->target->gpu.attention_groups) plan_spans(p, n, &s);
+    s.threads = kernel_chosen(given, PARAM_THREADS, w.threads);
+    s.rows = kernel_chosen(given, PARAM_ROWS, w.rows);
+    s.digits = kernel_chosen(given, PARAM_DIGITS, WIDE_DIGITS);
+    s.resident = kernel_chosen(given, PARAM_RESIDENT, 1);
+    s.splits = kernel_chosen(given, PARAM_SPLITS, s.splits);
+    s.spans = kernel_chosen(given, PARAM_SPANS, s.spans);
+    s.span = kernel_chosen(given, PARAM_SPAN, planned_span(p, n, &s));
+    const char *misfit = given ? gpu_attention_misfit(a, p, n, &s) : NULL;
+    if (misfit) die_at(given->at, "%s", misfit);
+    settle_shape(p, n, &s);
+    return s;
+}
+
 static struct attention_shape decode_shape(struct arena *a, const struct plan *p, const struct node *n, const struct kernel_choice *given)
 {
     const struct target *t = p->target;
-    const uint32_t window = plan_window(p, n), kv = (uint32_t)p->options.kv,
+    if (gpu_is_wide(p, n)) return wide_shape(a, p, n, given);
+    const uint32_t kv = (uint32_t)p->options.kv,
                    heads = ATTENTION_HEADS(n->heads, n->inputs[1]->heads, n->attr.head_dim);
-    struct attention_shape s = { .splits = planned_splits(p), .spans = 1 };
+    struct attention_shape s = { .splits = planned_splits(p, n), .spans = 1 };
     if (t->gpu.attention_groups) plan_spans(p, n, &s);
     s.threads = given_threads(t, given, t->gpu.attention_threads, 1024, false);
     s.splits = kernel_chosen(given, PARAM_SPLITS, s.splits);
@@ -109,9 +155,7 @@ static struct attention_shape decode_shape(struct arena *a, const struct plan *p
     s.resident = kernel_chosen(given, PARAM_RESIDENT, 1);
     const char *misfit = given ? gpu_attention_misfit(a, p, n, &s) : NULL;
     if (misfit) die_at(given->at, "%s", misfit);
-    const uint32_t spans = (window ? window : p->options.n_ctx) / (s.span ? s.span : 1);       /* more spans would never have positions */
-    if (s.spans > spans) s.spans = spans ? spans : 1;
-    s.cluster = t->cluster && s.splits > 1 && s.splits <= ATTENTION_MAX_CLUSTER;
+    settle_shape(p, n, &s);
     return s;
 }
 
@@ -145,7 +189,8 @@ static void does_attention(const struct gpu_chooser *c, struct kernel_draft *d)
     kernel_does(d, "attention: %u heads of %u over %u KV heads in %s, %s, scale %.9g", n->heads, n->attr.head_dim, keys_of(c)->heads,
                 kv_type_name[c->plan->options.kv], gpu_positions_text(c->arena, c->plan, n), (double)(float)n->attr.scale);
     const uint32_t value_dim = n->inputs[2]->attr.head_dim;
-    if (value_dim != n->attr.head_dim)
+    if (plan_values_in_keys(c->plan, n)) kernel_does(d, "  V is the first %u columns of K", value_dim);
+    else if (value_dim != n->attr.head_dim)
         kernel_does(d, "  heads of V have %u, %llu bytes after K", value_dim, (ull)plan_values_at(c->plan, n));
     if (!n->attr.causal) kernel_does(d, "  every token sees all of the text");
     if (n->attr.cap != 0) kernel_does(d, "  scores held within %.9g", (double)(float)n->attr.cap);
@@ -207,9 +252,11 @@ static void choose_decode(const struct gpu_chooser *c)
     d.kernel.param[PARAM_SPANS] = s->spans;
     d.kernel.param[PARAM_SPAN] = s->span;
     d.kernel.param[PARAM_CLUSTER] = s->cluster ? s->splits : 0;
-    d.kernel.grid_x = ATTENTION_GROUPS(n->heads, heads_kv, head_dim, s->splits, s->spans);
+    d.kernel.grid_x = gpu_attention_units(p, n) * s->splits * s->spans;
     d.kernel.grid_tokens = columns;
-    d.kernel.lds_bytes = ATTENTION_LDS_BYTES(n->heads, heads_kv, head_dim, p->target->wave, s->threads, s->splits, s->cluster);
+    const struct gpu_wide w = gpu_wide(p, n);
+    d.kernel.lds_bytes = gpu_is_wide(p, n) ? gpu_wide_lds(p, &w, s->splits, s->cluster)
+        : ATTENTION_LDS_BYTES(n->heads, heads_kv, head_dim, p->target->wave, s->threads, s->splits, s->cluster);
     choose_end(c, &d);
 }
 
@@ -235,6 +282,30 @@ static void choose_heads(const struct gpu_chooser *c)
 bool gpu_attention_in_fours(const struct plan *p, uint32_t digits, uint32_t head_dim, uint32_t threads)
 {
     return family_multiplies_in_fours(p->target) && ATTENTION_PREFILL_IN_FOURS((uint32_t)p->options.kv, digits, head_dim, threads);
+}
+
+/* The chunk with wide heads. */
+static void choose_wide_chunk(const struct gpu_chooser *c)
+{
+    const struct node *n = c->group->node;
+    const struct plan *p = c->plan;
+    const struct gpu_wide w = gpu_wide(p, n);
+    struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
+    does_attention(c, &d);
+    kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, true)));
+    plan_count_attention(p, n, ATTENTION_ALL, &d.kernel);
+    const struct kernel_choice *given = choose_given(c, TEMPLATE_attention_prefill, 0);
+    if (kernel_chosen(given, PARAM_THREADS, w.threads) != w.threads)
+        die_at(given->at, "threads is %u; attention with heads of %u and %u has %u", given->param[PARAM_THREADS], w.dim, w.value_dim,
+               w.threads);
+    d.kernel.param[PARAM_THREADS] = w.threads;
+    d.kernel.param[PARAM_DIGITS] = 1;
+    d.kernel.param[PARAM_TOKENS] = w.prefill_tokens;
+    d.kernel.param[PARAM_RESIDENT] = 1;
+    d.kernel.grid_x = w.prefill_groups;
+    d.kernel.grid_tokens = w.prefill_tokens;
+    d.kernel.lds_bytes = w.prefill_lds;
+    choose_end(c, &d);
 }
 
 static void choose_chunk(const struct gpu_chooser *c)
@@ -300,6 +371,7 @@ void choose_attention(const struct gpu_chooser *c)
     if (c->group->drafts && c->steps != STEPS_PASS) { choose_heads(c); return; }         /* stores K and V for later drafts */
     if (gpu_in_steps(c->plan, c->group->node)) { choose_unfused(c); return; }
     if (!kernel_is_single(c->steps) && c->group->has_heads) choose_heads(c);
-    if (c->prefill) choose_chunk(c);
+    if (c->prefill && gpu_is_wide(c->plan, c->group->node)) choose_wide_chunk(c);
+    else if (c->prefill) choose_chunk(c);
     else choose_decode(c);
 }

@@ -25,6 +25,8 @@ static void put_parameters(struct arena *a, struct document *d, const struct pla
     if (pads_rows(p)) text_printf(&t, "#define ROW_PERIOD %u\n", target->row_period);
     text_printf(&t, "#define KV %s\n", kv_type_name[p->options.kv]);
     if (p->gpu->has_more) text_puts(&t, "#define ATTENTION_MORE 1\n");
+    if (p->gpu->has_wide) text_puts(&t, "#define ATTENTION_WIDE 1\n");
+    if (p->gpu->has_views) text_puts(&t, "#define ATTENTION_VIEWS 1\n");
     if (p->gpu->has_slices) text_puts(&t, "#define SLICES 1\n");
     if (p->gpu->has_several) text_puts(&t, "#define SEVERAL 1\n");
     if (p->options.ranks) text_printf(&t, "#define RANKS %u\n", p->options.ranks);
@@ -118,6 +120,7 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
     document_machine(d, family_file(a, p->target));
     put_parameters(a, d, p);
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/gpu/%s", always[i]));
+    if (p->gpu->has_wide) document_use(d, "templates/gpu/attention_wide.h");
     if (p->gpu->has_steps) document_use(d, "templates/gpu/attention_unfused.h");
     if (p->options.ranks) document_use(d, p->options.split == SPLIT_LAYER ? "templates/gpu/layers.h" : "templates/gpu/collective.h");
     use_formats(a, d, p);

@@ -62,6 +62,7 @@ const char *gpu_row(struct emitter *e, struct gpu_place at, const char *t)
 
 const char *gpu_values(struct emitter *e, const struct node *n, uint32_t heads, uint32_t rows, uint32_t head_dim)
 {
+    if (plan_values_in_keys(e->plan, n)) return "kv_k(a)";
     const uint64_t at = plan_values_at(e->plan, n);
     if (at) return arena_printf(e->arena, "kv_k(a) + %llu", (ull)at);
     return arena_printf(e->arena, "kv_v(a, %u, %u, %u)", heads, rows, head_dim);

@@ -1,7 +1,6 @@
 /* put_attention.c -- attention, and the heads that a projection made for it. */
 #include "compiler/source/text.h"
 #include "put.h"
-#include "templates/gpu/attention_sizes.h"
 
 typedef unsigned long long ull;
 
@@ -60,18 +59,51 @@ static void put_finishing(struct emitter *e, bool finishes, const char *t)
     else gpu_put(e, "    0, 0, /* n_rot */ 0, /* neox */ 0, /* block */ 1,");
 }
 
-/* Arguments: each token has separate parts and counters. */
-static void put_column_parts(struct emitter *e)
+/* Arguments: parts and counters; of columns, each token has separate ones. */
+static void put_parts(struct emitter *e, bool columns)
+{
+    if (!columns) {
+        gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
+        return;
+    }
+    const struct gpu_group *gg = &e->plan->gpu->groups[e->group - e->plan->fused->groups];
+    const struct attention_areas one = gpu_attention_areas(e->plan, e->group->node, &gg->attention);
+    gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS) + group_y() * %llu, FLOATS(ARENA_MAXIMA) + group_y() * %llu,", (ull)(one.parts / 4),
+            (ull)(one.ml / 4));
+    gpu_put(e, "    (uint32_t *)(void *)BUFFER(ARENA_COUNTERS) + group_y() * %llu,", (ull)(one.counters / 4));
+}
+
+/* "heads, KV heads, columns of K, of V, whether V is a view, n_ctx" */
+static const char *wide_shape_of(struct emitter *e)
 {
     const struct node *n = e->group->node;
-    const uint32_t *param = e->kernel->param, splits = param[PARAM_SPLITS], spans = param[PARAM_SPANS];
-    const uint32_t heads = n->heads, kv = keys_of(e)->heads, head_dim = n->attr.head_dim;
-    const bool cluster = param[PARAM_CLUSTER] > 0;
-    gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS) + group_y() * %llu, FLOATS(ARENA_MAXIMA) + group_y() * %llu,",
-            (ull)(ATTENTION_PARTS_BYTES(heads, kv, head_dim, splits, spans, cluster) / 4),
-            (ull)(ATTENTION_ML_BYTES(heads, kv, head_dim, splits, spans) / 4));
-    gpu_put(e, "    (uint32_t *)(void *)BUFFER(ARENA_COUNTERS) + group_y() * %u,",
-            ATTENTION_COUNTER_BYTES(heads, kv, head_dim, splits, cluster) / 4);
+    const struct gpu_wide w = gpu_wide(e->plan, n);
+    return arena_printf(e->arena, "/* heads */ %u, %u, /* columns of K, of V */ %u, %u, /* view */ %u, /* n_ctx */ %u", n->heads,
+                        keys_of(e)->heads, w.dim, w.value_dim, w.view, e->plan->options.n_ctx);
+}
+
+/* The plane of V. */
+static const char *wide_values(struct emitter *e)
+{
+    const struct node *n = e->group->node;
+    const struct gpu_wide w = gpu_wide(e->plan, n);
+    const uint32_t ring = state_ring(plan_state(e->plan, n));
+    return gpu_values(e, n, keys_of(e)->heads, ring ? ring : e->plan->options.n_ctx, w.value_dim);
+}
+
+static void put_wide_decode(struct emitter *e)
+{
+    const struct kernel *k = e->kernel;
+    const bool columns = k->template == TEMPLATE_attention_columns;
+    const char *t = columns ? "group_y()" : "0";
+    gpu_put_idle(e);
+    gpu_put(e, "attention_wide_decode(a, %s,", gpu_row(e, gpu_written(e->plan, e->group->node, false), t));
+    gpu_put(e, "    /* q */ %s, /* values */ %s,", operand_row(e, 0, t), wide_values(e));
+    put_parts(e, columns);
+    gpu_put(e, "    %s, %s, /* splits */ %u, /* spans, of positions */ %u, %u,%s", wide_shape_of(e),
+            emit_float(e->arena, e->group->node->attr.scale), k->param[PARAM_SPLITS], k->param[PARAM_SPANS], k->param[PARAM_SPAN],
+            more_of(e));
+    gpu_put(e, "    /* cluster */ %u, %s, /* single */ %u);", k->param[PARAM_CLUSTER] > 0, window_of(e), !columns);
 }
 
 void gpu_put_attention_decode(struct emitter *e)
@@ -81,13 +113,16 @@ void gpu_put_attention_decode(struct emitter *e)
     const struct node *n = e->group->node;
     const bool columns = k->template == TEMPLATE_attention_columns;
     const char *t = columns ? "group_y()" : "0", *none = "0, 0";
+    if (gpu_is_wide(p, n)) {
+        put_wide_decode(e);
+        return;
+    }
     gpu_put_idle(e);
     gpu_put(e, "attention_decode(a, %s,", gpu_row(e, gpu_written(p, n, false), t));
     gpu_put(e, "    /* q, k, v */ %s, %s,", operand_row(e, 0, t),
             columns ? none : arena_printf(e->arena, "%s, %s", operand_row(e, 1, t), operand_row(e, 2, t)));
     put_finishing(e, !columns, t);
-    if (columns) put_column_parts(e);
-    else gpu_put(e, "    /* parts */ FLOATS(ARENA_PARTS), FLOATS(ARENA_MAXIMA), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS),");
+    put_parts(e, columns);
     gpu_put(e, "    %s, %s, /* splits */ %u, /* spans, of positions */ %u, %u, /* rows */ %u,", shape_of(e),
             emit_float(e->arena, n->attr.scale), k->param[PARAM_SPLITS], k->param[PARAM_SPANS], k->param[PARAM_SPAN], k->param[PARAM_ROWS]);
     gpu_put(e, "    /* digits */ %u,%s", k->param[PARAM_DIGITS], more_of(e));
@@ -114,6 +149,12 @@ void gpu_put_attention_prefill(struct emitter *e)
     const char *scale = emit_float(e->arena, n->attr.scale);
     const bool fours = gpu_attention_in_fours(e->plan, digits, n->attr.head_dim, threads);
     gpu_put_start(e);
+    if (gpu_is_wide(e->plan, n)) {
+        gpu_put(e, "attention_wide(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s, %s,", out.symbol, out.symbol, as,
+                q.symbol, q.symbol, wide_values(e));
+        gpu_put(e, "    %s, %s,%s /* causal */ %u, %s);", wide_shape_of(e), scale, more_of(e), n->attr.causal, window_of(e));
+        return;
+    }
     gpu_put(e, "attention_prefill%s(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s,", n->attr.causal ? "" : "_all",
             out.symbol, out.symbol, as, q.symbol, q.symbol);
     if (!n->attr.causal) gpu_put(e, "    %s, %s, /* digits */ %u, %u, /* in fours */ %u);", shape_of(e), scale, digits, threads, fours);
@@ -139,9 +180,11 @@ void gpu_put_attention_step(struct emitter *e)
     else if (step == TEMPLATE_weighted_sum) {
         const uint32_t ring = state_ring(plan_state(p, n)), dim = n->inputs[2]->attr.head_dim;
         const char *values = gpu_values(e, n, keys_of(e)->heads, ring ? ring : p->options.n_ctx, dim);
+        const char *of_rows = !p->gpu->has_views ? ""
+                              : arena_printf(e->arena, " /* of a row */ %u,", plan_values_in_keys(p, n) ? n->attr.head_dim : dim);
         gpu_put(e, "attention_weighted_sum(a, %s, %s, %s, t, %s,", gpu_row(e, gpu_read(p, n), "t"), scores, values, rows);
-        gpu_put(e, "    /* heads */ %u, %u, /* head_dim */ %u, /* n_ctx */ %u, %u, %s);", n->heads, keys_of(e)->heads, dim,
-                p->options.n_ctx, threads, window_of(e));
+        gpu_put(e, "    /* heads */ %u, %u, /* head_dim */ %u,%s /* n_ctx */ %u, %u, %s);", n->heads, keys_of(e)->heads, dim,
+                of_rows, p->options.n_ctx, threads, window_of(e));
     }
     else if (step == TEMPLATE_softmax)
         gpu_put(e, "attention_softmax(a, %s, %s, t, %s, /* n_ctx */ %u, %u, /* window */ %u);", scores, gpu_vector(e, n->weight), rows,

@@ -147,6 +147,48 @@ static void print_prediction(struct arena *a, struct text *out, const struct pla
     print_error(out, &p->target->prediction.of[PREDICT_PROMPT], "steps");
 }
 
+static bool is_step(const struct kernel *k)
+{
+    return k->template == TEMPLATE_scores || k->template == TEMPLATE_mask || k->template == TEMPLATE_softmax
+           || k->template == TEMPLATE_weighted_sum;
+}
+
+/* The options with which attention n would have a fused kernel; "": none. */
+static const char *fused_with(const struct plan *p, const struct node *n)
+{
+    struct plan other = *p;
+    other.options.exact = false;
+    if (other.options.kv == KV_TYPE_F32) other.options.kv = KV_TYPE_F16;
+    if (!gpu_is_wide(&other, n)) return "";
+    return p->options.exact ? "; without --exact it is fused" : "; with --kv f16 or q8_0 it is fused";
+}
+
+const char *report_unfused(struct arena *a, const struct plan *p)
+{
+    const struct node *first = NULL;
+    uint32_t layers = 0;
+    double micros = 0, all = 0;
+    if (p->target->kind != TARGET_GPU || p->fused->level == FUSE_NONE) return NULL;
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        if (g->kind != GROUP_ATTENTION || !gpu_in_steps(p, g->node)) continue;
+        if (!first) first = g->node;
+        layers++;
+    }
+    if (!first) return NULL;
+    for (uint32_t i = 0; i < p->kernels->n_decode; i++) {
+        const struct kernel *k = &p->kernels->kernels[p->kernels->decode[i].kernel];
+        const double one = cost_kernel_micros(p, k, 1, p->options.n_ctx - 1);
+        all += one;
+        if (is_step(k)) micros += one;
+    }
+    const char *cost = all > 0 ? arena_printf(a, "four kernels take %.0f of the %.0f us of a token behind %u others (predicted)", micros,
+                                              all, p->options.n_ctx - 1) : "it takes four kernels";
+    return arena_printf(a, "attention of %u layer%s, with heads of %u and %u and a cache of %s, is not fused on %s: %s%s", layers,
+                        layers == 1 ? "" : "s", first->attr.head_dim, first->inputs[2]->attr.head_dim, kv_type_name[p->options.kv],
+                        p->target->name, cost, fused_with(p, first));
+}
+
 void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources,
                   const char *uncounted)
 {
@@ -159,6 +201,8 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
                 (double)p->arena_bytes / 1e6, p->model->pooling ? "rows" : "logits", p->gpu->logits_rows);
     text_printf(out, "# decode: %u launches per token, %llu floating-point operations in products, convolutions and recurrences\n",
                 launches_per_token(k), (ull)operations_of(k));
+    const char *unfused = report_unfused(a, p);
+    if (unfused) text_printf(out, "# %s\n", unfused);
     print_list(a, out, p, k->decode, k->n_decode, resources, n_resources);
     text_printf(out, "# prefill: %u launches per chunk; a product has several kernels for steps of different sizes; fill: useful part "
                      "of what the compute units could do, at the largest step\n",

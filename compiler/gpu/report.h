@@ -8,4 +8,7 @@
  * vector ALU were not counted; NULL: they were. */
 void report_print(struct arena *a, struct text *out, const struct plan *p, const struct kernel_resources *resources, size_t n_resources,
                   const char *uncounted);
+/* "attention of 5 layers ..": which operations of p have only kernels that are not fused although --fuse asks for fused kernels, and what
+ * they cost at a full context. NULL: all are fused. */
+const char *report_unfused(struct arena *a, const struct plan *p);
 #endif

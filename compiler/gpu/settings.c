@@ -2,7 +2,6 @@
 #include "settings.h"
 #include "choose.h"
 #include "compiler/plan/cost.h"
-#include "templates/gpu/attention_sizes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,7 +92,7 @@ static void search_gemv(struct search *s, const uint32_t *now, enum settings_ste
 static void add_attention(struct search *s, const uint32_t *param, struct attention_shape shape)
 {
     const struct node *n = s->kernel->group->node;
-    const uint32_t least = ATTENTION_SPAN_LEAST(n->attr.head_dim, shape.threads, shape.splits), window = plan_window(s->plan, n);
+    const uint32_t least = 2 * gpu_attention_block(s->plan, n, shape.threads) * shape.splits, window = plan_window(s->plan, n);
     uint32_t p[PARAM_COUNT];
     if (shape.span < least) shape.span = least;
     if (shape.spans > 1 && shape.spans > (window ? window : s->plan->options.n_ctx) / shape.span) return;
@@ -112,7 +111,7 @@ static void search_attention(struct search *s, const uint32_t *now, enum setting
 {
     const struct target *t = s->plan->target;
     const struct node *n = s->kernel->group->node;
-    const uint32_t units = ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim);
+    const uint32_t units = gpu_attention_units(s->plan, n);
     const struct attention_shape planned = { now[PARAM_SPLITS], now[PARAM_SPANS], now[PARAM_SPAN], now[PARAM_ROWS],
                                              now[PARAM_DIGITS], now[PARAM_THREADS], now[PARAM_RESIDENT], false };
     struct attention_shape x = planned;
@@ -138,6 +137,7 @@ static void search_attention(struct search *s, const uint32_t *now, enum setting
 static void search_prefill_attention(struct search *s, const uint32_t *now)
 {
     uint32_t p[PARAM_COUNT];
+    if (gpu_is_wide(s->plan, s->kernel->group->node)) return;
     memcpy(p, now, sizeof p);
     for (p[PARAM_THREADS] = s->plan->target->wave; p[PARAM_THREADS] <= 8 * s->plan->target->wave; p[PARAM_THREADS] *= 2) add(s, p);
 }

@@ -3,7 +3,6 @@
  * f32 row and the 16-bit rows are never needed at the same time, but have separate places, because a row is small. */
 #include "choose.h"
 #include "compiler/plan/lifetimes.h"
-#include "templates/gpu/attention_sizes.h"
 #include "templates/gpu/collective_sizes.h"
 #include "templates/gpu/layers_sizes.h"
 #include "templates/gpu/sample_sizes.h"
@@ -248,21 +247,19 @@ static uint64_t take(struct plan *p, uint64_t bytes)
 }
 
 /* The maximum over all layers of the bytes for decode's attention, and for the scores of attention in steps. */
-struct attention_bytes { uint64_t parts, ml, scores, counters; };
+struct attention_bytes { struct attention_areas all; uint64_t scores; };
 static struct attention_bytes attention_bytes(const struct plan *p)
 {
     struct attention_bytes most = { 0 };
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct node *n = p->fused->groups[i].node;
         if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
-        const uint32_t kv = n->inputs[1]->heads, head_dim = n->attr.head_dim;
-        const struct attention_shape *s = &p->gpu->groups[i].attention;
         if (gpu_in_steps(p, n)) most.scores = larger(most.scores, (uint64_t)n->heads * p->chunk * plan_align(p->options.n_ctx, 4) * 4);
         if (p->fused->level != FUSE_NONE && gpu_in_steps(p, n)) continue;
-        most.parts = larger(most.parts, columns_of(p) * ATTENTION_PARTS_BYTES(n->heads, kv, head_dim, s->splits, s->spans, s->cluster));
-        most.ml = larger(most.ml, columns_of(p) * ATTENTION_ML_BYTES(n->heads, kv, head_dim, s->splits, s->spans));
-        most.counters = larger(most.counters,
-                               (uint64_t)columns_of(p) * ATTENTION_COUNTER_BYTES(n->heads, kv, head_dim, s->splits, s->cluster));
+        const struct attention_areas one = gpu_attention_areas(p, n, &p->gpu->groups[i].attention);
+        most.all.parts = larger(most.all.parts, columns_of(p) * one.parts);
+        most.all.ml = larger(most.all.ml, columns_of(p) * one.ml);
+        most.all.counters = larger(most.all.counters, columns_of(p) * one.counters);
     }
     return most;
 }
@@ -275,9 +272,9 @@ void choose_values(struct arena *a, struct plan *p)
     gpu->bf16 = arena_array(a, struct buffer, p->fused->graph->n_nodes);
     place_values(a, p);
     const struct attention_bytes attention = attention_bytes(p);
-    p->parts_offset = take(p, attention.parts);
-    gpu->parts_ml = take(p, attention.ml);
-    gpu->zero = take(p, attention.counters);
+    p->parts_offset = take(p, attention.all.parts);
+    gpu->parts_ml = take(p, attention.all.ml);
+    gpu->zero = take(p, attention.all.counters);
     const uint32_t draws = gpu->has_several || p->options.spec ? columns_of(p) : 1;      /* tokens sampled in parallel */
     if (!p->model->pooling) gpu->sample_counters = take(p, draws * SAMPLE_COUNTERS * 4);
     if (p->options.spec) gpu->draft_words = take(p, DRAFT_WORDS(p->options.columns) * 4ull);

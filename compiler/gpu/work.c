@@ -1,7 +1,6 @@
 /* work.c -- the work of a launch, as far as the plan knows it, for predictions (compiler/plan/cost.h); see work.h. */
 #include "work.h"
 #include "choose.h"
-#include "templates/gpu/attention_sizes.h"
 #include <math.h>
 
 /* ---- decode's products ---- */
@@ -100,10 +99,11 @@ static enum prediction_kind kind_of(const struct kernel *k, uint32_t tokens)
 static double attention_uneven(const struct plan *p, const struct kernel *k, uint32_t n_past)
 {
     const struct node *n = k->group->node;
-    const uint32_t positions = k->window && n_past > k->window ? k->window : n_past, lanes = ATTENTION_LANES(n->attr.head_dim),
-                   blocks = (positions * lanes + k->param[PARAM_THREADS] - 1) / k->param[PARAM_THREADS], splits = k->param[PARAM_SPLITS],
+    const uint32_t positions = k->window && n_past > k->window ? k->window : n_past,
+                   block = gpu_attention_block(p, n, k->param[PARAM_THREADS]), blocks = (positions + block - 1) / block,
+                   splits = k->param[PARAM_SPLITS],
                    spans = positions / k->param[PARAM_SPAN];
-    const double units = ATTENTION_UNITS(n->heads, n->inputs[1]->heads, n->attr.head_dim), compute_units = p->target->compute_units,
+    const double units = gpu_attention_units(p, n), compute_units = p->target->compute_units,
                  groups = spans > 1 ? units * splits * fmin(spans, k->param[PARAM_SPANS]) : units * fmin(fmax(blocks, 1), splits);
     return fmax(compute_units / groups, 1);
 }

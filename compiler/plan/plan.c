@@ -95,9 +95,27 @@ static const struct node *values_of(const struct node *store_k)
     return store_k;
 }
 
+/* Is v, a store of V, a store of the first columns of k, a store of one head of K? */
+static bool stores_first(const struct node *k, const struct node *v)
+{
+    if (k->op != OP_store_k || v->op != OP_store_v || k->heads != 1 || v->heads != 1 || k->inputs[0]->op != OP_join) return false;
+    return k->inputs[0]->inputs[0] == v->inputs[0];
+}
+
+bool plan_values_in_keys(const struct plan *p, const struct node *n)
+{
+    const struct node *attention = n->op == OP_attention ? n : n->n_readers ? n->readers[0] : NULL;
+    return p->target->kind == TARGET_GPU && attention && attention->op == OP_attention
+           && stores_first(attention->inputs[1], attention->inputs[2]);
+}
+
 static void add_kv_states(struct plan *p, const struct node *store)
 {
     const uint32_t dim = store->attr.head_dim, value_dim = values_of(store)->attr.head_dim;
+    if (p->target->kind == TARGET_GPU && stores_first(store, values_of(store))) {
+        add_state(p, kv_state(p, store, dim, 1));
+        return;
+    }
     if (dim == value_dim) {
         add_state(p, kv_state(p, store, dim, 2));
         return;
@@ -158,7 +176,8 @@ uint64_t plan_values_at(const struct plan *p, const struct node *n)
 void plan_count_attention(const struct plan *p, const struct node *n, enum attention_part part, struct kernel *k)
 {
     const uint32_t keys = part & ATTENTION_SCORES ? n->attr.head_dim : 0, values = part & ATTENTION_SUM ? n->inputs[2]->attr.head_dim : 0;
-    const uint64_t row = (keys ? kv_row_bytes(p->options.kv, keys) : 0) + (values ? kv_row_bytes(p->options.kv, values) : 0);
+    const bool once = keys && plan_values_in_keys(p, n);
+    const uint64_t row = (keys ? kv_row_bytes(p->options.kv, keys) : 0) + (values && !once ? kv_row_bytes(p->options.kv, values) : 0);
     k->window = plan_window(p, n);
     k->state_bytes = n->inputs[1]->heads * row * (k->window ? k->window : p->options.n_ctx);
     k->attention = 2ull * n->heads * (keys + values);

@@ -49,6 +49,9 @@ struct decode {
     float cap;                                   /* of scores, in units of log 2; 0: none */
     const float *sinks;                          /* [n_head] a score without a value; or NULL */
 #endif
+#ifdef ATTENTION_WIDE
+    uint32_t wide;                               /* attention_wide.h: floats of LDS that waves take together; 0: as below */
+#endif
 };
 
 /* Running softmax of a wave: the maximum, this lane's share of the sum of weights,
@@ -96,6 +99,9 @@ DEVICE void decode_init(struct decode *d, const uint32_t n_head, const uint32_t 
     d->slot = d->wave * d->slots + lane_id() / d->lanes;
     const uint32_t column = lane_id() % d->lanes * 8;
     d->column = column < head_dim ? column : 0;
+#ifdef ATTENTION_WIDE
+    d->wide = 0;
+#endif
 }
 
 DEVICE uint32_t decode_lane_idle(const struct decode *d) { return lane_id() % d->lanes * 8 >= d->head_dim; }
@@ -116,6 +122,9 @@ DEVICE uint32_t decode_position(const struct decode *d, uint32_t row)
 DEVICE float *decode_q(void) { return (float *)(void *)lds(); }
 DEVICE float *decode_wave(const struct decode *d, uint32_t wave)
 {
+#ifdef ATTENTION_WIDE
+    if (d->wide) return decode_q() + wave * d->wide;
+#endif
     return decode_q() + d->heads * d->lanes * 8 + wave * ATTENTION_WAVE_FLOATS(d->heads, d->head_dim, WAVE);
 }
 DEVICE uint32_t decode_share(const struct decode *d) { return ATTENTION_SHARE(d->heads, d->head_dim, d->splits); }

@@ -113,6 +113,9 @@ DEVICE void attention_softmax(const struct forge_kernel_args a, float *scores, c
  * WEIGHTED_SUM_LDS_BYTES. */
 DEVICE void attention_weighted_sum(const struct forge_kernel_args a, float *out, const float *scores, const uint8_t *values, uint32_t t,
                                    const uint32_t rows, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t head_dim,
+#ifdef ATTENTION_VIEWS                           /* columns of a row of the plane: more than head_dim if V is a part of K */
+                                   const uint32_t row_dim,
+#endif
                                    const uint32_t n_ctx, const uint32_t threads, const uint32_t window, const uint32_t ring)
 {
     const uint32_t lanes = ATTENTION_LANES(head_dim), slots = threads / lanes, slot = thread_x() / lanes;
@@ -128,8 +131,13 @@ DEVICE void attention_weighted_sum(const struct forge_kernel_args a, float *out,
         UNROLL
         for (uint32_t turn = 0; turn < unfused_turns(head_dim); turn++) {
             f32x4 v[2];
+#ifdef ATTENTION_VIEWS
+            kv_load(v, values, group_x() / (n_head / n_head_kv), kv_row(p, ring), unfused_column(head_dim, turn), n_head_kv, kept,
+                    row_dim);
+#else
             kv_load(v, values, group_x() / (n_head / n_head_kv), kv_row(p, ring), unfused_column(head_dim, turn), n_head_kv, kept,
                     head_dim);
+#endif
             UNROLL
             for (uint32_t i = 0; i < 8; i++) acc[turn][i] += weight * v[i / 4][i % 4];
         }

@@ -118,6 +118,9 @@ struct attention_case {
     /* with -DATTENTION_MORE, as in programs of models with caps or sinks */
     float    cap;                                /* of scores, 0: no cap */
     float   *sinks;                              /* [n_head]: a score without a value; or NULL */
+    /* wide heads: columns of V; 1: V is the first of K; the plane of V */
+    uint32_t value_dim, view;
+    uint8_t *values;
 };
 /* With -DMODELS.  Name; query heads, KV heads, dimensions; norms; rotated dimensions, pairs; splits, spans of 1024 positions, threads; 1:
  * the splits are a cluster; digits on the matrix unit */
@@ -152,6 +155,16 @@ enum { DECODE_MODELS_CTX = 8192, DECODE_MODELS_BLOCK = 256, DECODE_MODELS_SPAN =
     X(exact_128,   32,  8, 128, 2, 1) \
     X(exact_256,    8,  4, 256, 2, 0)
 #define PREFILL_LARGE_MODELS(X) X(prefill_256, 8, 4, 256, 1, 2)
+/* Name; query heads, KV heads, columns of K and of V, view; splits, spans of 1024 positions; 1: the splits are a cluster */
+#define WIDE_MODELS(X) \
+    X(wide_glm,      20,  1, 576, 512, 1,  8, 4, 0) \
+    X(wide_deepseek, 16,  1, 576, 512, 1,  8, 4, 0) \
+    X(wide_gemma,    16,  2, 512, 512, 0,  8, 2, 0) \
+    X(wide_mimo,     32,  4, 192, 128, 0,  4, 2, 0)
+#define WIDE_CLUSTER_MODELS(X) \
+    X(wide_glm_cluster,   20, 1, 576, 512, 1, 8, 8, 1) \
+    X(wide_gemma_cluster, 16, 2, 512, 512, 0, 8, 4, 1)
+enum { WIDE_MODELS_OUT_STRIDE = 20480, WIDE_MODELS_Q_STRIDE = 49152 };
 enum { PREFILL_MODELS_CTX = 4096, PREFILL_MODELS_OUT_STRIDE = 16384, PREFILL_MODELS_Q_STRIDE = 16384 };
 #ifndef PREFILL_THREADS                          /* threads for the models: 256 or 128 */
 #define PREFILL_THREADS 128

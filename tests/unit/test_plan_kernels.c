@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "compiler/gpu/kernels.h"
+#include "compiler/gpu/report.h"
 #include "die_capture.h"
 #include "tiny_model.h"
 
@@ -381,6 +382,69 @@ static void lone_rows_in_two_steps(void **state)
     }
 }
 
+/* ---- wide heads ---- */
+
+static bool has_kernel(const struct plan *p, enum kernel_template template)
+{
+    for (uint32_t i = 0; i < p->kernels->n_kernels; i++) if (p->kernels->kernels[i].template == template) return true;
+    return false;
+}
+
+/* Heads of more than 256 items are attended in one kernel, but in four steps without fusion, with --exact and with a cache of f32; the
+ * report names the latter two. Only splits and spans can be chosen. */
+static void wide_heads(void **state)
+{
+    (void)state;
+    static const struct tiny s = { "llama", 64, 96, 6, 2, 320, 100, QUANT_Q8_0, 2, NULL, 0, NULL, false };
+    static const struct { enum fuse_level level; struct plan_options options; bool steps, told; } plans[] = {
+        { FUSE_LAYER, { .n_ctx = 4096 }, false, false }, { FUSE_LAYER, { .n_ctx = 4096, .kv = KV_TYPE_Q8_0 }, false, false },
+        { FUSE_LAYER, { .n_ctx = 4096, .kv = KV_TYPE_F32 }, true, true }, { FUSE_LAYER, { .n_ctx = 4096, .exact = true }, true, true },
+        { FUSE_NONE, { .n_ctx = 4096 }, true, false },
+    };
+    model = tiny_model(a, &s);
+    for (uint32_t i = 0; i < COUNT_OF(plans) * COUNT_OF(targets); i++) {
+        const struct plan *p = plan_of(model, targets[i % 4], plans[i / 4].level, plans[i / 4].options);
+        const char *told = report_unfused(a, p);
+        check_texts(p);
+        assert_int_equal(has_kernel(p, TEMPLATE_scores), plans[i / 4].steps);
+        assert_int_equal(has_kernel(p, TEMPLATE_attention_decode), !plans[i / 4].steps);
+        assert_int_equal(told != NULL, plans[i / 4].told);
+        if (told) assert_non_null(strstr(told, "attention of 2 layers, with heads of 320 and 320"));
+    }
+    const struct plan *p = planned_with(NULL, 0);
+    struct kernel_choice list[] = { choice_of(p, TEMPLATE_attention_decode, "attention",
+                                              (struct set[]){ { PARAM_SPLITS, 5 }, { PARAM_SPANS, 2 }, { PARAM_SPAN, 400 } }, 3) };
+    assert_int_equal(kernel_of(planned_with(list, 1), &list[0], 0)->grid_x, 2 * 5 * 1);      /* 512 positions have one such span */
+    refuse(TEMPLATE_attention_decode, "attention", (struct set[]){ { PARAM_THREADS, 128 } }, 1,
+           "heads of 320 and 320 has rows=16 digits=2 threads=256 resident=1");
+}
+
+/* If V is the first part of K's one head, it has neither a state nor a store, on a GPU; and a token reads it with K. */
+static void values_in_keys(void **state)
+{
+    (void)state;
+    static const char *const layer =
+        "%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%c = part first=0 count=16 %k\n%t = part first=16 count=16 %k\n"
+        "%kj = join head_dim=16 %c, %t\n%kc = store_k head_dim=32 %kj\n%vc = store_v head_dim=16 %c\n"
+        "%kqv = attention head_dim=32 %q, %kc, %vc\n%two = join head_dim=64 %kqv, %kqv\n%x = matmul attn_output, %two\n";
+    static const char *const names[] = { "gfx942", "sm_90", "portable" };
+    struct tiny s = tiny_llama;
+    s.n_head_kv = 1;
+    struct text t = { .arena = a };
+    text_puts(&t, TINY_INPUT "layer:\n");
+    text_puts(&t, layer);
+    text_puts(&t, TINY_OUTPUT);
+    const struct model *m = tiny_wired(a, &s, text_str(&t));
+    for (uint32_t i = 0; i < 2 * COUNT_OF(names); i++) {
+        const bool gpu = i % 3 < 2;
+        const struct plan *p = plan_of(m, names[i % 3], i / 3 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ .n_ctx = 128 });
+        assert_int_equal(p->n_states, gpu ? 2 : 4);
+        assert_int_equal(p->state_bytes_per_token, 2 * 2 * (gpu ? 32 : 48));
+        for (uint32_t k = 0; gpu && k < p->kernels->n_decode; k++) assert_null(strstr(p->kernels->decode[k].name, "store_v"));
+        if (gpu && i / 3) assert_int_equal(named(p, "attention")->state_bytes, 128 * 32 * 2);
+    }
+}
+
 /* ---- bytes read per token ---- */
 
 /* A token reads every tensor of the image once; tied embeddings count as a matrix.  It also reads one row of the embedding, and one row of
@@ -414,6 +478,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_planned_is_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(lone_rows_in_two_steps, setup, teardown),
+        cmocka_unit_test_setup_teardown(wide_heads, setup, teardown),
+        cmocka_unit_test_setup_teardown(values_in_keys, setup, teardown),
         cmocka_unit_test_setup_teardown(every_weight_is_read_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

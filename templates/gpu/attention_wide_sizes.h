@@ -1,0 +1,86 @@
+/* attention_wide_sizes.h -- sizes of attention_wide.h, shared by the plan and the kernels; constant macros.
+ * kind: KV_KIND_*; dim, value_dim: columns of a head of K and of V; view: V is the first columns of K; rows: queries of a group, 16, 32 or
+ * 64; digits: of f16 that represent a query or a weight; family: FAMILY_*. */
+#ifndef FORGE_ATTENTION_WIDE_SIZES_H
+#define FORGE_ATTENTION_WIDE_SIZES_H
+#include "attention_prefill_sizes.h"
+
+/* Waves of a group.  In scores a wave has a tile of 16 positions, a share of the queries and a share of the columns; in sums it has a share
+ * of the queries and of the columns of V, in units. */
+#define WIDE_WAVES 8u
+#define WIDE_THREADS(family) (WIDE_WAVES * FAMILY_WAVE(family))
+#define WIDE_UNIT  64u
+/* Shares of the queries, and of the columns, in scores: four together. */
+#define WIDE_SCORE_SLICES(rows, family) ((rows) >= (FAMILY_COPIES_REACH_LDS(family) ? 64u : 32u) ? 2u : 1u)
+#define WIDE_SCORE_PARTS(rows, family)  (4u / WIDE_SCORE_SLICES(rows, family))
+/* Shares of the columns of V, a power of two, and of the queries in sums. */
+#define WIDE_UNITS(value_dim) (((value_dim) + WIDE_UNIT - 1u) / WIDE_UNIT)
+#define WIDE_SUM_PARTS(value_dim) \
+    (WIDE_UNITS(value_dim) >= 8u ? 8u : WIDE_UNITS(value_dim) >= 4u ? 4u : WIDE_UNITS(value_dim) >= 2u ? 2u : 1u)
+#define WIDE_SUM_SLICES(rows, value_dim) \
+    ((rows) / 16u < WIDE_WAVES / WIDE_SUM_PARTS(value_dim) ? (rows) / 16u : WIDE_WAVES / WIDE_SUM_PARTS(value_dim))
+/* Units of a wave. */
+#define WIDE_TURNS(value_dim) ((WIDE_UNITS(value_dim) + WIDE_SUM_PARTS(value_dim) - 1u) / WIDE_SUM_PARTS(value_dim))
+
+/* LDS in bytes: rows of f16 of queries, of K and V, partial scores of f32, weights of f16, a float for each query. */
+#define WIDE_STRIDE(n)       ATTENTION_PREFILL_STRIDE(n)
+#define WIDE_SCORE_STRIDE(n) (((n) + 4u) * 4u)
+/* Copies that reach LDS fill a second place for K and V while the first is read; otherwise K and V take turns in one place. */
+#define WIDE_STAGES(kind, family) (FAMILY_COPIES_REACH_LDS(family) && (kind) == KV_KIND_f16 ? 2u : 1u)
+#define WIDE_Q_BYTES(dim, rows, digits) ((rows) * (digits) * WIDE_STRIDE(dim))
+#define WIDE_KV_BYTES(kind, dim, value_dim, view, positions, family) \
+    ((positions) * ((view) ? WIDE_STAGES(kind, family) * WIDE_STRIDE(dim) \
+                    : WIDE_STAGES(kind, family) > 1u ? 2u * (WIDE_STRIDE(dim) + WIDE_STRIDE(value_dim)) \
+                    : ATTENTION_PREFILL_MOST(WIDE_STRIDE(dim), WIDE_STRIDE(value_dim))))
+#define WIDE_SCORE_BYTES(rows, positions, family) (WIDE_SCORE_PARTS(rows, family) * (rows) * WIDE_SCORE_STRIDE(positions))
+#define WIDE_WEIGHT_BYTES(rows, digits, positions) ((rows) * (digits) * WIDE_STRIDE(positions))
+#define WIDE_BYTES(kind, dim, value_dim, view, rows, digits, positions, family) \
+    (WIDE_Q_BYTES(dim, rows, digits) + WIDE_KV_BYTES(kind, dim, value_dim, view, positions, family) \
+     + WIDE_SCORE_BYTES(rows, positions, family) + WIDE_WEIGHT_BYTES(rows, digits, positions) + (rows) * 4u)
+/* Positions of a step: 32, or 16 if LDS (64 KiB on AMD) does not hold 32.  more: bytes of LDS besides those of steps. */
+#define WIDE_LDS_MOST(family) (FAMILY_COPIES_REACH_LDS(family) ? 232448u : 65536u)
+#define WIDE_POSITIONS(kind, dim, value_dim, view, rows, digits, more, family) \
+    (WIDE_BYTES(kind, dim, value_dim, view, rows, digits, 32u, family) + (more) <= WIDE_LDS_MOST(family) ? 32u : 16u)
+#define WIDE_LOOP_BYTES(kind, dim, value_dim, view, rows, digits, more, family) \
+    WIDE_BYTES(kind, dim, value_dim, view, rows, digits, WIDE_POSITIONS(kind, dim, value_dim, view, rows, digits, more, family), family)
+
+/* Decode: the query heads of a KV head are the queries of a group; more heads are cut into equal parts. */
+#define WIDE_DIGITS 2u
+#define WIDE_MOST_HEADS(family) (FAMILY_COPIES_REACH_LDS(family) ? 32u : 16u)
+#define WIDE_CUTS(n_head, n_head_kv, family) (((n_head) / (n_head_kv) + WIDE_MOST_HEADS(family) - 1u) / WIDE_MOST_HEADS(family))
+#define WIDE_HEADS(n_head, n_head_kv, family) \
+    (((n_head) / (n_head_kv) + WIDE_CUTS(n_head, n_head_kv, family) - 1u) / WIDE_CUTS(n_head, n_head_kv, family))
+#define WIDE_ROWS(n_head, n_head_kv, family) ((WIDE_HEADS(n_head, n_head_kv, family) + 15u) / 16u * 16u)
+#define WIDE_GROUPS(n_head, n_head_kv, family) ((n_head_kv) * WIDE_CUTS(n_head, n_head_kv, family))
+/* Fewest positions per span: two steps of every split. */
+#define WIDE_SPAN_LEAST(positions, splits) (2u * (positions) * (splits))
+/* At most this is in LDS besides: see WIDE_DECODE_BYTES. */
+#define WIDE_MORE_BYTES(heads, value_dim, family) (FAMILY_COPIES_REACH_LDS(family) ? (heads) * (value_dim) * 4u + 4096u : 256u)
+/* After the steps the sums [heads][value_dim] replace what steps used.  Then follow, as in attention_decode_tmpl.c, what other
+ * splits of a cluster send, maxima and totals, and a flag. */
+#define WIDE_SUMS_FLOATS(kind, dim, value_dim, view, heads, rows, family) \
+    (ATTENTION_PREFILL_MOST(WIDE_LOOP_BYTES(kind, dim, value_dim, view, rows, WIDE_DIGITS, \
+                                             WIDE_MORE_BYTES(heads, value_dim, family), family), \
+                             (heads) * (value_dim) * 4u) / 4u)
+#define WIDE_DECODE_BYTES(kind, dim, value_dim, view, heads, rows, splits, cluster, family) \
+    (4u * (WIDE_SUMS_FLOATS(kind, dim, value_dim, view, heads, rows, family) \
+           + ATTENTION_RECEIVED_FLOATS(heads, value_dim, splits, cluster) + 2u * (heads) + 4u))
+/* Parts of a unit in the arena: of each group, and without clusters of each bundle of groups; or of each cluster.  Their maxima and totals.
+ * Counters: one per split of a cluster, or one per bundle and one for all. */
+#define WIDE_BUNDLE 16u
+#define WIDE_BUNDLES(splits, spans) (((splits) * (spans) + WIDE_BUNDLE - 1u) / WIDE_BUNDLE)
+#define WIDE_PARTS(splits, spans, cluster) ((cluster) ? (spans) : (splits) * (spans) + WIDE_BUNDLES(splits, spans))
+#define WIDE_COUNTERS(splits, spans, cluster) ((cluster) ? (splits) : 1u + WIDE_BUNDLES(splits, spans))
+#define WIDE_PARTS_BYTES(units, heads, value_dim, splits, spans, cluster) \
+    ((uint64_t)(units) * WIDE_PARTS(splits, spans, cluster) * (heads) * (value_dim) * 4u)
+#define WIDE_ML_BYTES(units, heads, splits, spans, cluster) \
+    ((uint64_t)(units) * ((cluster) ? (splits) * (spans) : WIDE_PARTS(splits, spans, 0u)) * (heads) * 8u)
+#define WIDE_COUNTER_BYTES(units, splits, spans, cluster) (4u * (units) * WIDE_COUNTERS(splits, spans, cluster))
+
+/* Prefill: as in attention_prefill_tmpl.c the queries of a group are (token, query head). */
+#define WIDE_PREFILL_ROWS(dim, family) (FAMILY_COPIES_REACH_LDS(family) || (dim) <= 256u ? 64u : 32u)
+#define WIDE_PREFILL_TOKENS(n_head, n_head_kv, dim, family) \
+    (WIDE_PREFILL_ROWS(dim, family) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
+#define WIDE_PREFILL_BYTES(kind, dim, value_dim, view, family) \
+    WIDE_LOOP_BYTES(kind, dim, value_dim, view, WIDE_PREFILL_ROWS(dim, family), 1u, 0u, family)
+#endif
