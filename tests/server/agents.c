@@ -46,22 +46,23 @@ static void fault(const char *format, ...)
 static const struct api { const char *path, *tool, *list, *most, *end; } apis[] = {
     { "/v1/chat/completions",
       "{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"description\":\"Rain\",\"parameters\":" SCHEMA "}}",
-      "messages", "max_tokens", "data: [DONE]\n\n" },
-    { "/v1/messages", "{\"name\":\"weather\",\"description\":\"Rain\",\"input_schema\":" SCHEMA "}", "messages", "max_tokens",
+      "messages", "\"max_tokens\":%d", "data: [DONE]\n\n" },
+    { "/v1/messages", "{\"name\":\"weather\",\"description\":\"Rain\",\"input_schema\":" SCHEMA "}", "messages", "\"max_tokens\":%d",
       "event: message_stop\n" },
     { "/v1/responses", "{\"type\":\"function\",\"name\":\"weather\",\"strict\":false,\"parameters\":" SCHEMA "}", "input",
-      "max_output_tokens", "event: response.completed\n" },
+      "\"max_output_tokens\":%d", "event: response.completed\n" },
     { "/api/chat", "{\"type\":\"function\",\"function\":{\"name\":\"weather\",\"description\":\"Rain\",\"parameters\":" SCHEMA "}}",
-      "messages", "num_predict", "\"done\":true" },
+      "messages", "\"options\":{\"num_predict\":%d}", "\"done\":true" },
 };
 
 /* The body of a turn; messages: objects with commas. */
 static char *body_of(const struct api *a, const char *messages, bool streams, unsigned *random)
 {
-    const int most = 1 + rand_r(random) % 24;
-    char *body = NULL;
-    if (asprintf(&body, "{\"model\":\"m\",\"%s\":[%s],\"stream\":%s,\"tools\":[%s],\"%s\":%d}", a->list, messages,
-                 streams ? "true" : "false", a->tool, a->most, most) < 0) abort();
+    char *body = NULL, most[64];
+    const char *at = strstr(a->most, "%d");
+    snprintf(most, sizeof most, "%.*s%d%s", (int)(at - a->most), a->most, 1 + rand_r(random) % 24, at + 2);
+    if (asprintf(&body, "{\"model\":\"m\",\"%s\":[%s],\"stream\":%s,\"tools\":[%s],%s}", a->list, messages,
+                 streams ? "true" : "false", a->tool, most) < 0) abort();
     return body;
 }
 
@@ -150,11 +151,13 @@ static void *attacker(void *number)
         const struct api *a = &apis[rand_r(&random) % 4];
         char *body = body_of(a, "{\"role\":\"user\",\"content\":\"hi\"}", rand_r(&random) % 2, &random), *bad = spoiled(body, &random);
         const int fd = client_connect(port);
+        const double start = now();
         client_request(fd, "POST", a->path, "", bad);
         if (rand_r(&random) % 4 == 0) leave(fd, &random);
         else {
             struct reply r = client_answer(fd);
-            if (r.status == 0 || (r.status >= 500 && r.status != 503))
+            const bool slow = now() - start > 50;            /* the damage may have taken the limit of the answer's length */
+            if ((r.status == 0 && !slow) || (r.status >= 500 && r.status != 503))
                 fault("a damaged body: %d %s: %s", r.status, r.body ? r.body : "", bad);
             reply_free(&r);
         }
