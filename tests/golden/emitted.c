@@ -1,5 +1,5 @@
 /* emitted.c -- finds changes of the text that forgec emits: compares hashes of the sources and plans of every golden model for every target
- * with the table tests/golden/emitted.tsv.  Nothing is compiled and no weights are read, so it takes seconds.
+ * with the table tests/golden/emitted.txt.  Nothing is compiled and no weights are read, so it takes seconds.
  *
  *   emitted check few              compares the code and the plans of a third of the rows; $FORGEC_TURN: which third
  *   emitted check all              of all rows; all text: comments and spaces too
@@ -12,12 +12,13 @@
  *   -k                             check: prints the rows that differ, for scripts
  *
  * Each model has two rows for each target: the default options, and one other mode that depends on the names of model and target.
- * The table has a line with the name of each model, then a line for each target: "target TAB hashes" for the default options, and
- * "TAB mode TAB hashes" for the other mode.  The hashes are "code TAB plan TAB text", each of 24 bits in four digits:
- *   code   hash of what compilers read: the kernels, the tables of launches and clang's command, without comments and blank space
- *   plan   hash of the plan, without comments and blank space
- *   text   hash of everything, with comments and blank space
- * If forgec refuses to build the program, "refused" stands instead of the hashes. */
+ * The table begins with the names of the targets and of the modes, each name behind a tab.  Then it has, for each model, a line ":model"
+ * and a line for each target, in the order of the first line: the hashes in the default mode, a letter that stands for the other mode
+ * (a: the first mode of the second line), and the hashes in that mode.  The hashes are eight digits of six bits:
+ *   code   3 digits: what compilers read: the kernels, the tables of launches and clang's command, without comments and blank space
+ *   plan   3 digits: the plan, without comments and blank space
+ *   text   2 digits: everything, with comments and blank space
+ * If forgec refuses to build the program, "-" stands instead.  A target keeps its place when the table is renewed; new targets follow. */
 #include "compiler/build/build.h"
 #include "compiler/base/resource.h"
 #include "compiler/cpu/emit.h"
@@ -238,11 +239,13 @@ static uint32_t hash(const char *s) { return (uint32_t)XXH3_64bits(s, strlen(s))
 
 enum column { CODE, PLAN, TEXT, COLUMNS };
 static const char *const column_name[COLUMNS] = { "code", "plan", "text" };
+static const int n_digits[COLUMNS] = { 3, 3, 2 };
+enum { N_DIGITS = 8 };
 
 struct row {
     const char *model, *target, *mode;              /* short names */
     bool        is_refused;
-    uint32_t    hash[COLUMNS];                      /* 24 bits each */
+    uint32_t    hash[COLUMNS];
     uint32_t    i_model, i_target, i_mode;          /* indices in the lists of models, targets and modes */
 };
 
@@ -259,7 +262,7 @@ static void fill(struct row *r, const struct list *models, const struct list *ta
         r->hash[CODE] = hash(without_spaces(a, arena_printf(a, "%s\n%s", e.command, without_comments(a, source, false))));
         r->hash[PLAN] = hash(without_spaces(a, without_comments(a, plan, true)));
         r->hash[TEXT] = hash(arena_printf(a, "%s%s%s", source, plan, text_str(&e.report)));
-        for (int i = 0; i < COLUMNS; i++) r->hash[i] &= 0xffffff;
+        for (int i = 0; i < COLUMNS; i++) r->hash[i] &= (1u << 6 * n_digits[i]) - 1;
         r->is_refused = false;
     }
     die_handler = NULL;
@@ -318,46 +321,21 @@ static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN
 
 static void print_hashes(FILE *out, const struct row *r)
 {
-    if (r->is_refused) fprintf(out, "\trefused");
-    for (int i = 0; i < COLUMNS && !r->is_refused; i++) {
-        fputc('\t', out);
-        for (int shift = 18; shift >= 0; shift -= 6) fputc(digits[r->hash[i] >> shift & 63], out);
-    }
+    for (int i = 0; i < COLUMNS; i++)
+        for (int k = n_digits[i]; k-- > 0; ) fputc(digits[r->hash[i] >> 6 * k & 63], out);
 }
 
-/* Reads a hash of four digits.  Returns false for other text. */
-static bool read_hash(uint32_t *hash, const char *s)
+/* Reads the digits of all hashes.  Returns false for other text. */
+static bool read_hashes(struct row *r, const char *s)
 {
-    *hash = 0;
-    for (size_t i = 0; i < strlen(s); i++) {
-        const char *digit = strchr(digits, s[i]);
-        if (!digit) return false;
-        *hash = *hash << 6 | (uint32_t)(digit - digits);
-    }
-    return strlen(s) == 4;
-}
-
-/* ---- renew ---- */
-
-struct world { struct arena *a; struct list models, targets; const char *table; uint32_t n_processes; };
-
-static void renew_model(const void *context, uint32_t i, FILE *out)
-{
-    const struct world *w = context;
-    for (uint32_t t = 0; t < w->targets.n; t++) {
-        struct row rows[2] = { { .i_model = i, .i_target = t, .model = short_name(w->a, w->models.item[i]),
-                                 .target = short_name(w->a, w->targets.item[t]), .mode = modes[0].name } };
-        const uint32_t n = choose(rows, &w->models, &w->targets, target_load(w->a, w->targets.item[t], NULL)->kind);
-        fprintf(out, "%s\t%s", rows[0].model, rows[0].target);
-        for (uint32_t k = 0; k < n; k++) {
-            if (k > 0) fprintf(out, "\t%s", rows[k].mode);
-            print_hashes(out, &rows[k]);
+    for (int i = 0; i < COLUMNS; i++)
+        for (int k = 0; k < n_digits[i]; k++, s++) {
+            const char *digit = *s ? strchr(digits, *s) : NULL;
+            if (!digit) return false;
+            r->hash[i] = r->hash[i] << 6 | (uint32_t)(digit - digits);
         }
-        fputc('\n', out);
-    }
+    return true;
 }
-
-static int by_text(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
 
 static struct list lines_of(struct arena *a, const char *text)
 {
@@ -369,23 +347,23 @@ static struct list lines_of(struct arena *a, const char *text)
     return lines;
 }
 
-static int renew(const struct world *w)
+struct world { struct arena *a; struct list models, targets; const char *table; uint32_t n_processes; };
+
+/* The names of line i of the table, "title TAB name TAB name ...". */
+static struct list read_names(const struct world *w, const struct list *lines, uint32_t i, const char *title)
 {
-    struct list lines = lines_of(w->a, share(w->a, w->models.n, w->n_processes, renew_model, w));
-    struct text t = { .arena = w->a };
-    if (lines.n) qsort(lines.item, lines.n, sizeof *lines.item, by_text);
-    for (uint32_t i = 0; i < lines.n; i++) {
-        const char *line = lines.item[i];
-        const size_t model = strcspn(line, "\t") + 1;
-        if (i == 0 || strncmp(line, lines.item[i - 1], model)) text_printf(&t, "%.*s\n", (int)model - 1, line);
-        text_printf(&t, "%s\n", line + model);
-    }
-    file_write(w->a, w->table, (struct bytes){ (const uint8_t *)text_str(&t), t.size });
-    printf("%u lines of %u models and %u targets in %s\n", lines.n, w->models.n, w->targets.n, w->table);
-    return 0;
+    struct list names = { .n = 0 };
+    char *name = i < lines->n ? strtok(arena_strdup(w->a, lines->item[i]), "\t") : NULL;
+    if (!name || strcmp(name, title)) die("%s:%u: not the names of the %s; renew the table", w->table, i + 1, title);
+    while ((name = strtok(NULL, "\t"))) list_add(w->a, &names, name);
+    return names;
 }
 
-/* ---- check ---- */
+static struct list read_table(const struct world *w)
+{
+    const struct bytes table = file_read(w->a, w->table);
+    return lines_of(w->a, arena_strndup(w->a, (const char *)table.data, table.size));
+}
 
 static uint32_t find(struct arena *a, const struct list *l, const char *name)
 {
@@ -401,23 +379,79 @@ static uint32_t find_mode(const char *name)
     return i;
 }
 
-/* Parses a line of the table with a target of the model.  Returns the number of rows; 0: it is not such a line. */
-static uint32_t read_rows(const struct world *w, const char *model, char *line, struct row rows[2])
+/* ---- renew ---- */
+
+static void renew_model(const void *context, uint32_t i, FILE *out)
 {
-    const char *target = strtok(line, "\t"), *mode = modes[0].name;
-    uint32_t n = 0;
-    for (; mode; mode = strtok(NULL, "\t")) {
-        const char *word = strtok(NULL, "\t");
-        if (n == 2 || !target || !word) return 0;
-        struct row *r = &rows[n++];
-        *r = (struct row){ .model = model, .target = target, .mode = mode, .is_refused = !strcmp(word, "refused") };
-        for (int i = 0; i < COLUMNS && !r->is_refused; i++) {
-            if (i > 0) word = strtok(NULL, "\t");
-            if (!word || !read_hash(&r->hash[i], word)) return 0;
+    const struct world *w = context;
+    for (uint32_t t = 0; t < w->targets.n; t++) {
+        struct row rows[2] = { { .i_model = i, .i_target = t, .model = short_name(w->a, w->models.item[i]),
+                                 .target = short_name(w->a, w->targets.item[t]), .mode = modes[0].name } };
+        const uint32_t n = choose(rows, &w->models, &w->targets, target_load(w->a, w->targets.item[t], NULL)->kind);
+        fprintf(out, "%s\t%03u\t", rows[0].model, t);
+        if (rows[0].is_refused) fputc('-', out);
+        else print_hashes(out, &rows[0]);
+        if (n > 1) {
+            fputc('a' + (int)rows[1].i_mode, out);
+            print_hashes(out, &rows[1]);
         }
-        r->i_model = find(w->a, &w->models, model);
-        r->i_target = find(w->a, &w->targets, target);
-        r->i_mode = find_mode(mode);
+        fputc('\n', out);
+    }
+}
+
+static int by_text(const void *x, const void *y) { return strcmp(*(const char *const *)x, *(const char *const *)y); }
+
+/* The targets in the order of the table, then those that it does not have. */
+static struct list keep_order(const struct world *w)
+{
+    struct list ordered = { .n = 0 };
+    if (access(w->table, R_OK) != 0) return w->targets;
+    const struct list lines = read_table(w), names = read_names(w, &lines, 0, "targets");
+    for (uint32_t i = 0; i < names.n; i++) {
+        const uint32_t t = find(w->a, &w->targets, names.item[i]);
+        if (t < w->targets.n) list_add(w->a, &ordered, w->targets.item[t]);
+    }
+    for (uint32_t t = 0; t < w->targets.n; t++)
+        if (find(w->a, &names, short_name(w->a, w->targets.item[t])) == names.n) list_add(w->a, &ordered, w->targets.item[t]);
+    return ordered;
+}
+
+static int renew(const struct world *w)
+{
+    struct list lines = lines_of(w->a, share(w->a, w->models.n, w->n_processes, renew_model, w));
+    struct text t = { .arena = w->a };
+    if (lines.n) qsort(lines.item, lines.n, sizeof *lines.item, by_text);
+    text_puts(&t, "targets");
+    for (uint32_t i = 0; i < w->targets.n; i++) text_printf(&t, "\t%s", short_name(w->a, w->targets.item[i]));
+    text_puts(&t, "\nmodes");
+    for (size_t i = 0; i < COUNT_OF(modes); i++) text_printf(&t, "\t%s", modes[i].name);
+    text_puts(&t, "\n");
+    for (uint32_t i = 0; i < lines.n; i++) {                      /* "model TAB place of the target TAB hashes" */
+        const char *line = lines.item[i];
+        const size_t model = strcspn(line, "\t") + 1;
+        if (i == 0 || strncmp(line, lines.item[i - 1], model)) text_printf(&t, ":%.*s\n", (int)model - 1, line);
+        text_printf(&t, "%s\n", strrchr(line, '\t') + 1);
+    }
+    file_write(w->a, w->table, (struct bytes){ (const uint8_t *)text_str(&t), t.size });
+    printf("%u lines of %u models and %u targets in %s\n", lines.n, w->models.n, w->targets.n, w->table);
+    return 0;
+}
+
+/* ---- check ---- */
+
+/* Parses a line of hashes; names: of the table's modes.  Returns the number of rows; 0: it is not such a line. */
+static uint32_t read_rows(const struct world *w, const char *model, const char *target, const struct list *names, const char *line,
+                          struct row rows[2])
+{
+    const bool is_refused = !strcmp(line, "-");
+    const uint32_t n = is_refused || strlen(line) == N_DIGITS ? 1 : 2;
+    if (n == 2 && (strlen(line) != 2 * N_DIGITS + 1 || line[N_DIGITS] < 'a' || (uint32_t)(line[N_DIGITS] - 'a') >= names->n)) return 0;
+    for (uint32_t k = 0; k < n; k++) {
+        rows[k] = (struct row){ .model = model, .target = target, .mode = k ? names->item[line[N_DIGITS] - 'a'] : modes[0].name,
+                                .is_refused = is_refused, .i_model = find(w->a, &w->models, model),
+                                .i_target = find(w->a, &w->targets, target) };
+        rows[k].i_mode = find_mode(rows[k].mode);
+        if (!is_refused && !read_hashes(&rows[k], line + k * (N_DIGITS + 1))) return 0;
     }
     return n;
 }
@@ -454,19 +488,18 @@ static bool is_of_the_few(const struct row *r, uint32_t turn)
 static int check(const struct world *w, bool few, bool text, bool keys)
 {
     enum { SHOWN = 30 };
-    const struct bytes table = file_read(w->a, w->table);
-    const struct list lines = lines_of(w->a, arena_strndup(w->a, (const char *)table.data, table.size));
+    const struct list lines = read_table(w), targets = read_names(w, &lines, 0, "targets"), names = read_names(w, &lines, 1, "modes");
     struct check c = { w, arena_array(w->a, struct row *, 2 * lines.n), 0 };
     const char *model = NULL;
     const char *number = getenv("FORGEC_TURN");
     const uint32_t turn = number ? (uint32_t)(strtoul(number, NULL, 10) % 3) : 0;
     bool *has = arena_array(w->a, bool, (size_t)w->models.n * w->targets.n * 2);      /* rows: in the default mode, in another mode */
     uint32_t *of_target = arena_array(w->a, uint32_t, w->targets.n);             /* number of rows that differ; only the first is shown */
-    uint32_t wrong = 0, code = 0, plans = 0, comments = 0;
-    for (uint32_t i = 0; i < lines.n; i++) {
-        if (!strchr(lines.item[i], '\t')) { model = lines.item[i]; continue; }
+    uint32_t wrong = 0, code = 0, plans = 0, comments = 0, t = 0;
+    for (uint32_t i = 2; i < lines.n; i++) {
+        if (*lines.item[i] == ':') { model = lines.item[i] + 1; t = 0; continue; }
         struct row *rows = arena_array(w->a, struct row, 2);
-        const uint32_t n = model ? read_rows(w, model, arena_strdup(w->a, lines.item[i]), rows) : 0;
+        const uint32_t n = model && t < targets.n ? read_rows(w, model, targets.item[t++], &names, lines.item[i], rows) : 0;
         if (!n) die("%s:%u: not a line of hashes; renew the table", w->table, i + 1);
         for (struct row *r = rows; r < rows + n; r++) {
             if (r->i_mode == COUNT_OF(modes) || r->i_model == w->models.n || r->i_target == w->targets.n) {
@@ -529,7 +562,7 @@ static int show(const struct world *w, const char *model, const char *target, co
 int main(int argc, char **argv)
 {
     struct arena *a = arena_create();
-    struct world w = { .a = a, .table = FORGEC_SOURCE_DIR "/tests/golden/emitted.tsv" };
+    struct world w = { .a = a, .table = FORGEC_SOURCE_DIR "/tests/golden/emitted.txt" };
     struct list folders = { .n = 0 }, usual_folders = { .n = 0 };
     bool keys = false;
     w.n_processes = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
@@ -552,7 +585,10 @@ int main(int argc, char **argv)
     mallopt(M_TRIM_THRESHOLD, 512 << 20);
     w.models = find_models(a, folders.n ? &folders : &usual_folders);
     w.targets = find_targets(a);
-    if (argc == 1 && !strcmp(argv[0], "renew")) return renew(&w);
+    if (argc == 1 && !strcmp(argv[0], "renew")) {
+        w.targets = keep_order(&w);
+        return renew(&w);
+    }
     const bool few = argc >= 2 && !strcmp(argv[1], "few"), text = argc >= 3 && !strcmp(argv[2], "text");
     if (argc >= 2 && argc <= 3 && !strcmp(argv[0], "check") && (few || !strcmp(argv[1], "all"))) return check(&w, few, text, keys);
     if (argc >= 4 && argc <= 5 && !strcmp(argv[0], "show"))

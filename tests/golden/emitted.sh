@@ -1,5 +1,5 @@
 #!/bin/sh
-# emitted.sh WHAT -- the table of hashes tests/golden/emitted.tsv: shows changes of the text that forgec emits, and renews the table (emitted.c).
+# emitted.sh WHAT -- the table of hashes tests/golden/emitted.txt: shows changes of the text that forgec emits, and renews the table (emitted.c).
 #   diff [COMMIT [PATTERN]]   the changes since COMMIT (HEAD) as unified diffs without comments, each different change once, after a model,
 #                             target and mode that have it.  Only the test's third of the rows is compared; PATTERN: all rows
 #                             that match this regular expression.
@@ -24,12 +24,13 @@ diff)
     tmp=$(mktemp -d)
     trap 'git -C "$root" worktree remove --force "$tmp/tree" >/dev/null 2>&1 || :; rm -rf "$tmp"' EXIT
     git -C "$root" worktree add --quiet --detach "$tmp/tree" "$commit"
+    [ -f "$tmp/tree/tests/golden/emitted.txt" ] || { echo "emitted.sh: $commit has no tests/golden/emitted.txt" >&2; exit 2; }
     launcher=$(sed -n 's/^CMAKE_C_COMPILER_LAUNCHER:[A-Z]*=/-DCMAKE_C_COMPILER_LAUNCHER=/p' "$build/CMakeCache.txt")
     # shellcheck disable=SC2086  # an option or nothing
     cmake -S "$tmp/tree" -B "$tmp/build" -DCMAKE_BUILD_TYPE=Release $launcher >"$tmp/log" 2>&1 || { cat "$tmp/log"; exit 1; }
     make "$tmp/build"
     # Shows the first row that differs for each target, each mode and each model.
-    "$build/tests/emitted" -k -f "$tmp/tree/tests/golden/emitted.tsv" check "$rows" ${TEXT:+text} >"$tmp/rows" || :
+    "$build/tests/emitted" -k -f "$tmp/tree/tests/golden/emitted.txt" check "$rows" ${TEXT:+text} >"$tmp/rows" || :
     grep -E -e "$pattern" "$tmp/rows" | sort -t "$(printf '\t')" -k 3,3 -k 1,2 |
         awk -F '\t' '!target[$2]++ || !mode[$3]++ || !model[$1]++' >"$tmp/few" || :
     while read -r model target mode; do
