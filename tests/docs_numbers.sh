@@ -28,7 +28,7 @@ function fields(line,    n, c, i, quoted) {
 FNR == 1 && !/^date,machine,commit,command,model(,|$)/ { print FILENAME ": the first columns are not date,machine,commit,command,model" }
 FNR == 1 { n = fields($0); next }
 fields($0) != n { print FILENAME ":" FNR ": " fields($0) " columns, the head has " n }
-!/^20[0-9][0-9]-[0-9][0-9]-[0-9][0-9],/ { print FILENAME ":" FNR ": no date" }
+!/^20[0-9][0-9]-[0-9][0-9]-[0-9][0-9],/ && (FNR == 2 || !/^,,,,/) { print FILENAME ":" FNR ": no date" }
 END
 name="files of numbers"
 awk -f "$tmp/fields.awk" *.csv > "$tmp/out"
