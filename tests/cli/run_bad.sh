@@ -1,5 +1,5 @@
 #!/bin/sh
-# run_bad.sh FORGEC DATA -- builds every file of DATA (tests/data/bad with its archive unpacked) as expect.txt says:
+# run_bad.sh FORGEC DATA -- builds every file of DATA (tests/data/bad/bad.tar.xz, unpacked) as expect.txt says:
 #   reject: exit code 1, one line on stderr, nothing on stdout, no output file
 #   accept: exit code 0 and an output file
 #   either: one of these two; the file is not compiled, which takes seconds
