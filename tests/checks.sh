@@ -119,8 +119,8 @@ asan)
         "$built/tests/server/test_chats" "$dir/asan.program" || failed=1
         "$built/tests/server/test_calls" "$dir/asan.program" || failed=1
         "$built/tests/server/agents" "$dir/asan.program" 5 -- --slots 4 || failed=1
-        sh "$root/tests/server/run_native.sh" "$built/forgec" "$built/tests/server/test_native" "$built/tests/tools/make_gguf" "$model" \
-            -t $main --clang "$wrapper" || failed=1
+        sh "$root/tests/server/run_native.sh" "$built/forgec" "$built/tests/server/test_native" "$built/tests/tools/make_gguf" \
+            "$built/data/real/real.txt" "$model" -t $main --clang "$wrapper" || failed=1
     fi
     exit $failed
     ;;

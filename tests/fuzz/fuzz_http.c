@@ -163,7 +163,7 @@ static void open_server(struct one *o, const uint8_t *chat, bool keys, bool vect
     *s = (struct server){ .options = &o->options, .program = &o->program, .engine = &o->engine, .error = &o->error,
                           .base = event_base_new(), .wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) };
     must(batch_open(&s->batch, &o->engine, &(struct batch_options){ N_SLOTS, N_WAITING, s->wake_fd }, &o->error) == FORGE_OK &&
-         routes_open(s, &o->error) == FORGE_OK, o->error.text);
+         reader_open(s, &o->error) == FORGE_OK && routes_open(s, &o->error) == FORGE_OK, o->error.text);
     event_add(event_new(s->base, s->wake_fd, EV_READ | EV_PERSIST, on_wake, s), NULL);
     event_add(event_new(s->base, -1, EV_PERSIST, nothing, NULL), &second);
     o->port = port_of(s->http);
