@@ -44,7 +44,7 @@ has_cmake() {
     [ "${version% *}" -gt 3 ] || { [ "${version% *}" -eq 3 ] && [ "${version#* }" -ge 22 ]; }
 }
 
-# Sets clang to the clang that forgec would use, and clang_version; fails if there is none.
+# Sets clang to the clang that forgec would use, and clang_version; fails without a clang.
 find_clang() {
     for clang in ${FORGEC_CLANG:-$(for v in $clang_versions; do echo "clang-$v"; done) clang}; do
         has "$clang" || continue

@@ -255,7 +255,7 @@ static bool cut_object(struct call_parser *r)
     return name.n && tell_cut(r, name, id, (struct span){ 0 });
 }
 
-/* Finds the arguments of an object whose name stands before them, when their { has come. */
+/* Finds the arguments of an object, once their { has come; the name comes before them. */
 static bool live_object(struct call_parser *r)
 {
     static const char *const names[] = { "name", "tool_name", NULL }, *const arguments[] = { "arguments", "parameters", NULL },

@@ -412,7 +412,7 @@ static enum forge_status launch_prefill(const struct forge_sequence *q, uint32_t
     return FORGE_OK;
 }
 
-/* Runs a prefill step whose parameters are uploaded.  The arena has room for the logits of logits_rows tokens.  If there are more, the
+/* Runs a prefill step; its parameters are uploaded.  The arena has room for the logits of logits_rows tokens.  If there are more, the
  * launches that write logits run once for each part, as if the step ended there, and the logits of a part are read before the next. */
 static enum forge_status prefill(struct forge_sequence *q, uint32_t n, uint32_t n_logits, float *logits, struct forge_error *error)
 {

@@ -18,7 +18,7 @@
 #define PIECE_SHARED 0.05
 #define PIECE_ALONE 0.25
 
-enum { MOST_ROWS = 64 };                     /* tokens of a piece of a prompt whose tokens' log probabilities are wanted */
+enum { MOST_ROWS = 64 };                     /* tokens of a piece of a prompt, if their log probabilities are wanted */
 
 /* A sequence and the tokens that it has.  The first n_slots slots make texts.  Further slots exist if a layer's state cannot be rewound:
  * they hold states at the ends of prompts, for texts that continue from there. */

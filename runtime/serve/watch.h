@@ -14,8 +14,8 @@ struct call_watch *watch_open(const struct answer_options *o, const char *prefil
 
 /* Is the answer guided from its first token on? */
 bool watch_begins(struct call_watch *w, struct forge_guide *guide);
-/* Unguided text has come; true: with it a call has begun, and the guide stands behind it.  A call whose beginning the grammar does not
- * allow stays free. */
+/* Unguided text has come; true: with it a call has begun, and the guide stands behind it.  A call stays free if the grammar does not
+ * allow its beginning. */
 bool watch_text(struct call_watch *w, struct forge_guide *guide, const char *text, size_t n);
 /* The guide has accepted a token.  False: the call is complete, and text is free again. */
 bool watch_goes_on(struct call_watch *w, const struct forge_guide *guide);

@@ -1,4 +1,4 @@
-/* iq2_s.h -- packed and read as IQ2_XS, whose grid in the file is smaller and has fewer signs. */
+/* iq2_s.h -- packed and read as IQ2_XS. The grid of IQ2_XS is smaller in the file and has fewer signs. */
 #ifndef FORGE_GPU_iq2_s
 #define FORGE_GPU_iq2_s
 #include "templates/gpu/formats/iq2_xs.h"

@@ -1,4 +1,4 @@
-/* iq2_s.wgsl -- packed and read as IQ2_XS, whose grid in the file is smaller and has fewer signs. */
+/* iq2_s.wgsl -- packed and read as IQ2_XS. The grid of IQ2_XS is smaller in the file and has fewer signs. */
 // include templates/webgpu/formats/iq2_xs.wgsl
 
 const UNIT_COLS_iq2_s = UNIT_COLS_iq2_xs;
