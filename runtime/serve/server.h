@@ -37,8 +37,8 @@ struct request_text {
     int64_t offset;                          /* characters of text before these tokens; native.c: bytes that have been sent */
 };
 
-/* A request with a body.  It has three times: the reader's thread reads it, the model's thread makes its texts, the thread of HTTP answers.
- * The model's thread uses the tasks alone (batch.h). */
+/* A request with a body.  The reader's thread reads it, then the model's thread makes its texts, and the thread of HTTP sends them.  The
+ * model's thread uses only the tasks (batch.h). */
 struct request {
     struct server *server;
     struct http_request *http;               /* NULL: the client has gone, or has its answer; for the thread of HTTP alone */
