@@ -26,6 +26,7 @@ bool choose_writes_logits(const struct gpu_chooser *c)
 
 struct kernel_draft choose_begin(const struct gpu_chooser *c, enum kernel_template template, const char *name)
 {
+    if (c->series) return *c->series;
     const bool tail = !kernel_is_single(c->steps) && c->tail;
     struct kernel_draft d = kernel_begin(c->list, template, name, c->plan->fused, c->group, c->steps, tail);
     d.launch.logits = d.launch.tail && choose_writes_logits(c);
@@ -40,9 +41,24 @@ struct kernel_draft choose_begin_rows(const struct gpu_chooser *c, enum kernel_t
     return d;
 }
 
+/* Continues the kernel of a series with d, whose grid and threads do not matter. */
+static void continue_series(struct kernel_draft *series, const struct kernel_draft *d)
+{
+    struct kernel k = series->kernel;
+    k.prefill |= d->kernel.prefill;
+    if (d->kernel.lds_bytes > k.lds_bytes) k.lds_bytes = d->kernel.lds_bytes;
+    k.weight_bytes = d->kernel.weight_bytes;
+    *series = *d;
+    series->kernel = k;
+}
+
 void choose_end(const struct gpu_chooser *c, struct kernel_draft *d)
 {
     const struct target *t = c->plan->target;
+    if (c->series) {
+        continue_series(c->series, d);
+        return;
+    }
     if (d->kernel.lds_bytes > t->lds_bytes)
         die("%s: kernel %s needs %u bytes of LDS, %s has %u for a group; the model is too wide for forgec's kernels on it, or the "
             "target's tiles are too large; build for a CPU target", c->plan->model->gguf->path, d->kernel.name, d->kernel.lds_bytes,
@@ -129,7 +145,7 @@ static void choose_embed(const struct gpu_chooser *c)
     choose_end(c, &d);
 }
 
-static void choose_norm(const struct gpu_chooser *c)
+void choose_norm(const struct gpu_chooser *c)
 {
     const struct node *n = c->group->node;
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_norm, c->group->name);
@@ -228,8 +244,7 @@ static void choose_map_chain(const struct gpu_chooser *c)
     if (gpu_map_of(c->group) == MAP_HEADS) {
         const bool whole = n->weight && n->weight->cols == n->cols;
         kernel_does(&d, "%u heads of %u%s", n->cols / n->attr.head_dim, n->attr.head_dim, whole ? ", each with weights of its own" : "");
-        d.kernel.grid_x = n->cols / n->attr.head_dim;
-        d.kernel.lds_bytes = ACTS_SCRATCH_BYTES;
+        d.kernel.grid_x = HEAD_GROUPS(n->cols / n->attr.head_dim, c->plan->target->wave, threads);
     }
     else d.kernel.grid_x = (n->cols + threads - 1) / threads;
     choose_end(c, &d);
@@ -277,12 +292,18 @@ static void choose_push(const struct gpu_chooser *c)
     if (COLLECTIVE_SHARED(c->plan->options.ranks)) choose_push_by(c, TEMPLATE_push_sums, "push_sums");
 }
 
+bool gpu_stores_nothing(const struct plan *p, const struct group *g)
+{
+    const struct node *n = g->kind == GROUP_MAP ? g->branches[0].chain[0] : NULL;
+    return n && n->op == OP_store_v && plan_values_in_keys(p, n);
+}
+
 /* One operation on finished rows. A store into the KV cache writes no row. */
-static void choose_map(const struct gpu_chooser *c)
+void choose_map(const struct gpu_chooser *c)
 {
     if (gpu_map_of(c->group) != MAP_ROWS) { choose_map_chain(c); return; }
     const struct node *n = c->group->branches[0].chain[0];
-    if (n->op == OP_store_v && plan_values_in_keys(c->plan, n)) return;
+    if (gpu_stores_nothing(c->plan, c->group)) return;
     struct kernel_draft d = choose_begin_both(c, TEMPLATE_map, c->group->name);
     kernel_does(&d, "%s: %s: %s -> %s", op_info[n->op].name, operation_text(c, &d, n), choose_text(c, gpu_read(c->plan, n->inputs[0])),
                 choose_text(c, gpu_written(c->plan, n, c->prefill)));
@@ -583,7 +604,9 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
             c.group = &f->groups[c.index];
             c.gg = &p->gpu->groups[c.index];
             c.tail = c.index > (c.steps == STEPS_COLUMNS ? last_attention : last_store);
-            if (is_of_steps(&c)) choose_group(&c);
+            if (!is_of_steps(&c)) continue;
+            if (c.gg->series_first == c.gg->series_last) choose_group(&c);
+            else if (c.gg->series_first == c.index) choose_series_kernel(&c);
         }
         if (c.steps == STEPS_DECODE && !f->graph->output) choose_follow(&c);
         else if (c.steps == STEPS_DECODE && !p->model->pooling) choose_sample(&c, false);
@@ -672,6 +695,7 @@ static void choose(struct arena *a, struct plan *p)
     p->gpu->digits = p->options.exact ? 3 : p->target->activation_digits;
     p->gpu->groups = arena_array(a, struct gpu_group, p->fused->n_groups);
     choose_products(p);
+    choose_series(p);
     choose_splits(a, p);
     choose_values(a, p);
     gpu_plan_kernels(a, p);

@@ -30,6 +30,8 @@ struct gpu_group {
     bool           chooses;
     uint64_t       route_at;                        /* byte offset of the choice in the kernel's LDS */
     uint32_t       chooser;                         /* router: the group that makes its choice; 0: it has a kernel of its own */
+    uint32_t       series_first, series_last;       /* the groups of its series (series.c); both are the group itself if it is alone */
+    uint32_t       strand;                          /* its strand in the series, from 0 */
 };
 struct gpu_plan {
     struct gpu_group *groups;                       /* [n_groups] */
@@ -91,6 +93,11 @@ struct matrix_lds { uint64_t x_bytes, parts_at, exchange_at, ring_at, ring_bytes
 struct matrix_lds gpu_matrix_lds(const struct plan *p, const struct group *g, const struct kernel *k);
 uint64_t gpu_matrix_stage(const struct plan *p, const struct weight *w);
 
+/* Does the group store V, where V is a part of the stored K? Then it has no kernel. */
+bool gpu_stores_nothing(const struct plan *p, const struct group *g);
+/* series.c: the strands of a series, given the index of its first group; 1 for a group that is alone. */
+uint32_t gpu_strands(const struct plan *p, uint32_t first);
+
 /* A group's products as gemm_plan() needs them. weight_bytes: of all products; parts: filled, and the result points to it. */
 struct gemm_product gpu_product(const struct plan *p, const struct group *g, uint64_t weight_bytes, struct gemm_part parts[MAX_BRANCHES]);
 
@@ -131,6 +138,7 @@ struct gpu_chooser {
     uint32_t            index;
     enum kernel_steps   steps;
     bool                prefill, tail;       /* prefill: steps is STEPS_PREFILL; values then have the forms that its products read */
+    struct kernel_draft *series;             /* the kernel of the current series, or NULL: choose_begin and choose_end continue it */
 };
 
 /* values.c: gives everything in the arena its place. */
@@ -139,9 +147,16 @@ void choose_values(struct arena *a, struct plan *p);
 void choose_splits(struct arena *a, struct plan *p);
 /* choose_products.c: forms of inputs, runs of matrices and choices of experts; before choose_values. */
 void choose_products(struct plan *p);
+/* series.c: which groups are a series; before choose_values. */
+void choose_series(struct plan *p);
 
 /* Does the group write logits? */
 bool choose_writes_logits(const struct gpu_chooser *c);
+/* A norm or map of its own, or as a part of c->series. */
+void choose_norm(const struct gpu_chooser *c);
+void choose_map(const struct gpu_chooser *c);
+/* series.c: the kernel of the series that begins with the current group. */
+void choose_series_kernel(struct gpu_chooser *c);
 struct kernel_draft choose_begin(const struct gpu_chooser *c, enum kernel_template template, const char *name);
 /* A kernel with one token for each workgroup. */
 struct kernel_draft choose_begin_rows(const struct gpu_chooser *c, enum kernel_template template, const char *name);

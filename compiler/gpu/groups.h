@@ -31,7 +31,7 @@ bool gpu_in_steps(const struct plan *p, const struct node *attention);
 /* The kind of kernel for a map, which is an operation on rows of finished values. */
 enum gpu_map {
     MAP_ROWS,           /* a special function on rows or heads */
-    MAP_HEADS,          /* heads_normed(), then a chain of operations on single values */
+    MAP_HEADS,          /* head_normed(), then a chain of operations on single values */
     MAP_VALUES,         /* a chain of operations on single values */
 };
 enum gpu_map gpu_map_of(const struct group *g);

@@ -90,8 +90,25 @@ void gpu_put_start(struct emitter *e)
 
 void gpu_put_token(struct emitter *e)
 {
+    if (e->series) return;
     gpu_put_start(e);
     gpu_put(e, "const uint32_t t = first_token(a) + group_y();");
+}
+
+void gpu_put_each_head(struct emitter *e, uint32_t heads)
+{
+    const uint32_t waves = e->kernel->param[PARAM_THREADS] / e->plan->target->wave;
+    if (e->series) {
+        gpu_put(e, "for (uint32_t item = wave_id(); item < %u; item += %u) {", heads, waves);
+        return;
+    }
+    gpu_put(e, "const uint32_t item = group_x() * %u + wave_id();", waves);
+    if (heads % waves) gpu_put(e, "if (item >= %u) return;", heads);
+}
+
+void gpu_put_heads_end(struct emitter *e)
+{
+    if (e->series) gpu_put(e, "}");
 }
 
 /* ---- functions without duplicates ---- */
@@ -171,11 +188,16 @@ static void put_norm(struct emitter *e)
 /* of_rows: the first arguments of an operation on rows, destination and source. */
 static void put_of_heads(struct emitter *e, const struct node *n, const char *of_rows)
 {
-    const uint32_t threads = e->kernel->param[PARAM_THREADS], head_dim = n->attr.head_dim;
-    const char *heads = arena_printf(e->arena, "/* heads */ %u, /* head_dim */ %u, %u", n->cols / head_dim, head_dim, threads);
+    const uint32_t head_dim = n->attr.head_dim;
+    const char *item = arena_printf(e->arena, "item, /* head_dim */ %u", head_dim);
+    gpu_put_each_head(e, n->cols / head_dim);
     if (n->op == OP_headnorm)
-        gpu_put(e, "headnorm_row(%s, %s, %s, %s);", of_rows, gpu_vector(e, n->weight), emit_float(e->arena, n->attr.eps), heads);
-    else gpu_put(e, "rope_row(%s, %s, position_of(a, t), %s, %s);", of_rows, gpu_tables(e, n, "t"), gpu_rotation(e, n), heads);
+        gpu_put(e, "headnorm_row(%s, %s, %s, %s);", of_rows, gpu_vector(e, n->weight), emit_float(e->arena, n->attr.eps),
+                item);
+    else
+        gpu_put(e, "rope_row(%s, %s, position_of(a, t), %s, %s);", of_rows, gpu_tables(e, n, "t"), gpu_rotation(e, n),
+                item);
+    gpu_put_heads_end(e);
 }
 
 static void put_store(struct emitter *e, const struct node *n, const char *from)
@@ -183,8 +205,10 @@ static void put_store(struct emitter *e, const struct node *n, const char *from)
     const uint32_t ring = state_ring(plan_state(e->plan, n)), rows = ring ? ring : e->plan->options.n_ctx, head_dim = n->attr.head_dim,
                    heads = n->cols / head_dim;
     const char *plane = n->op == OP_store_k ? "kv_k(a)" : gpu_values(e, n, heads, rows, head_dim);
-    gpu_put(e, "kv_store_rows(%s + state_of(a, t), position_of(a, t), %s, /* heads */ %u, /* n_ctx */ %u, /* head_dim */ %u, %u, "
-               "/* ring */ %u);", plane, from, heads, e->plan->options.n_ctx, head_dim, e->kernel->param[PARAM_THREADS], ring);
+    gpu_put_each_head(e, heads);
+    gpu_put(e, "kv_store_row(%s + state_of(a, t), item, kv_row(position_of(a, t), /* ring */ %u), %s + item * %u, /* heads */ %u, "
+               "/* rows */ %u, /* head_dim */ %u);", plane, ring, from, head_dim, heads, rows, head_dim);
+    gpu_put_heads_end(e);
 }
 
 static void put_map(struct emitter *e)
@@ -212,6 +236,40 @@ static void put_map(struct emitter *e)
     case OP_store_v: put_store(e, n, from); break;
     default: die("%s: forgec has no GPU kernel for it; this is a mistake in forgec, please report it", op_info[n->op].name);
     }
+}
+
+static void put_part(struct emitter *e, uint32_t i)
+{
+    e->group = &e->plan->fused->groups[i];
+    e->gg = &e->plan->gpu->groups[i];
+    if (e->group->kind == GROUP_NORM) put_norm(e);
+    else put_map(e);
+}
+
+/* The operations of a strand, with a barrier before each but the first. */
+static void put_strand(struct emitter *e, uint32_t first, uint32_t strand)
+{
+    const struct gpu_group *groups = e->plan->gpu->groups;
+    bool follows = false;
+    for (uint32_t i = first; i <= groups[first].series_last; i++) {
+        if (groups[i].strand != strand || gpu_stores_nothing(e->plan, &e->plan->fused->groups[i])) continue;
+        if (follows) gpu_put(e, "memory_barrier();");
+        put_part(e, i);
+        follows = true;
+    }
+}
+
+static void put_series(struct emitter *e)
+{
+    const uint32_t first = e->gg->series_first, strands = gpu_strands(e->plan, first);
+    gpu_put_token(e);
+    e->series = true;
+    for (uint32_t s = 0; s < strands; s++) {
+        if (strands > 1) gpu_put(e, s ? "} else if (group_x() == %u) {" : "if (group_x() == %u) {", s);
+        put_strand(e, first, s);
+    }
+    if (strands > 1) gpu_put(e, "}");
+    e->series = false;
 }
 
 static void put_sample(struct emitter *e)
@@ -263,6 +321,7 @@ static void put_body(struct emitter *e)
     case TEMPLATE_embed:             put_embed(e); break;
     case TEMPLATE_norm:              put_norm(e); break;
     case TEMPLATE_map:               put_map(e); break;
+    case TEMPLATE_series:            put_series(e); break;
     case TEMPLATE_stage:             gpu_put_stage(e, false); break;
     case TEMPLATE_stage_bf16:        gpu_put_stage(e, true); break;
     case TEMPLATE_gemv:              gpu_put_gemv(e); break;

@@ -20,6 +20,7 @@ struct emitter {
     struct text             body;
     uint32_t                depth;          /* of open braces */
     uint64_t                named;          /* set of slots that the current function names */
+    bool                    series;         /* the group is a part of a kernel that has begun: `t` is declared */
 };
 
 /* Appends one indented line to the body. A line that ends with "{" opens a level, a line that begins with "}" closes it. */
@@ -39,6 +40,10 @@ void gpu_put_idle(struct emitter *e);
 /* The waits at the start of a kernel; gpu_put_token also declares `t`, the token of a workgroup. */
 void gpu_put_start(struct emitter *e);
 void gpu_put_token(struct emitter *e);
+
+/* Between the two calls: lines for each head of a row, which is `item`; a wave has one head at a time. */
+void gpu_put_each_head(struct emitter *e, uint32_t heads);
+void gpu_put_heads_end(struct emitter *e);
 
 /* Writes DEVICE type NAME(parameters) { body }, where the body is the lines put between the two calls. Returns the function's name. If a
  * function with the same text exists under another name, nothing is written and that name is returned. */

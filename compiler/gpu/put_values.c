@@ -221,10 +221,42 @@ static void put_taken_rows(struct emitter *e, const struct branch *b)
     gpu_put(e, "}");
 }
 
+/* In a series each thread has columns of the whole row. It computes some of them before it stores the first, so that their loads are under
+ * way together. */
+static void put_row_values(struct emitter *e, const struct branch *b)
+{
+    enum { AHEAD = 4 };
+    const uint32_t cols = b->chain[0]->cols, threads = e->kernel->param[PARAM_THREADS], turns = (cols + threads - 1) / threads,
+                   ahead = turns < AHEAD ? turns : AHEAD;
+    uint32_t next;
+    gpu_put(e, "for (uint32_t first = thread_x(); first < %u; first += %u) {", cols, ahead * threads);
+    gpu_put(e, "float values[%u];", ahead);
+    gpu_put(e, "UNROLL");
+    gpu_put(e, "for (uint32_t i = 0; i < %u; i++) {", ahead);
+    gpu_put(e, "const uint32_t r = first + i * %u < %u ? first + i * %u : first;", threads, cols, threads);
+    const char *y = first_value(e, b, &next);
+    gpu_put(e, "float y = %s;", y);
+    gpu_put_chain(e, b, next, b->n_chain);
+    gpu_put(e, "values[i] = y;");
+    gpu_put(e, "}");
+    gpu_put(e, "UNROLL");
+    gpu_put(e, "for (uint32_t i = 0; i < %u; i++) {", ahead);
+    gpu_put(e, "const uint32_t r = first + i * %u;", threads);
+    gpu_put(e, "const float y = values[i];");
+    gpu_put(e, "if (r >= %u) break;", cols);
+    gpu_put_result(e, b->result);
+    gpu_put(e, "}");
+    gpu_put(e, "}");
+}
+
 void gpu_put_values(struct emitter *e)
 {
     const struct branch *b = &e->group->branches[0];
     uint32_t next;
+    if (e->series) {
+        put_row_values(e, b);
+        return;
+    }
     if (gpu_takes_rows(e->kernel)) {
         put_taken_rows(e, b);
         return;
@@ -278,8 +310,10 @@ void gpu_put_map_heads(struct emitter *e)
     const bool whole = n->weight && n->weight->cols == n->cols;
     gpu_put_token(e);
     const char *how = n->op == OP_l2norm ? "HEADS_UNIT" : n->op == OP_layernorm_heads ? "HEADS_CENTERED" : "HEADS_RMS";
-    gpu_put(e, "heads_normed(a, t, %s, %s, /* whole */ %u, %s, %s, /* head_dim */ %u, %u, %s);", row_of(e, n->inputs[0]),
-            gpu_vector(e, n->weight), whole, how, emit_float(e->arena, n->attr.eps), n->attr.head_dim, e->kernel->param[PARAM_THREADS], to);
+    gpu_put_each_head(e, n->cols / n->attr.head_dim);
+    gpu_put(e, "head_normed(a, t, %s, %s, /* whole */ %u, %s, %s, item, /* head_dim */ %u, %s);", row_of(e, n->inputs[0]),
+            gpu_vector(e, n->weight), whole, how, emit_float(e->arena, n->attr.eps), n->attr.head_dim, to);
+    gpu_put_heads_end(e);
 }
 
 /* ---- operations with a state ---- */

@@ -211,6 +211,7 @@ static void add_value(struct arena *a, struct plan *p, struct arena_plan *ap, co
     bool bf16 = false;
     const bool stage = keep_as_stage(p, n, &bf16);
     const uint32_t dies = last_reader(p, n);
+    group = p->gpu->groups[group].series_first;           /* the strands of a series run side by side */
     p->f32[n->index] = rows_of(n->cols, 4);
     arena_add(ap, plan_value_name(n), &p->f32[n->index], group, dies, stage ? columns_of(p) : p->chunk);
     if (!stage) return;

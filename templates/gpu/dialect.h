@@ -12,6 +12,7 @@
  *   uniform(x)                  x, which is equal in all lanes, in a scalar register if the GPU has any
  *   lds()                       LDS (shared memory): all of it is dynamic; the plan knows the bytes, kernels divide it by constants
  *   barrier                     all threads of the group; LDS written before is visible after
+ *   memory_barrier              the same, also for global memory that the group wrote
  *   wave_barrier                the lanes of a wave see each other's LDS writes
  *   meet_*                      only where there are products of bytes (FAMILY_MMA_BYTES): some waves of a group wait for each other, and
  *                               can work between arriving and waiting.  One thread calls meet_init(p, waves), p: MEET_BYTES of LDS; the

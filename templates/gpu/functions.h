@@ -65,28 +65,33 @@ DEVICE float rotated_f32(const float *x, uint32_t r, const float *hi, const floa
 
 /* ---- functions of heads ---- */
 
-/* Norm of head group_x() of x.  how (gemv_sizes.h): divides by the root mean square, or by the length (at least eps), or subtracts the mean
- * and divides by the standard deviation.  Then multiplies by weight: NULL, of one head or, with whole 1, of all heads.
- * LDS: ACTS_SCRATCH_BYTES. */
-DEVICE void heads_normed(const struct forge_kernel_args a, uint32_t t, const float *x, const float *weight, const uint32_t whole,
-                         const uint32_t how, const float eps, const uint32_t head_dim, const uint32_t threads, row_sink *sink)
+/* Norm of head `item` of x by one wave.  how (gemv_sizes.h): divides by the root mean square, or by the length (at least eps), or
+ * subtracts the mean and divides by the standard deviation.  Then multiplies by weight: NULL, of one head or, with whole 1, of all heads.
+ * `sink` gets each value. */
+DEVICE void head_normed(const struct forge_kernel_args a, uint32_t t, const float *x, const float *weight, const uint32_t whole,
+                        const uint32_t how, const float eps, uint32_t item, const uint32_t head_dim, row_sink *sink)
 {
-    const uint32_t first = group_x() * head_dim;
+    enum { AHEAD = 8 };                          /* values of a lane that are loaded before the first of them is stored */
+    const uint32_t first = item * head_dim;
     float mean = 0.0f, squares = 0.0f;
     if (how == HEADS_CENTERED) {
-        for (uint32_t c = thread_x(); c < head_dim; c += threads) mean += ((const GLOBAL float *)x)[first + c];
-        mean = group_sum_f32(mean, lds(), threads) * (1.0f / (float)head_dim);
-        barrier();
+        for (uint32_t c = lane_id(); c < head_dim; c += WAVE) mean += ((const GLOBAL float *)x)[first + c];
+        mean = lanes_sum_f32(mean, WAVE) * (1.0f / (float)head_dim);
     }
-    for (uint32_t c = thread_x(); c < head_dim; c += threads) {
+    for (uint32_t c = lane_id(); c < head_dim; c += WAVE) {
         const float v = ((const GLOBAL float *)x)[first + c] - mean;
         squares += v * v;
     }
-    const float sum = group_sum_f32(squares, lds(), threads);
+    const float sum = lanes_sum_f32(squares, WAVE);
     const float factor = how == HEADS_UNIT ? min_f32(rsqrt_f32(sum), 1.0f / eps) : rsqrt_f32(sum * (1.0f / (float)head_dim) + eps);
-    for (uint32_t c = thread_x(); c < head_dim; c += threads) {
-        const float v = (((const GLOBAL float *)x)[first + c] - mean) * factor;
-        sink(a, t, first + c, weight ? v * ((const GLOBAL float *)weight)[whole ? first + c : c] : v);
+    for (uint32_t begin = lane_id(); begin < head_dim; begin += AHEAD * WAVE) {
+        float v[AHEAD];
+        UNROLL for (uint32_t i = 0; i < AHEAD; i++) {
+            const uint32_t c = begin + i * WAVE < head_dim ? begin + i * WAVE : lane_id();
+            v[i] = (((const GLOBAL float *)x)[first + c] - mean) * factor;
+            if (weight) v[i] *= ((const GLOBAL float *)weight)[whole ? first + c : c];
+        }
+        UNROLL for (uint32_t i = 0; i < AHEAD; i++) if (begin + i * WAVE < head_dim) sink(a, t, first + begin + i * WAVE, v[i]);
     }
 }
 

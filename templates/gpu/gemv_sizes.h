@@ -13,7 +13,7 @@
 
 #define ACTS_SCRATCH_BYTES 128                   /* one sum for each wave of the group */
 
-/* The divisor of heads_normed(): the root mean square, the length, or, for a head less its mean, the standard deviation. */
+/* The divisor of head_normed(): the root mean square, the length, or, for a head less its mean, the standard deviation. */
 enum { HEADS_RMS, HEADS_UNIT, HEADS_CENTERED };
 
 #define ACTS_UNITS(cols) (((cols) + 63u) / 64u)

@@ -4,7 +4,7 @@
  *   kv_fetch, kv_values         8 neighbouring columns of a row: fetch requests them, values gives them as f32 later
  *   kv_load, kv_load_f16        both at once, as f32x4[2] or as four words of f16 pairs
  *   kv_encode, kv_put           rounds 8 columns as the cache does, and stores them
- *   kv_store_row, kv_store_rows a wave stores one head of a token, a launch all heads
+ *   kv_store_row                a wave stores one head of a token
  *   kv_bytes                    where a row's 16-byte pieces begin, for copies of f16 and f32 rows
  * Everywhere: position < n_ctx, column a multiple of 8 below head_dim, kv_head < n_head_kv.
  *
@@ -170,15 +170,5 @@ DEVICE void kv_store_row(uint8_t *plane, uint32_t kv_head, uint32_t position, co
         kv_encode(&piece, x);
         if (mine < head_dim) kv_put(plane, kv_head, position, column, &piece, n_head_kv, n_ctx, head_dim);
     }
-}
-
-/* A kernel's body: stores all heads of one token at its position.  row: [n_head_kv][head_dim] f32.
- * grid_x: HEAD_GROUPS(n_head_kv, WAVE, threads). */
-DEVICE void kv_store_rows(uint8_t *plane, uint32_t position, const float *row, const uint32_t n_head_kv, const uint32_t n_ctx,
-                          const uint32_t head_dim, const uint32_t threads, const uint32_t ring)
-{
-    const uint32_t kv_head = group_x() * (threads / WAVE) + wave_id();
-    if (kv_head >= n_head_kv) return;
-    kv_store_row(plane, kv_head, kv_row(position, ring), row + (uint64_t)kv_head * head_dim, n_head_kv, kv_rows(n_ctx, ring), head_dim);
 }
 #endif

@@ -137,13 +137,10 @@ DEVICE void qkv_finish(const struct forge_kernel_args a, uint32_t t, float *q, c
     }
 }
 
-/* Single operations, for one token: out, x: [heads][head_dim] f32; out may be x.  grid_x: HEAD_GROUPS(heads, WAVE, threads). */
-DEVICE void headnorm_row(float *out, const float *x, const float *weight, float eps, const uint32_t heads, const uint32_t head_dim,
-                         const uint32_t threads)
+/* Single operations on head `item` of a token, by one wave: out, x: [heads][head_dim] f32; out may be x. */
+DEVICE void headnorm_row(float *out, const float *x, const float *weight, float eps, uint32_t item, const uint32_t head_dim)
 {
-    const uint32_t item = group_x() * (threads / WAVE) + wave_id();
     struct head h, w;
-    if (item >= heads) return;
     head_load(&h, x + (uint64_t)item * head_dim, head_dim, 0, 0);
     head_load(&w, weight, head_dim, 0, 0);
     head_norm(&h, &w, eps, head_dim);
@@ -151,11 +148,9 @@ DEVICE void headnorm_row(float *out, const float *x, const float *weight, float 
 }
 
 DEVICE void rope_row(float *out, const float *x, const float *hi, const float *lo, uint32_t position, const uint32_t n_rot,
-                     const uint32_t neox, const uint32_t block, const uint32_t heads, const uint32_t head_dim, const uint32_t threads)
+                     const uint32_t neox, const uint32_t block, uint32_t item, const uint32_t head_dim)
 {
-    const uint32_t item = group_x() * (threads / WAVE) + wave_id();
     struct head h;
-    if (item >= heads) return;
     head_load(&h, x + (uint64_t)item * head_dim, head_dim, n_rot, neox);
     head_finish(&h, 0, 0.0f, hi, lo, position, block, head_dim, n_rot, neox);
     head_store(out + (uint64_t)item * head_dim, &h, head_dim, n_rot, neox);

@@ -72,12 +72,16 @@ TEST_KERNEL(512, finish_rows)
         mark(a); \
         __VA_ARGS__; \
     }
-SINGLE(headnorm, headnorm_row(c.q + t * q, c.q + t * q, c.q_norm, c.eps, c.n_head, c.head_dim, c.threads))
-SINGLE(rope,     rope_row(c.q + t * q, c.q + t * q, c.hi, c.lo, a.step->n_past + t, c.n_rot, c.neox, c.block, c.n_head, c.head_dim,
-                          c.threads))
-SINGLE(store_k,  kv_store_rows(kv_k(a), a.step->n_past + t, c.k_new + t * kv, c.n_head_kv, c.n_ctx, c.head_dim, c.threads, c.ring))
-SINGLE(store_v,  kv_store_rows(kv_v(a, c.n_head_kv, kv_rows(c.n_ctx, c.ring), c.head_dim), a.step->n_past + t, c.v_new + t * kv,
-                               c.n_head_kv, c.n_ctx, c.head_dim, c.threads, c.ring))
+#define EACH_HEAD(n) for (uint32_t item = group_x() * (c.threads / WAVE) + wave_id(); item < (n); item = (n))
+#define STORE(plane, from) \
+    EACH_HEAD(c.n_head_kv) \
+        kv_store_row(plane, item, kv_row(a.step->n_past + t, c.ring), (from) + t * kv + item * c.head_dim, c.n_head_kv, \
+                     kv_rows(c.n_ctx, c.ring), c.head_dim)
+SINGLE(headnorm, EACH_HEAD(c.n_head) headnorm_row(c.q + t * q, c.q + t * q, c.q_norm, c.eps, item, c.head_dim))
+SINGLE(rope,     EACH_HEAD(c.n_head)
+                     rope_row(c.q + t * q, c.q + t * q, c.hi, c.lo, a.step->n_past + t, c.n_rot, c.neox, c.block, item, c.head_dim))
+SINGLE(store_k,  STORE(kv_k(a), c.k_new))
+SINGLE(store_v,  STORE(kv_v(a, c.n_head_kv, kv_rows(c.n_ctx, c.ring), c.head_dim), c.v_new))
 SINGLE(scores,   attention_scores(a, c.scores, c.q + t * q, t, c.n_tokens, c.n_head, c.n_head_kv, c.head_dim, c.n_ctx, c.scale, c.cap,
                                   c.threads, c.window, c.ring))
 SINGLE(mask,     attention_mask(a, c.scores, t, c.n_tokens, c.n_ctx, c.threads))

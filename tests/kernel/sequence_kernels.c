@@ -33,7 +33,8 @@ TEST_KERNEL(128, recurrence)
 TEST_KERNEL(256, norm_of_heads)
 {
     const struct sequence_case c = *C;
-    heads_normed(a, 0, c.in[0], c.weight, c.whole, c.how, c.eps, c.head_dim, c.threads, store);
+    for (uint32_t item = wave_id(); item < c.heads; item += c.threads / WAVE)
+        head_normed(a, 0, c.in[0], c.weight, c.whole, c.how, c.eps, item, c.head_dim, store);
 }
 TEST_KERNEL(256, layernorm)
 {

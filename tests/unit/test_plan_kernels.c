@@ -445,6 +445,64 @@ static void values_in_keys(void **state)
     }
 }
 
+/* ---- series ---- */
+
+/* Values that groups first .. last make or read lie in different places, because strands run side by side. */
+static void check_places(const struct plan *p, uint32_t first, uint32_t last)
+{
+    const struct graph *g = p->fused->graph;
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (uint32_t k = 0; k < g->n_nodes; k++) {
+            const struct buffer *x = &p->f32[i], *y = &p->f32[k];
+            const uint32_t by = fuse_group(p->fused, g->nodes[i]), other = fuse_group(p->fused, g->nodes[k]);
+            if (i == k || by < first || by > last || other > last || other == NO_GROUP || !x->exists || !y->exists) continue;
+            if (plan_last_reader(p, g->nodes[k]) < first || fuse_is_view(g->nodes[i]) || fuse_is_view(g->nodes[k])) continue;
+            assert_true(x->offset + x->stride <= y->offset || y->offset + y->stride <= x->offset);
+        }
+}
+
+static uint32_t count_of(const char *text, const char *word)
+{
+    uint32_t n = 0;
+    for (const char *at = text; (at = strstr(at, word)); at++) n++;
+    return n;
+}
+
+/* Small operations between two products are one kernel; operations that do not read each other's values have workgroups of their own.
+ * Without fusion each is a kernel. */
+static void series_of_small_operations(void **state)
+{
+    (void)state;
+    static const char *const layer =
+        "%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%v = matmul attn_v, %x\n"
+        "%qa = l2norm head_dim=32 eps=1e-6 %q\n%qr = scale by=0.5 %qa\n"
+        "%ka = l2norm head_dim=32 eps=1e-6 %k\n%kr = rope head_dim=32 n_rot=32 %ka\n"
+        "%kc = store_k head_dim=32 %kr\n%vc = store_v head_dim=32 %v\n"
+        "%kqv = attention head_dim=32 %qr, %kc, %vc\n%ao = matmul attn_output, %kqv\n%x = add %ao, %x\n";
+    struct tiny s = tiny_llama;
+    struct text t = { .arena = a };
+    text_puts(&t, TINY_INPUT "layer:\n");
+    text_puts(&t, layer);
+    text_puts(&t, TINY_OUTPUT);
+    const struct model *m = tiny_wired(a, &s, text_str(&t));
+    for (uint32_t i = 0; i < 2 * COUNT_OF(targets); i++) {
+        const enum fuse_level level = i % 2 ? FUSE_LAYER : FUSE_NONE;
+        const struct plan *p = plan_of(m, targets[i / 2], level, (struct plan_options){ .n_ctx = 64 });
+        uint32_t n = 0;
+        check_texts(p);
+        for (uint32_t k = 0; k < p->kernels->n_decode; k++) {
+            const struct launch *l = &p->kernels->decode[k];
+            if (p->kernels->kernels[l->kernel].template != TEMPLATE_series) continue;
+            assert_string_equal(l->name, "l2norm_qa_to_store_v_vc");
+            assert_int_equal(p->kernels->kernels[l->kernel].grid_x, 3);          /* of Q, of K and of V */
+            assert_int_equal(count_of(emit_gpu_kernel(a, p, l), "memory_barrier();"), 2);
+            check_places(p, l->group, p->gpu->groups[l->group].series_last);
+            n++;
+        }
+        assert_int_equal(n, level == FUSE_LAYER ? s.n_layer : 0);
+    }
+}
+
 /* ---- bytes read per token ---- */
 
 /* A token reads every tensor of the image once; tied embeddings count as a matrix.  It also reads one row of the embedding, and one row of
@@ -480,6 +538,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lone_rows_in_two_steps, setup, teardown),
         cmocka_unit_test_setup_teardown(wide_heads, setup, teardown),
         cmocka_unit_test_setup_teardown(values_in_keys, setup, teardown),
+        cmocka_unit_test_setup_teardown(series_of_small_operations, setup, teardown),
         cmocka_unit_test_setup_teardown(every_weight_is_read_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

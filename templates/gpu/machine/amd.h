@@ -24,6 +24,12 @@ extern "C" { extern __attribute__((shared, aligned(1024))) uint8_t forge_lds[]; 
 DEVICE uint8_t *lds(void) { return forge_lds; }
 /* Global loads stay in flight.  (The builtin alone waits for them on gfx11; on gfx942 it does not wait for LDS.) */
 DEVICE void barrier(void) { asm volatile("s_waitcnt lgkmcnt(0)\n\ts_barrier" ::: "memory"); }
+DEVICE void memory_barrier(void)
+{
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
 DEVICE void wave_barrier(void) { asm volatile("s_waitcnt lgkmcnt(0)" ::: "memory"); __builtin_amdgcn_wave_barrier(); }
 
 /* ---- no clusters: never called, because a target says whether it has any ---- */

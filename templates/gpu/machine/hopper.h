@@ -25,6 +25,7 @@ DEVICE uint8_t *lds(void) { return forge_lds; }
 DEVICE uint32_t lds_address(const uint8_t *p) { return (uint32_t)(uint64_t)(const __attribute__((address_space(3))) uint8_t *)p; }
 extern "C" __attribute__((device)) void __syncthreads(void);
 DEVICE void barrier(void) { __syncthreads(); }
+DEVICE void memory_barrier(void) { __syncthreads(); }
 DEVICE void wave_barrier(void) { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
 
 /* ---- clusters ---- */

@@ -38,6 +38,7 @@ DEVICE uint32_t uniform(uint32_t x) { return x; }
 /* ---- LDS and barriers ---- */
 DEVICE uint8_t *lds(void) { return simt_lds(simt_cluster_rank()); }
 DEVICE void barrier(void) { simt_barrier(); }
+DEVICE void memory_barrier(void) { simt_barrier(); }
 DEVICE void wave_barrier(void) { uint32_t nothing = 0; simt_share(&nothing, sizeof nothing); }
 
 /* ---- clusters ---- */
