@@ -104,8 +104,11 @@ struct gemm_product gpu_product(const struct plan *p, const struct group *g, uin
 /* wide.c: attention with heads of more than 256 items, or with heads of K and V of different sizes. gpu_is_wide: has n the kernels of
  * templates/gpu/attention_wide.h? gpu_wide: its sizes: columns of K and of V; view: V is the first columns of K; query heads and rows of a
  * workgroup, workgroups of a split, positions of a step, threads; of prefill: tokens of a workgroup, workgroups of these tokens, bytes of
- * LDS. gpu_wide_lds: bytes of LDS in decode. */
-struct gpu_wide { uint32_t dim, value_dim, view, heads, rows, units, positions, threads, prefill_tokens, prefill_groups, prefill_lds; };
+ * LDS, whether four waves multiply together. gpu_wide_lds: bytes of LDS in decode. */
+struct gpu_wide {
+    uint32_t dim, value_dim, view, heads, rows, units, positions, threads, prefill_tokens, prefill_groups, prefill_lds;
+    bool     fours;
+};
 bool gpu_is_wide(const struct plan *p, const struct node *n);
 struct gpu_wide gpu_wide(const struct plan *p, const struct node *n);
 uint32_t gpu_wide_lds(const struct plan *p, const struct gpu_wide *w, uint32_t splits, bool cluster);

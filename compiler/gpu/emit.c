@@ -120,7 +120,7 @@ struct bytes emit_gpu(struct arena *a, const struct plan *p, const struct emit_o
     document_machine(d, family_file(a, p->target));
     put_parameters(a, d, p);
     for (uint32_t i = 0; i < COUNT_OF(always); i++) document_use(d, arena_printf(a, "templates/gpu/%s", always[i]));
-    if (p->gpu->has_wide) document_use(d, "templates/gpu/attention_wide.h");
+    if (p->gpu->has_wide) document_use(d, "templates/gpu/attention_wide_prefill.h");
     if (p->gpu->has_steps) document_use(d, "templates/gpu/attention_unfused.h");
     if (p->options.ranks) document_use(d, p->options.split == SPLIT_LAYER ? "templates/gpu/layers.h" : "templates/gpu/collective.h");
     use_formats(a, d, p);

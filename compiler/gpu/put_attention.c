@@ -152,7 +152,8 @@ void gpu_put_attention_prefill(struct emitter *e)
     if (gpu_is_wide(e->plan, n)) {
         gpu_put(e, "attention_wide(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s, %s,", out.symbol, out.symbol, as,
                 q.symbol, q.symbol, wide_values(e));
-        gpu_put(e, "    %s, %s,%s /* causal */ %u, %s);", wide_shape_of(e), scale, more_of(e), n->attr.causal, window_of(e));
+        gpu_put(e, "    %s, %s,%s /* in fours */ %u, /* causal */ %u, %s);", wide_shape_of(e), scale, more_of(e),
+                gpu_wide(e->plan, n).fours, n->attr.causal, window_of(e));
         return;
     }
     gpu_put(e, "attention_prefill%s(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s,", n->attr.causal ? "" : "_all",

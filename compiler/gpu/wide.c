@@ -1,6 +1,7 @@
 /* wide.c -- attention with wide heads, or with heads of K and V of different sizes (templates/gpu/attention_wide.h): which attention it
  * is, and its sizes. Also sizes that this attention and the usual attention have in common. */
 #include "choose.h"
+#include "compiler/base/family.h"
 #include "templates/gpu/attention_wide_sizes.h"
 
 static uint32_t per_kv(const struct node *n) { return n->heads / n->inputs[1]->heads; }
@@ -9,13 +10,14 @@ struct gpu_wide gpu_wide(const struct plan *p, const struct node *n)
 {
     const uint32_t kv = (uint32_t)p->options.kv, heads_kv = n->inputs[1]->heads, family = p->target->family;
     struct gpu_wide w = { .dim = n->attr.head_dim, .value_dim = n->inputs[2]->attr.head_dim, .view = plan_values_in_keys(p, n),
-                          .heads = WIDE_HEADS(n->heads, heads_kv, family), .rows = WIDE_ROWS(n->heads, heads_kv, family),
-                          .units = WIDE_GROUPS(n->heads, heads_kv, family), .threads = WIDE_THREADS(family) };
-    w.positions = WIDE_POSITIONS(kv, w.dim, w.value_dim, w.view, w.rows, WIDE_DIGITS,
+                          .heads = WIDE_HEADS(n->heads, heads_kv), .rows = WIDE_ROWS,
+                          .units = WIDE_GROUPS(n->heads, heads_kv), .threads = WIDE_THREADS(family) };
+    w.positions = WIDE_POSITIONS(kv, w.dim, w.value_dim, w.view, w.heads, w.rows, WIDE_DIGITS,
                                  WIDE_MORE_BYTES(w.heads, w.value_dim, family), family);
     w.prefill_tokens = WIDE_PREFILL_TOKENS(n->heads, heads_kv, w.dim, family);
     w.prefill_groups = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
-    w.prefill_lds = WIDE_PREFILL_BYTES(kv, w.dim, w.value_dim, w.view, family);
+    w.fours = family_multiplies_in_fours(p->target) && WIDE_IN_FOURS(kv, w.dim, w.value_dim, family);
+    w.prefill_lds = WIDE_PREFILL_BYTES(kv, w.dim, w.value_dim, w.view, family, w.fours);
     return w;
 }
 

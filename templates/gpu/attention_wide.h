@@ -2,7 +2,7 @@
  * V may be a view of K, as in latent attention (DeepSeek-AI 2024, arXiv:2405.04434).
  *
  *   attention_wide_decode(a, out, ..)    one token; the positions are split among groups as in attention_decode_tmpl.c
- *   attention_wide(a, out, ..)           the tokens of a prefill step, as in attention_prefill_tmpl.c
+ *   attention_wide_prefill.h             the tokens of a prefill step
  *
  * Both multiply f16 on the matrix unit.  A group has the query heads of one KV head, of one or several tokens: rows of Q in LDS.  It takes
  * steps of 16 or 32 positions: K and V come to LDS; waves compute parts of the scores, each from a share of the columns; a few lanes for
@@ -16,16 +16,17 @@
 #include "attention_prefill.h"
 #include "attention_wide_sizes.h"
 
-/* Most that a lane holds: tiles of 16 queries, units of 64 columns of V, pieces of 8 columns in flight, digits. */
-enum { WIDE_TILES = 4, WIDE_MOST_TURNS = 2, WIDE_PIECES = 10, WIDE_MOST_DIGITS = 2, WIDE_FOURS = WIDE_UNIT / 16 };
+/* Most that a lane holds: tiles of 16 queries, units of 64 columns of V, pieces of 8 columns in flight, digits; operands of Q. */
+enum { WIDE_TILES = 4, WIDE_MOST_TURNS = 2, WIDE_PIECES = 18, WIDE_MOST_DIGITS = 2, WIDE_FOURS = WIDE_UNIT / 16, WIDE_MOST_HELD = 5 };
 
 /* Constants of the launch, except `q`, `k` and `v`: byte places in LDS; strides in bytes. */
 struct wide {
     uint32_t dim, value_dim, view, rows, digits, positions, threads, stages;
     uint32_t splits, split;                      /* step i has positions from begin + (i splits + split) positions on */
     uint32_t k_stride, v_stride, s_stride, w_stride;
-    uint32_t k_at, v_at, s_at, w_at, f_at;       /* Q is at 0 */
-    uint32_t slices, parts, sum_slices, sum_parts, turns;
+    uint32_t q_at, k_at, v_at, s_at, w_at, f_at;
+    uint32_t heads, held, fours;                 /* queries that exist; Q is in registers: WIDE_HELD; products of four waves */
+    uint32_t slices, parts, score_rows, sum_slices, sum_parts, turns;
     const uint8_t *k, *v;                        /* planes */
 };
 struct wide_pieces { struct kv_piece piece[WIDE_PIECES]; struct copy copy[WIDE_PIECES]; };
@@ -35,26 +36,46 @@ struct wide_sums { struct mma_acc o[WIDE_TILES][WIDE_MOST_TURNS * WIDE_FOURS]; }
 /* Of the query that this lane's team works on. */
 struct wide_query { uint32_t row, first, last; float m, l; };
 
-DEVICE void wide_init(struct wide *w, const uint32_t dim, const uint32_t value_dim, const uint32_t view, const uint32_t rows,
-                      const uint32_t digits, const uint32_t more, const uint8_t *k, const uint8_t *v)
+DEVICE void wide_init(struct wide *w, const uint32_t dim, const uint32_t value_dim, const uint32_t view, const uint32_t heads,
+                      const uint32_t rows, const uint32_t digits, const uint32_t more, const uint8_t *k, const uint8_t *v)
 {
-    w->dim = dim, w->value_dim = value_dim, w->view = view, w->rows = rows, w->digits = digits;
-    w->positions = WIDE_POSITIONS(KV_KIND, dim, value_dim, view, rows, digits, more, FAMILY);
+    w->dim = dim, w->value_dim = value_dim, w->view = view, w->heads = heads, w->rows = rows, w->digits = digits;
+    w->held = WIDE_HELD(KV_KIND, dim, value_dim, rows, digits, FAMILY), w->fours = 0;
+    w->positions = WIDE_POSITIONS(KV_KIND, dim, value_dim, view, heads, rows, digits, more, FAMILY);
     w->threads = WIDE_THREADS(FAMILY);
     w->stages = WIDE_STAGES(KV_KIND, FAMILY);
     w->splits = 1, w->split = 0;
     w->k_stride = WIDE_STRIDE(dim), w->v_stride = view ? w->k_stride : WIDE_STRIDE(value_dim);
     w->s_stride = WIDE_SCORE_STRIDE(w->positions), w->w_stride = WIDE_STRIDE(w->positions);
-    w->k_at = WIDE_Q_BYTES(dim, rows, digits);
+    w->k_at = WIDE_Q_BYTES(KV_KIND, dim, value_dim, rows, digits, FAMILY);
+    w->q_at = w->held ? w->positions * w->k_stride : 0;
     w->v_at = view || w->stages == 1 ? w->k_at : w->k_at + 2 * w->positions * w->k_stride;
     w->s_at = w->k_at + WIDE_KV_BYTES(KV_KIND, dim, value_dim, view, w->positions, FAMILY);
-    w->w_at = w->s_at + WIDE_SCORE_BYTES(rows, w->positions, FAMILY);
+    w->w_at = w->s_at + WIDE_SCORE_BYTES(KV_KIND, dim, value_dim, heads, rows, digits, w->positions, FAMILY);
     w->f_at = w->w_at + WIDE_WEIGHT_BYTES(rows, digits, w->positions);
-    w->slices = WIDE_SCORE_SLICES(rows, FAMILY), w->parts = WIDE_SCORE_PARTS(rows, FAMILY);
+    w->slices = WIDE_SCORE_SLICES(rows, FAMILY), w->parts = w->held ? WIDE_WAVES : WIDE_SCORE_PARTS(rows, FAMILY);
+    w->score_rows = w->held ? heads : rows;
     w->sum_slices = WIDE_SUM_SLICES(rows, value_dim), w->sum_parts = WIDE_SUM_PARTS(value_dim), w->turns = WIDE_TURNS(value_dim);
     w->k = k, w->v = v;
 }
+/* For products of four waves: only what loading needs. */
+DEVICE void wide_fours_init(struct wide *w, const uint32_t dim, const uint32_t value_dim, const uint32_t view, const uint8_t *k,
+                            const uint8_t *v)
+{
+    w->dim = dim, w->value_dim = value_dim, w->view = view, w->fours = 1, w->digits = 1, w->stages = 2;
+    w->rows = w->heads = w->positions = WIDE_FOURS_POSITIONS, w->threads = WIDE_THREADS(FAMILY);
+    w->splits = 1, w->split = 0;
+    w->q_at = 0, w->k_at = WIDE_FOURS_BYTES(dim), w->v_at = view ? w->k_at : 2 * w->k_at;
+    w->k_stride = 2 * dim, w->v_stride = 2 * value_dim;
+    w->k = k, w->v = v;
+}
 DEVICE float *wide_factors(const struct wide *w) { return (float *)(void *)(lds() + w->f_at); }
+
+/* The byte of LDS, counted from the first row, where this column of a row lies; rows: of the area. */
+DEVICE uint32_t wide_place(const struct wide *w, uint32_t row, uint32_t column, const uint32_t stride, const uint32_t rows)
+{
+    return w->fours ? prefill_fours_place(row, column, rows) : row * stride + 2 * column;
+}
 
 /* ---- Q ---- */
 /* Eight columns of a row of Q as f16, and their remainders. */
@@ -66,13 +87,13 @@ DEVICE void wide_query_put(const struct wide *w, uint32_t row, uint32_t column, 
         high[n] = f16x2_bits(a, b);
         low[n] = f16x2_bits(a - f32_of_f16_bits(high[n]), b - f32_of_f16_bits(high[n] >> 16));
     }
-    *(u32x4 *)(void *)(lds() + row * w->k_stride + 2 * column) = high;
-    if (w->digits > 1) *(u32x4 *)(void *)(lds() + (w->rows + row) * w->k_stride + 2 * column) = low;
+    *(u32x4 *)(void *)(lds() + w->q_at + wide_place(w, row, column, w->k_stride, w->rows)) = high;
+    if (w->digits > 1) *(u32x4 *)(void *)(lds() + w->q_at + (w->rows + row) * w->k_stride + 2 * column) = low;
 }
 /* Stores the group's queries, times scale; rows that do not exist are 0.  A few loads of a lane are under way together. */
 DEVICE void wide_queries(const struct wide *w, const struct prefill *p, const uint8_t *q, const uint64_t q_stride)
 {
-    enum { AHEAD = 4 };
+    enum { AHEAD = 5 };
     const uint32_t per_row = w->dim / 8, n = w->rows * per_row;
     for (uint32_t base = thread_x(); base < n; base += AHEAD * w->threads) {
         f32x4 x[AHEAD][2];
@@ -114,7 +135,7 @@ DEVICE void wide_begin(struct wide_pieces *h, uint8_t *to, const struct wide *w,
         const uint32_t row = wide_piece(w, i) / (dim / 8), column = wide_piece(w, i) % (dim / 8) * 8, exists = first + row < p->end;
         if (!wide_has_piece(w, dim, i)) continue;
         if (w->stages > 1) {
-            copy_begin(&h->copy[i], to + row * stride + 2 * column,
+            copy_begin(&h->copy[i], to + wide_place(w, row, column, stride, w->positions),
                        plane + kv_bytes(p->kv_head, kv_row(exists ? first + row : p->begin, p->ring), column, p->n_ctx, dim), exists);
             continue;
         }
@@ -161,7 +182,7 @@ DEVICE void wide_scores(const struct wide *w, uint32_t stage)
     const uint32_t span = wave_id() % spans, part = wave_id() / spans % w->parts, slice = wave_id() / spans / w->parts;
     const uint32_t turns = (operands + w->parts - 1) / w->parts;
     if (slice >= w->slices) return;
-    const uint8_t *q = lds() + slice * tiles * 16 * w->k_stride,
+    const uint8_t *q = lds() + w->q_at + slice * tiles * 16 * w->k_stride,
                   *k = lds() + w->k_at + (stage * w->positions + 16 * span) * w->k_stride;
     struct mma_wide_a a[2][WIDE_TILES][WIDE_MOST_DIGITS];
     struct mma_wide_b b[2];
@@ -189,6 +210,45 @@ DEVICE void wide_scores(const struct wide *w, uint32_t stage)
             *(float *)(void *)(to + (16 * t + mma_row(e)) * w->s_stride + 4 * mma_col(e)) = s[t].x[e];
 }
 
+/* Q in registers: operands wave_id() + n WIDE_WAVES of the rows, as f16 and the remainder. */
+struct wide_held { struct mma_wide_a a[WIDE_MOST_HELD][WIDE_MOST_DIGITS]; };
+DEVICE uint32_t wide_operands(const struct wide *w) { return (w->dim + MMA_WIDE_COLS - 1) / MMA_WIDE_COLS; }
+DEVICE uint32_t wide_held_turns(const struct wide *w) { return (wide_operands(w) + WIDE_WAVES - 1) / WIDE_WAVES; }
+DEVICE uint32_t wide_holds(const struct wide *w, const uint32_t n)
+{
+    return (n + 1) * WIDE_WAVES <= wide_operands(w) || wave_id() + n * WIDE_WAVES < wide_operands(w);
+}
+/* Q is in LDS after the barrier. */
+DEVICE void wide_hold(struct wide_held *h, const struct wide *w)
+{
+    barrier();
+    UNROLL for (uint32_t n = 0; n < wide_held_turns(w); n++)
+        UNROLL for (uint32_t g = 0; g < w->digits; g++)
+            if (wide_holds(w, n)) wide_load_a(&h->a[n][g], w, lds() + w->q_at + g * w->rows * w->k_stride, wave_id() + n * WIDE_WAVES);
+}
+/* wide_scores() with these: a wave has all positions of a step.  Operands are loaded one turn before their use. */
+DEVICE void wide_held_scores(const struct wide *w, const struct wide_held *h, uint32_t stage)
+{
+    const uint32_t tiles = w->positions / 16, turns = wide_held_turns(w);
+    const uint8_t *k = lds() + w->k_at + stage * w->positions * w->k_stride;
+    struct mma_wide_b b[2][WIDE_TILES];
+    struct mma_acc s[WIDE_TILES];
+    UNROLL for (uint32_t j = 0; j < tiles; j++) mma_zero(&s[j]);
+    UNROLL for (uint32_t n = 0; n < turns + 1; n++) {
+        UNROLL for (uint32_t j = 0; j < tiles; j++)
+            if (n < turns && wide_holds(w, n)) wide_load_b(&b[n % 2][j], w, k + 16 * j * w->k_stride, wave_id() + n * WIDE_WAVES);
+        if (n == 0 || !wide_holds(w, n - 1)) continue;
+        UNROLL for (uint32_t i = 0; i < MMA_WIDE; i++)
+            UNROLL for (uint32_t g = 0; g < w->digits; g++)
+                UNROLL for (uint32_t j = 0; j < tiles; j++) mma_f16(&s[j], &h->a[n - 1][g].k[i], &b[(n - 1) % 2][j].k[i]);
+        UNROLL for (uint32_t j = 0; j < tiles; j++) mma_pin(&s[j]);
+    }
+    UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) {
+        uint8_t *to = lds() + w->s_at + (wave_id() * w->heads + mma_row(e)) * w->s_stride + 4 * mma_col(e);
+        UNROLL for (uint32_t j = 0; j < tiles; j++) if (mma_row(e) < w->heads) *(float *)(void *)(to + 64 * j) = s[j].x[e];
+    }
+}
+
 /* ---- weights: neighbouring lanes are the team of a query ---- */
 DEVICE uint32_t wide_team(const struct wide *w)
 {
@@ -207,13 +267,14 @@ DEVICE void wide_weights(struct wide_query *q, const struct wide *w, const struc
 {
     const uint32_t team = wide_team(w), fours = w->positions / 4 / team, lane = thread_x() % team;
     f32x4 s[WIDE_TILES];
-        if (q->row >= w->rows) return;               /* whole waves, as teams and their number are powers of two */
+    const uint32_t row = w->score_rows == w->rows || q->row < w->score_rows ? q->row : w->score_rows - 1;
+    if (q->row >= w->rows) return;                   /* whole waves, as teams and their number are powers of two */
     float top = q->m;
     UNROLL for (uint32_t n = 0; n < fours; n++) {
         const uint32_t at = 4 * (lane + n * team), position = first + at;
-        const uint8_t *from = lds() + w->s_at + q->row * w->s_stride + 4 * at;
+        const uint8_t *from = lds() + w->s_at + row * w->s_stride + 4 * at;
         s[n] = *(const f32x4 *)(const void *)from;
-        UNROLL for (uint32_t k = 1; k < w->parts; k++) s[n] += *(const f32x4 *)(const void *)(from + k * w->rows * w->s_stride);
+        UNROLL for (uint32_t k = 1; k < w->parts; k++) s[n] += *(const f32x4 *)(const void *)(from + k * w->score_rows * w->s_stride);
         UNROLL for (uint32_t i = 0; i < 4; i++) {
 #ifdef ATTENTION_MORE
             if (p->cap != 0.0f) s[n][i] = softcap_f32(s[n][i], p->cap);
@@ -337,6 +398,8 @@ DEVICE void wide_run(struct wide_sums *x, struct wide_query *q, struct wide_load
 {
     const uint32_t apart = w->positions * w->splits, late = w->stages == 1;
     uint32_t first = p->begin + w->split * w->positions, stage = 0;
+    struct wide_held held;
+    if (w->held) wide_hold(&held, w);
     wide_sums_begin(x, w);
     wide_query_begin(q, w, p);
     if (late) {
@@ -353,7 +416,8 @@ DEVICE void wide_run(struct wide_sums *x, struct wide_query *q, struct wide_load
             wide_v_begin(&h->v, stage ^ 1, w, p, first + apart);
             copy_commit();
         }
-        wide_scores(w, stage);
+        if (w->held) wide_held_scores(w, &held, stage);
+        else wide_scores(w, stage);
         barrier();                               /* scores are complete */
         if (late && !w->view) {
             wide_end(&h->v, lds() + w->v_at, w, w->value_dim, w->v_stride);
@@ -468,9 +532,9 @@ DEVICE void wide_divide(struct decode *d, const struct wide *w, const uint32_t n
                         const uint32_t ring)
 {
     decode_init(d, n_head, n_head_kv, w->value_dim, n_ctx, splits, spans, least, 2, 0, w->threads, cluster, window, ring);
-    const uint32_t cuts = WIDE_CUTS(n_head, n_head_kv, FAMILY), units = n_head_kv * cuts, part = group_x() / splits;
+    const uint32_t cuts = WIDE_CUTS(n_head, n_head_kv), units = n_head_kv * cuts, part = group_x() / splits;
     d->cuts = cuts;
-    d->heads = WIDE_HEADS(n_head, n_head_kv, FAMILY);
+    d->heads = WIDE_HEADS(n_head, n_head_kv);
     d->waves = 1;
     d->slots = w->positions;
     d->span = part / units;
@@ -503,8 +567,8 @@ DEVICE void attention_wide_decode(const struct forge_kernel_args a, float *out, 
     struct wide_query query;
     struct wide_loads loads;
     pdl_launch();
-    wide_init(&w, dim, value_dim, view, WIDE_ROWS(n_head, n_head_kv, FAMILY), WIDE_DIGITS,
-              WIDE_MORE_BYTES(WIDE_HEADS(n_head, n_head_kv, FAMILY), value_dim, FAMILY), kv_k(a) + own, v + own);
+    wide_init(&w, dim, value_dim, view, WIDE_HEADS(n_head, n_head_kv), WIDE_ROWS, WIDE_DIGITS,
+              WIDE_MORE_BYTES(WIDE_HEADS(n_head, n_head_kv), value_dim, FAMILY), kv_k(a) + own, v + own);
     wide_divide(&d, &w, n_head, n_head_kv, n_ctx, splits, spans, span, cluster, window, ring);
     const uint32_t n_past = attention_at(a, single);         /* an earlier step wrote it */
     if (d.span >= decode_spans(&d, decode_positions(&d, n_past, 0))) return;
@@ -544,69 +608,5 @@ DEVICE void attention_wide_decode(const struct forge_kernel_args a, float *out, 
     if (!cluster || alone) return;
     cluster_barrier();
     decode_collect(out, parts, parts_ml, counters, &d, &range);
-}
-
-/* Prefill, called after pdl_wait().  out: rows of [n_head][value_dim]; other parameters as in attention_wide_decode() and
- * attention_prefill(); causal 0 needs no window.  grid_x: ATTENTION_PREFILL_GROUPS; tokens of a group: WIDE_PREFILL_TOKENS; LDS:
- * WIDE_PREFILL_BYTES. */
-DEVICE void attention_wide(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind, const uint8_t *q,
-                           const uint64_t q_stride, const uint8_t *v, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t dim,
-                           const uint32_t value_dim, const uint32_t view, const uint32_t n_ctx, const float scale,
-#ifdef ATTENTION_MORE
-                           const float cap, const float *sinks,
-#endif
-                           const uint32_t causal, const uint32_t window, const uint32_t ring)
-{
-    const struct prefill_out to = { out, out_stride, kind };
-    struct wide w;
-    struct prefill p;
-    struct wide_sums x;
-    struct wide_query query;
-    struct wide_loads loads;
-    p.n_head = n_head, p.n_head_kv = n_head_kv, p.head_dim = value_dim, p.n_ctx = kv_rows(n_ctx, ring), p.threads = WIDE_THREADS(FAMILY);
-    p.causal = causal, p.window = window, p.ring = ring;
-    p.heads = ATTENTION_PREFILL_HEADS(n_head, n_head_kv);
-    p.tokens = WIDE_PREFILL_TOKENS(n_head, n_head_kv, dim, FAMILY);
-    p.scale = scale * PREFILL_LOG2E;
-#ifdef ATTENTION_MORE
-    p.cap = cap * PREFILL_LOG2E;
-    p.sinks = sinks;
-#endif
-    if (!prefill_begin(&p, a)) return;
-    wide_init(&w, dim, value_dim, view, WIDE_PREFILL_ROWS(dim, FAMILY), 1, 0, kv_k(a), v);
-    wide_start(&loads, &w, &p);
-    wide_queries(&w, &p, q, q_stride);
-    wide_run(&x, &query, &loads, &w, &p, (p.end - p.begin + w.positions - 1) / w.positions);
-    query.l = lanes_sum_f32(query.l, wide_team(&w));
-#ifdef ATTENTION_MORE
-    if (query.row < w.rows) query.l += prefill_sink(&p, query.row, query.m);
-#endif
-    barrier();                                   /* no wave reads the factors any more */
-    if (thread_x() % wide_team(&w) == 0 && query.row < w.rows) wide_factors(&w)[query.row] = rcp_f32(query.l);
-    barrier();
-    const uint32_t tiles = wide_sum_tiles(&w), first = wide_slice(&w) * tiles * 16;
-    UNROLL for (uint32_t t = 0; t < tiles && wide_slice(&w) < w.sum_slices; t++)
-        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
-            const uint32_t m = first + 16 * t + mma_row(mma_of_row(g, 0)), column = prefill_head(&p, m) * value_dim;
-            const float inverse = wide_factors(&w)[m];
-            if (!prefill_has(&p, m)) continue;
-            UNROLL for (uint32_t u = 0; u < w.turns; u++) {
-                const struct mma_acc *o = &x.o[t][WIDE_FOURS * u];
-#if FAMILY_MMA_SUMS_ARE_A(FAMILY)
-                UNROLL for (uint32_t i = 0; i < WIDE_FOURS; i++)
-                    UNROLL for (uint32_t n = 0; n < MMA_ACC / MMA_ROWS; n += 2) {
-                        const uint32_t e = mma_of_row(g, n), of_head = wide_unit(&w, u) + wide_column(i, e);
-                        if (of_head < value_dim)
-                            prefill_put2(&to, prefill_token(&p, m), column + of_head, o[i].x[e] * inverse,
-                                         o[i].x[(e + 1) % MMA_ACC] * inverse);
-                    }
-#else
-                const f32x4 four = { o[0].x[g], o[1].x[g], o[2].x[g], o[3].x[g] };
-                const uint32_t of_head = wide_unit(&w, u) + wide_column(0, g);
-                if (of_head < value_dim) prefill_put4(&to, prefill_token(&p, m), column + of_head, four * inverse);
-#endif
-            }
-        }
-    prefill_pad(&p, &to);
 }
 #endif

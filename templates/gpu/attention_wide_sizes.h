@@ -1,6 +1,6 @@
 /* attention_wide_sizes.h -- sizes of attention_wide.h, shared by the plan and the kernels; constant macros.
  * kind: KV_KIND_*; dim, value_dim: columns of a head of K and of V; view: V is the first columns of K; rows: queries of a group, 16, 32 or
- * 64; digits: of f16 that represent a query or a weight; family: FAMILY_*. */
+ * 64; heads: those of them that exist; digits: of f16 that represent a query or a weight; family: FAMILY_*. */
 #ifndef FORGE_ATTENTION_WIDE_SIZES_H
 #define FORGE_ATTENTION_WIDE_SIZES_H
 #include "attention_prefill_sizes.h"
@@ -10,7 +10,11 @@
 #define WIDE_WAVES 8u
 #define WIDE_THREADS(family) (WIDE_WAVES * FAMILY_WAVE(family))
 #define WIDE_UNIT  64u
-/* Shares of the queries, and of the columns, in scores: four together. */
+/* Decode with 16 queries, where copies reach LDS: each wave holds its share of Q in registers, and has a share of the columns for all
+ * positions of a step.  The queries pass through the second place of K, which has at least 32 positions. */
+#define WIDE_HELD(kind, dim, value_dim, rows, digits, family) \
+    (WIDE_STAGES(kind, family) == 2u && (rows) == WIDE_ROWS && (digits) == 2u && (dim) <= 576u && (value_dim) <= 576u)
+/* Otherwise: shares of the queries, and of the columns, in scores: four together. */
 #define WIDE_SCORE_SLICES(rows, family) ((rows) >= (FAMILY_COPIES_REACH_LDS(family) ? 64u : 32u) ? 2u : 1u)
 #define WIDE_SCORE_PARTS(rows, family)  (4u / WIDE_SCORE_SLICES(rows, family))
 /* Shares of the columns of V, a power of two, and of the queries in sums. */
@@ -27,31 +31,41 @@
 #define WIDE_SCORE_STRIDE(n) (((n) + 4u) * 4u)
 /* Copies that reach LDS fill a second place for K and V while the first is read; otherwise K and V take turns in one place. */
 #define WIDE_STAGES(kind, family) (FAMILY_COPIES_REACH_LDS(family) && (kind) == KV_KIND_f16 ? 2u : 1u)
-#define WIDE_Q_BYTES(dim, rows, digits) ((rows) * (digits) * WIDE_STRIDE(dim))
+#define WIDE_Q_BYTES(kind, dim, value_dim, rows, digits, family) \
+    (WIDE_HELD(kind, dim, value_dim, rows, digits, family) ? 0u : (rows) * (digits) * WIDE_STRIDE(dim))
 #define WIDE_KV_BYTES(kind, dim, value_dim, view, positions, family) \
     ((positions) * ((view) ? WIDE_STAGES(kind, family) * WIDE_STRIDE(dim) \
                     : WIDE_STAGES(kind, family) > 1u ? 2u * (WIDE_STRIDE(dim) + WIDE_STRIDE(value_dim)) \
                     : ATTENTION_PREFILL_MOST(WIDE_STRIDE(dim), WIDE_STRIDE(value_dim))))
-#define WIDE_SCORE_BYTES(rows, positions, family) (WIDE_SCORE_PARTS(rows, family) * (rows) * WIDE_SCORE_STRIDE(positions))
+/* heads: queries that exist. */
+#define WIDE_SCORE_BYTES(kind, dim, value_dim, heads, rows, digits, positions, family) \
+    (WIDE_HELD(kind, dim, value_dim, rows, digits, family) \
+     ? WIDE_WAVES * (heads) * WIDE_SCORE_STRIDE(positions) \
+     : WIDE_SCORE_PARTS(rows, family) * (rows) * WIDE_SCORE_STRIDE(positions))
 #define WIDE_WEIGHT_BYTES(rows, digits, positions) ((rows) * (digits) * WIDE_STRIDE(positions))
-#define WIDE_BYTES(kind, dim, value_dim, view, rows, digits, positions, family) \
-    (WIDE_Q_BYTES(dim, rows, digits) + WIDE_KV_BYTES(kind, dim, value_dim, view, positions, family) \
-     + WIDE_SCORE_BYTES(rows, positions, family) + WIDE_WEIGHT_BYTES(rows, digits, positions) + (rows) * 4u)
-/* Positions of a step: 32, or 16 if LDS (64 KiB on AMD) does not hold 32.  more: bytes of LDS besides those of steps. */
+#define WIDE_BYTES(kind, dim, value_dim, view, heads, rows, digits, positions, family) \
+    (WIDE_Q_BYTES(kind, dim, value_dim, rows, digits, family) + WIDE_KV_BYTES(kind, dim, value_dim, view, positions, family) \
+     + WIDE_SCORE_BYTES(kind, dim, value_dim, heads, rows, digits, positions, family) + WIDE_WEIGHT_BYTES(rows, digits, positions) \
+     + (rows) * 4u)
+/* Positions of a step: with Q in registers 64, otherwise 32, or fewer if LDS (64 KiB on AMD) does not hold them.  more: bytes of LDS
+ * besides those of steps. */
 #define WIDE_LDS_MOST(family) (FAMILY_COPIES_REACH_LDS(family) ? 232448u : 65536u)
-#define WIDE_POSITIONS(kind, dim, value_dim, view, rows, digits, more, family) \
-    (WIDE_BYTES(kind, dim, value_dim, view, rows, digits, 32u, family) + (more) <= WIDE_LDS_MOST(family) ? 32u : 16u)
-#define WIDE_LOOP_BYTES(kind, dim, value_dim, view, rows, digits, more, family) \
-    WIDE_BYTES(kind, dim, value_dim, view, rows, digits, WIDE_POSITIONS(kind, dim, value_dim, view, rows, digits, more, family), family)
+#define WIDE_FIT(kind, dim, value_dim, view, heads, rows, digits, positions, more, family) \
+    (WIDE_BYTES(kind, dim, value_dim, view, heads, rows, digits, positions, family) + (more) <= WIDE_LDS_MOST(family))
+#define WIDE_POSITIONS(kind, dim, value_dim, view, heads, rows, digits, more, family) \
+    (WIDE_HELD(kind, dim, value_dim, rows, digits, family) \
+     && WIDE_FIT(kind, dim, value_dim, view, heads, rows, digits, 64u, more, family) ? 64u \
+     : WIDE_FIT(kind, dim, value_dim, view, heads, rows, digits, 32u, more, family) ? 32u : 16u)
+#define WIDE_LOOP_BYTES(kind, dim, value_dim, view, heads, rows, digits, more, family) \
+    WIDE_BYTES(kind, dim, value_dim, view, heads, rows, digits, \
+               WIDE_POSITIONS(kind, dim, value_dim, view, heads, rows, digits, more, family), family)
 
 /* Decode: the query heads of a KV head are the queries of a group; more heads are cut into equal parts. */
 #define WIDE_DIGITS 2u
-#define WIDE_MOST_HEADS(family) (FAMILY_COPIES_REACH_LDS(family) ? 32u : 16u)
-#define WIDE_CUTS(n_head, n_head_kv, family) (((n_head) / (n_head_kv) + WIDE_MOST_HEADS(family) - 1u) / WIDE_MOST_HEADS(family))
-#define WIDE_HEADS(n_head, n_head_kv, family) \
-    (((n_head) / (n_head_kv) + WIDE_CUTS(n_head, n_head_kv, family) - 1u) / WIDE_CUTS(n_head, n_head_kv, family))
-#define WIDE_ROWS(n_head, n_head_kv, family) ((WIDE_HEADS(n_head, n_head_kv, family) + 15u) / 16u * 16u)
-#define WIDE_GROUPS(n_head, n_head_kv, family) ((n_head_kv) * WIDE_CUTS(n_head, n_head_kv, family))
+#define WIDE_ROWS 16u
+#define WIDE_CUTS(n_head, n_head_kv)   (((n_head) / (n_head_kv) + WIDE_ROWS - 1u) / WIDE_ROWS)
+#define WIDE_HEADS(n_head, n_head_kv)  (((n_head) / (n_head_kv) + WIDE_CUTS(n_head, n_head_kv) - 1u) / WIDE_CUTS(n_head, n_head_kv))
+#define WIDE_GROUPS(n_head, n_head_kv) ((n_head_kv) * WIDE_CUTS(n_head, n_head_kv))
 /* Fewest positions per span: two steps of every split. */
 #define WIDE_SPAN_LEAST(positions, splits) (2u * (positions) * (splits))
 /* At most this is in LDS besides: see WIDE_DECODE_BYTES. */
@@ -59,7 +73,7 @@
 /* After the steps the sums [heads][value_dim] replace what steps used.  Then follow, as in attention_decode_tmpl.c, what other
  * splits of a cluster send, maxima and totals, and a flag. */
 #define WIDE_SUMS_FLOATS(kind, dim, value_dim, view, heads, rows, family) \
-    (ATTENTION_PREFILL_MOST(WIDE_LOOP_BYTES(kind, dim, value_dim, view, rows, WIDE_DIGITS, \
+    (ATTENTION_PREFILL_MOST(WIDE_LOOP_BYTES(kind, dim, value_dim, view, heads, rows, WIDE_DIGITS, \
                                              WIDE_MORE_BYTES(heads, value_dim, family), family), \
                              (heads) * (value_dim) * 4u) / 4u)
 #define WIDE_DECODE_BYTES(kind, dim, value_dim, view, heads, rows, splits, cluster, family) \
@@ -77,10 +91,18 @@
     ((uint64_t)(units) * ((cluster) ? (splits) * (spans) : WIDE_PARTS(splits, spans, 0u)) * (heads) * 8u)
 #define WIDE_COUNTER_BYTES(units, splits, spans, cluster) (4u * (units) * WIDE_COUNTERS(splits, spans, cluster))
 
-/* Prefill: as in attention_prefill_tmpl.c the queries of a group are (token, query head). */
+/* Prefill: as in attention_prefill_tmpl.c the queries of a group are (token, query head).  fours: 1 for products of four waves
+ * (attention_wide_fours.h), if the target has them and WIDE_IN_FOURS; Q, K and V are then swizzled areas of 64 columns, of 64 rows each. */
+#define WIDE_FOURS_POSITIONS 64u
+#define WIDE_FOURS_VALUES    512u                /* most columns of V: the sums of half of them fit the registers */
+#define WIDE_FOURS_BYTES(dim) (WIDE_FOURS_POSITIONS * 2u * (dim))
+#define WIDE_IN_FOURS(kind, dim, value_dim, family) \
+    (FAMILY_COPIES_REACH_LDS(family) && (kind) == KV_KIND_f16 && (dim) % 64u == 0u && (dim) <= 576u && (value_dim) % 128u == 0u \
+     && (value_dim) <= WIDE_FOURS_VALUES && ((value_dim) <= 128u || (value_dim) % 256u == 0u))
 #define WIDE_PREFILL_ROWS(dim, family) (FAMILY_COPIES_REACH_LDS(family) || (dim) <= 256u ? 64u : 32u)
 #define WIDE_PREFILL_TOKENS(n_head, n_head_kv, dim, family) \
     (WIDE_PREFILL_ROWS(dim, family) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
-#define WIDE_PREFILL_BYTES(kind, dim, value_dim, view, family) \
-    WIDE_LOOP_BYTES(kind, dim, value_dim, view, WIDE_PREFILL_ROWS(dim, family), 1u, 0u, family)
+#define WIDE_PREFILL_BYTES(kind, dim, value_dim, view, family, fours) \
+    ((fours) ? WIDE_FOURS_BYTES(2u * (dim) + ((view) ? (dim) : (value_dim))) \
+     : WIDE_LOOP_BYTES(kind, dim, value_dim, view, WIDE_PREFILL_ROWS(dim, family), WIDE_PREFILL_ROWS(dim, family), 1u, 0u, family))
 #endif

@@ -87,6 +87,7 @@ DEVICE float mma_cols_sum(float x)
  * products, mma_group_commit().  The sums and the operands belong to the caller again after mma_group_wait(n), which leaves the last n
  * commits in flight, and mma_group_sum() for each tile.
  * mma_group_f16(c, a, b, piece): c[8]: this wave's tiles; a, b: the first rows; piece: even, the first of the two that hold these 16 k.
+ * mma_group_half_f16: the same with 64 rows of B: c[4].
  * mma_group_weights_f16(c, a, rows, apart, tiles): A is this wave's 16 rows, in registers; B is the 16 swizzled rows of k at `rows`, of 64
  * columns each, with the next 64 columns `apart` bytes further; tiles of 16 columns: 4 or 8. */
 enum { MMA_GROUP_WAVES = 4, MMA_GROUP_A = 64, MMA_GROUP_B = 128 };   /* rows of A and of B */
@@ -98,6 +99,10 @@ DEVICE void mma_group_commit(void)  { }
 DEVICE void mma_group_wait(const uint32_t n) { (void)n; }
 DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
 DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    (void)c; (void)a; (void)b; (void)piece;
+}
+DEVICE void mma_group_half_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
 {
     (void)c; (void)a; (void)b; (void)piece;
 }

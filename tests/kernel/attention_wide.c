@@ -6,6 +6,11 @@
 #include "cases.h"
 #include <stdio.h>
 
+#ifdef SIMT_MMA_GROUP                            /* the machine multiplies in fours */
+#define FOURS_OF(c) WIDE_IN_FOURS((c)->kind, (c)->head_dim, (c)->value_dim, FAMILY)
+#else
+#define FOURS_OF(c) 0
+#endif
 enum { MOST_DIMS = 576 };
 enum out_kind { OUT_F32, OUT_STAGED, OUT_BF16 };
 static const struct model { const char *name; uint32_t n_head, n_head_kv, dim, value_dim, view, splits, spans, cluster; } models[] = {
@@ -116,8 +121,8 @@ static void launch(struct launch l, bool tail)
 
 static void decode_case(const char *kernel)
 {
-    const uint32_t units = WIDE_GROUPS(c.n_head, c.n_head_kv, FAMILY), heads = WIDE_HEADS(c.n_head, c.n_head_kv, FAMILY),
-                   rows = WIDE_ROWS(c.n_head, c.n_head_kv, FAMILY),
+    const uint32_t units = WIDE_GROUPS(c.n_head, c.n_head_kv), heads = WIDE_HEADS(c.n_head, c.n_head_kv),
+                   rows = WIDE_ROWS,
                    lds_bytes = WIDE_DECODE_BYTES(c.kind, c.head_dim, c.value_dim, c.view, heads, rows, c.splits, c.cluster, FAMILY);
     c.n_tokens = 1, c.causal = 1, c.out_kind = OUT_F32, t0 = 0;
     c.q_stride = (uint64_t)c.n_head * c.head_dim * 4;
@@ -141,7 +146,8 @@ static void prefill_case(const char *kernel)
 {
     const bool tail = t0 > 0;
     const uint32_t tokens = WIDE_PREFILL_TOKENS(c.n_head, c.n_head_kv, c.head_dim, FAMILY),
-                   lds_bytes = WIDE_PREFILL_BYTES(c.kind, c.head_dim, c.value_dim, c.view, FAMILY);
+                   lds_bytes = WIDE_PREFILL_BYTES(c.kind, c.head_dim, c.value_dim, c.view, FAMILY, FOURS_OF(&c));
+    c.fours = FOURS_OF(&c);
     set_up("prefill");
     if (lds_bytes > WIDE_LDS_MOST(FAMILY)) bad("%u bytes of LDS", lds_bytes);
     else {
@@ -176,8 +182,8 @@ static void draw_decode(void)
     c.splits = random_below(3) ? random_in(1, 8) : random_in(9, 40);
     c.cluster = FAMILY == FAMILY_HOPPER && c.splits > 1 && c.splits <= ATTENTION_MAX_CLUSTER && random_below(2);
     c.spans = random_below(2) ? 1 : random_in(2, 5);
-    const uint32_t positions = WIDE_POSITIONS(c.kind, c.head_dim, c.value_dim, c.view, WIDE_ROWS(c.n_head, c.n_head_kv, FAMILY),
-                                              WIDE_DIGITS, WIDE_MORE_BYTES(WIDE_HEADS(c.n_head, c.n_head_kv, FAMILY), c.value_dim, FAMILY),
+    const uint32_t positions = WIDE_POSITIONS(c.kind, c.head_dim, c.value_dim, c.view, WIDE_HEADS(c.n_head, c.n_head_kv), WIDE_ROWS,
+                                              WIDE_DIGITS, WIDE_MORE_BYTES(WIDE_HEADS(c.n_head, c.n_head_kv), c.value_dim, FAMILY),
                                               FAMILY);
     c.span = WIDE_SPAN_LEAST(positions, c.splits) + random_below(2) * random_below(50);
     n_past = random_below(3) ? random_below(300) : random_below(2) ? random_below(20) : random_below(c.spans * c.span + 100);

@@ -5,7 +5,7 @@
 #include "kind_of_case.h"
 #include "kernel.h"
 #define ATTENTION_WIDE 1
-#include "templates/gpu/attention_wide.h"
+#include "templates/gpu/attention_wide_prefill.h"
 #include "cases.h"
 
 #ifdef ATTENTION_MORE
@@ -21,7 +21,7 @@
         pdl_launch(); \
         pdl_wait(); \
         attention_wide(a, (uint8_t *)c.out, c.out_stride, c.out_kind, (const uint8_t *)c.q, c.q_stride, c.values, c.n_head, c.n_head_kv, \
-                       c.head_dim, c.value_dim, c.view, c.n_ctx, c.scale, MORE c.causal, c.window, c.ring); \
+                       c.head_dim, c.value_dim, c.view, c.n_ctx, c.scale, MORE c.fours, c.causal, c.window, c.ring); \
     } while (0)
 
 #ifndef MODELS
@@ -42,6 +42,7 @@ TEST_KERNEL(WIDE_THREADS(FAMILY), prefill_any)
     struct attention_case c = *CASE(struct attention_case); \
     c.n_head = a_n_head, c.n_head_kv = a_n_head_kv, c.head_dim = a_dim, c.value_dim = a_value_dim, c.view = a_view; \
     c.splits = a_splits, c.spans = a_spans, c.span = DECODE_MODELS_SPAN, c.cluster = a_cluster, c.n_ctx = DECODE_MODELS_CTX; \
+    c.fours = MMA_GROUP && WIDE_IN_FOURS(KV_KIND, a_dim, a_value_dim, FAMILY); \
     c.window = c.ring = 0, c.causal = 1, c.out_kind = 1, c.out_stride = WIDE_MODELS_OUT_STRIDE, c.q_stride = WIDE_MODELS_Q_STRIDE;
 #define MODEL(name, ...) \
     TEST_KERNELS(WIDE_THREADS(FAMILY), 1, name) \

@@ -310,6 +310,15 @@ DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b,
 {
     MMA_GROUP_ANY("f16", c, mma_group_rows(a, piece), mma_group_rows(b, piece));
 }
+DEVICE void mma_group_half_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+         "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+         "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
+         "}, %32, %33, p, 1, 1, 0, 0; }"
+        : MMA_GROUP_REGISTERS(c, 0), MMA_GROUP_REGISTERS(c, 1), MMA_GROUP_REGISTERS(c, 2), MMA_GROUP_REGISTERS(c, 3)
+        : "l"(mma_group_rows(a, piece)), "l"(mma_group_rows(b, piece)), "r"(1));
+}
 DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
 {
     MMA_GROUP_ANY("bf16", c, mma_group_rows(a, piece), mma_group_rows(b, piece));

@@ -233,9 +233,10 @@ DEVICE void mma_group_begin(void)   { }
 DEVICE void mma_group_commit(void)  { }
 DEVICE void mma_group_wait(const uint32_t n) { (void)n; }
 DEVICE void mma_group_sum(struct mma_acc *c) { (void)c; }
-static inline void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece, const uint32_t bf16)
+static inline void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece, const uint32_t tiles,
+                                 const uint32_t bf16)
 {
-    for (uint32_t e = 0; e < 8 * MMA_ACC; e++)
+    for (uint32_t e = 0; e < tiles * MMA_ACC; e++)
         for (uint32_t k = 0; k < 16; k++) {
             const uint32_t i = 16 * (simt_thread() / WAVE % 4) + mma_row(e % MMA_ACC), j = 16 * (e / MMA_ACC) + mma_col(e % MMA_ACC);
             uint16_t x, y;
@@ -247,11 +248,15 @@ static inline void mma_group_any(struct mma_acc *c, const uint8_t *a, const uint
 }
 DEVICE void mma_group_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
 {
-    mma_group_any(c, a, b, piece, 0);
+    mma_group_any(c, a, b, piece, 8, 0);
+}
+DEVICE void mma_group_half_f16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
+{
+    mma_group_any(c, a, b, piece, 4, 0);
 }
 DEVICE void mma_group_bf16(struct mma_acc *c, const uint8_t *a, const uint8_t *b, const uint32_t piece)
 {
-    mma_group_any(c, a, b, piece, 1);
+    mma_group_any(c, a, b, piece, 8, 1);
 }
 DEVICE void mma_group_weights_f16(struct mma_acc *c, const struct mma_a *a, const uint8_t *rows, const uint32_t apart,
                                   const uint32_t tiles)
