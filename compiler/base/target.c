@@ -147,7 +147,8 @@ const struct target_tile target_tiles[TARGET_TILES] = {
 #define TILE(name, least, most, multiple) { #name, offsetof(struct target, gpu.name), least, most, multiple }
     TILE(gemv_threads, 32, 1024, 32),            TILE(gemv_groups, 1, 32, 1),               TILE(gemv_rows, 1, 64, 1),
     TILE(gemv_lanes, 8, 64, 8),                  TILE(gemv_depth, 0, 32, 1),                TILE(attention_splits, 1, 4096, 1),
-    TILE(attention_groups, 0, 4096, 1),          TILE(attention_span, 1, 4096, 1),
+    TILE(attention_groups, 0, 4096, 1),          TILE(attention_full_groups, 0, 4096, 1),
+    TILE(attention_span, 1, 4096, 1),
     TILE(attention_threads, 32, 1024, 32),       TILE(attention_prefill_threads, 32, 1024, 32),
     TILE(gemm_tokens, 16, 512, 16),              TILE(gemm_rows, 16, 512, 16),              TILE(gemm_groups, 1, 8, 1),
     TILE(gemm_unit_steps, 1, 2, 1),

@@ -121,6 +121,7 @@ struct target {
         uint32_t attention_splits;                  /* workgroups wanted for decode's attention in total: a KV head is split into
                                                      * ceil(attention_splits / n_head_kv) */
         uint32_t attention_groups;                  /* workgroups that should run at once with a long context; 0: no spans */
+        uint32_t attention_full_groups;             /* the same in clusters of the largest size */
         uint32_t attention_span;                    /* minimum span: KiB of keys and values that each of its workgroups reads */
         uint32_t attention_threads;
         uint32_t attention_prefill_threads;

@@ -7,7 +7,7 @@
 enum { TARGET_NAME_MOST = 64 };                  /* characters of a target's name, or of a triple */
 
 /* The keys of `tiles` for GPUs: the value's offset in struct target, its range, and the number it must be a multiple of. */
-enum { TARGET_TILES = 22 };
+enum { TARGET_TILES = 23 };
 struct target_tile { const char *name; size_t offset; uint32_t least, most, multiple; };
 extern const struct target_tile target_tiles[TARGET_TILES];
 _Static_assert((int)TARGET_TILES <= (int)TARGET_MAX_TILES, "a place for each tile");

@@ -97,16 +97,18 @@ uint64_t gpu_matrix_stage(const struct plan *p, const struct weight *w);
 bool gpu_stores_nothing(const struct plan *p, const struct group *g);
 /* series.c: the strands of a series, given the index of its first group; 1 for a group that is alone. */
 uint32_t gpu_strands(const struct plan *p, uint32_t first);
+/* Does group i, a norm or a map, read a value that group `made` makes? */
+bool gpu_reads_group(const struct plan *p, uint32_t i, uint32_t made);
 
 /* A group's products as gemm_plan() needs them. weight_bytes: of all products; parts: filled, and the result points to it. */
 struct gemm_product gpu_product(const struct plan *p, const struct group *g, uint64_t weight_bytes, struct gemm_part parts[MAX_BRANCHES]);
 
 /* wide.c: attention with heads of more than 256 items, or with heads of K and V of different sizes. gpu_is_wide: has n the kernels of
  * templates/gpu/attention_wide.h? gpu_wide: its sizes: columns of K and of V; view: V is the first columns of K; query heads and rows of a
- * workgroup, workgroups of a split, positions of a step, threads; of prefill: tokens of a workgroup, workgroups of these tokens, bytes of
- * LDS, whether four waves multiply together. gpu_wide_lds: bytes of LDS in decode. */
+ * workgroup, workgroups of a split, positions of a step, threads; of prefill: tokens of a workgroup, workgroups of these tokens, parts of
+ * their positions at most, bytes of LDS, whether four waves multiply together. gpu_wide_lds: bytes of LDS in decode. */
 struct gpu_wide {
-    uint32_t dim, value_dim, view, heads, rows, units, positions, threads, prefill_tokens, prefill_groups, prefill_lds;
+    uint32_t dim, value_dim, view, heads, rows, units, positions, threads, prefill_tokens, prefill_groups, prefill_splits, prefill_lds;
     bool     fours;
 };
 bool gpu_is_wide(const struct plan *p, const struct node *n);
@@ -118,6 +120,8 @@ struct attention_areas { uint64_t parts, ml, counters; };
 uint32_t gpu_attention_units(const struct plan *p, const struct node *n);
 uint32_t gpu_attention_block(const struct plan *p, const struct node *n, uint32_t threads);
 struct attention_areas gpu_attention_areas(const struct plan *p, const struct node *n, const struct attention_shape *s);
+/* The same of a step of prefill with wide heads, for the parts of positions. */
+struct attention_areas gpu_wide_parts(const struct plan *p, const struct node *n);
 
 /* choose_attention.c: why shape s does not fit decode's attention n; NULL: it fits. */
 const char *gpu_attention_misfit(struct arena *a, const struct plan *p, const struct node *n, const struct attention_shape *s);

@@ -43,16 +43,23 @@ static uint32_t planned_splits(const struct plan *p, const struct node *n)
     return splits < 1 ? 1 : splits > most ? most : splits;
 }
 
+/* Workgroups of a unit that should run at once, with this number of splits. */
+static uint32_t groups_with(const struct plan *p, const struct node *n, uint32_t splits)
+{
+    const struct target *t = p->target;
+    const bool full = gpu_is_wide(p, n) && t->cluster && splits == ATTENTION_MAX_CLUSTER && t->gpu.attention_full_groups;
+    return (full ? t->gpu.attention_full_groups : t->gpu.attention_groups) / gpu_attention_units(p, n);
+}
+
 /* Sets splits so that they fit a cluster, and as many spans as run at once. Up to a quarter fewer splits are used if more workgroups fit
  * then. */
 static void plan_spans(const struct plan *p, const struct node *n, struct attention_shape *s)
 {
     const struct target *t = p->target;
-    const uint32_t groups = t->gpu.attention_groups / gpu_attention_units(p, n);
     uint32_t most = 0, splits = s->splits = t->cluster && s->splits > ATTENTION_MAX_CLUSTER ? ATTENTION_MAX_CLUSTER : s->splits;
     s->spans = 1;
     for (const uint32_t least = splits - splits / 4; splits >= least; splits--) {
-        const uint32_t spans = groups / splits;
+        const uint32_t spans = groups_with(p, n, splits) / splits;
         if (spans * splits <= most) continue;
         most = spans * splits;
         s->splits = splits;
@@ -293,6 +300,8 @@ static void choose_wide_chunk(const struct gpu_chooser *c)
     struct kernel_draft d = begin_attention(c, TEMPLATE_attention_prefill, "attention_chunk");
     does_attention(c, &d);
     kernel_does(&d, "query %s -> %s", choose_text(c, gpu_read(p, query_of(c))), choose_text(c, gpu_written(p, n, true)));
+    if (w.prefill_splits > 1)
+        kernel_does(&d, "positions in up to %u parts at %llu, counters at %llu", w.prefill_splits, (ull)p->parts_offset, (ull)p->gpu->zero);
     plan_count_attention(p, n, ATTENTION_ALL, &d.kernel);
     const struct kernel_choice *given = choose_given(c, TEMPLATE_attention_prefill, 0);
     if (kernel_chosen(given, PARAM_THREADS, w.threads) != w.threads)
@@ -302,7 +311,7 @@ static void choose_wide_chunk(const struct gpu_chooser *c)
     d.kernel.param[PARAM_DIGITS] = 1;
     d.kernel.param[PARAM_TOKENS] = w.prefill_tokens;
     d.kernel.param[PARAM_RESIDENT] = 1;
-    d.kernel.grid_x = w.prefill_groups;
+    d.kernel.grid_x = w.prefill_groups * w.prefill_splits;
     d.kernel.grid_tokens = w.prefill_tokens;
     d.kernel.lds_bytes = w.prefill_lds;
     choose_end(c, &d);

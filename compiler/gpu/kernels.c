@@ -246,16 +246,29 @@ static void put_part(struct emitter *e, uint32_t i)
     else put_map(e);
 }
 
-/* The operations of a strand, with a barrier before each but the first. */
+/* Does group i of a strand need what groups since .. i - 1 leave in memory, or the LDS that a norm uses? */
+static bool waits(const struct emitter *e, uint32_t i, uint32_t since, uint32_t strand)
+{
+    const struct group *groups = e->plan->fused->groups;
+    for (uint32_t k = since; k < i; k++) {
+        if (e->plan->gpu->groups[k].strand != strand) continue;
+        if (gpu_reads_group(e->plan, i, k) || (groups[i].kind == GROUP_NORM && groups[k].kind == GROUP_NORM)) return true;
+    }
+    return false;
+}
+
+/* The operations of a strand. */
 static void put_strand(struct emitter *e, uint32_t first, uint32_t strand)
 {
     const struct gpu_group *groups = e->plan->gpu->groups;
-    bool follows = false;
+    uint32_t since = first;
     for (uint32_t i = first; i <= groups[first].series_last; i++) {
         if (groups[i].strand != strand || gpu_stores_nothing(e->plan, &e->plan->fused->groups[i])) continue;
-        if (follows) gpu_put(e, "memory_barrier();");
+        if (waits(e, i, since, strand)) {
+            gpu_put(e, "memory_barrier();");
+            since = i;
+        }
         put_part(e, i);
-        follows = true;
     }
 }
 

@@ -225,7 +225,7 @@ static void put_taken_rows(struct emitter *e, const struct branch *b)
  * way together. */
 static void put_row_values(struct emitter *e, const struct branch *b)
 {
-    enum { AHEAD = 4 };
+    enum { AHEAD = 8 };
     const uint32_t cols = b->chain[0]->cols, threads = e->kernel->param[PARAM_THREADS], turns = (cols + threads - 1) / threads,
                    ahead = turns < AHEAD ? turns : AHEAD;
     uint32_t next;

@@ -47,8 +47,7 @@ static const struct state *state_of(const struct plan *p, const struct group *g)
     return n && (n->op == OP_store_k || n->op == OP_store_v) ? plan_state(p, n) : NULL;
 }
 
-/* Does group i read a value that group `made` makes? */
-static bool reads(const struct plan *p, uint32_t i, uint32_t made)
+bool gpu_reads_group(const struct plan *p, uint32_t i, uint32_t made)
 {
     const struct group *g = group_at(p, i);
     if (g->kind == GROUP_NORM) return fuse_group(p->fused, fuse_held_by(g->input)) == made;
@@ -87,7 +86,7 @@ static void choose_strands(struct plan *p, uint32_t first, uint32_t end)
         gg[i].strand = n++;
         for (uint32_t k = first; k < i; k++) {
             const uint32_t from = gg[k].strand, to = gg[i].strand, less = from < to ? from : to, more = from < to ? to : from;
-            if (from == to || !reads(p, i, k)) continue;
+            if (from == to || !gpu_reads_group(p, i, k)) continue;
             for (uint32_t of = first; of <= i; of++) {
                 if (gg[of].strand == more) gg[of].strand = less;
                 else if (gg[of].strand > more) gg[of].strand--;

@@ -261,6 +261,10 @@ static struct attention_bytes attention_bytes(const struct plan *p)
         most.all.parts = larger(most.all.parts, columns_of(p) * one.parts);
         most.all.ml = larger(most.all.ml, columns_of(p) * one.ml);
         most.all.counters = larger(most.all.counters, columns_of(p) * one.counters);
+        if (!gpu_is_wide(p, n)) continue;
+        const struct attention_areas prefill = gpu_wide_parts(p, n);
+        most.all.parts = larger(most.all.parts, prefill.parts);
+        most.all.counters = larger(most.all.counters, prefill.counters);
     }
     return most;
 }

@@ -6,6 +6,21 @@
 
 static uint32_t per_kv(const struct node *n) { return n->heads / n->inputs[1]->heads; }
 
+/* Parts of the positions in a step of a whole chunk. Workgroups take turns on the compute units, and those of the last turn leave some of
+ * them without work; more and smaller workgroups leave fewer. */
+static uint32_t prefill_splits(const struct plan *p, const struct node *n, const struct gpu_wide *w)
+{
+    enum { MOST = 4 };
+    const uint32_t units = w->prefill_groups * ((p->chunk + w->prefill_tokens - 1) / w->prefill_tokens), among = p->target->compute_units;
+    uint32_t best = 1;
+    if (!w->fours || plan_window(p, n) || !n->attr.causal || p->options.n_ctx < 2 * WIDE_FOURS_LEAST) return 1;
+    for (uint32_t splits = 2; splits <= MOST; splits++) {
+        const double turns = (double)((units * splits + among - 1) / among) / splits, of_best = (double)((units * best + among - 1) / among) / best;
+        if (turns < 0.9 * of_best) best = splits;
+    }
+    return best;
+}
+
 struct gpu_wide gpu_wide(const struct plan *p, const struct node *n)
 {
     const uint32_t kv = (uint32_t)p->options.kv, heads_kv = n->inputs[1]->heads, family = p->target->family;
@@ -17,6 +32,7 @@ struct gpu_wide gpu_wide(const struct plan *p, const struct node *n)
     w.prefill_tokens = WIDE_PREFILL_TOKENS(n->heads, heads_kv, w.dim, family);
     w.prefill_groups = ATTENTION_PREFILL_GROUPS(n->heads, heads_kv);
     w.fours = family_multiplies_in_fours(p->target) && WIDE_IN_FOURS(kv, w.dim, w.value_dim, family);
+    w.prefill_splits = w.prefill_tokens ? prefill_splits(p, n, &w) : 1;
     w.prefill_lds = WIDE_PREFILL_BYTES(kv, w.dim, w.value_dim, w.view, family, w.fours);
     return w;
 }
@@ -52,6 +68,15 @@ uint32_t gpu_attention_units(const struct plan *p, const struct node *n)
 uint32_t gpu_attention_block(const struct plan *p, const struct node *n, uint32_t threads)
 {
     return gpu_is_wide(p, n) ? gpu_wide(p, n).positions : threads / ATTENTION_LANES(n->attr.head_dim);
+}
+
+struct attention_areas gpu_wide_parts(const struct plan *p, const struct node *n)
+{
+    const struct gpu_wide w = gpu_wide(p, n);
+    const uint64_t units = w.prefill_groups * ((p->chunk + w.prefill_tokens - 1) / w.prefill_tokens);
+    if (w.prefill_splits < 2) return (struct attention_areas){ 0 };
+    return (struct attention_areas){ .parts = units * w.prefill_splits * WIDE_FOURS_PART_BYTES(w.value_dim, p->target->family),
+                                     .counters = 4 * units };
 }
 
 struct attention_areas gpu_attention_areas(const struct plan *p, const struct node *n, const struct attention_shape *s)

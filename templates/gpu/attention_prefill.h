@@ -79,14 +79,14 @@ DEVICE float prefill_sink(const struct prefill *p, uint32_t m, float max)
     return exp2_f32(((const GLOBAL float *)p->sinks)[prefill_has(p, m) ? prefill_head(p, m) : 0] * PREFILL_LOG2E - max);
 }
 #endif
-/* Returns 0 if the group has no tokens. */
-DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a)
+/* group: of the query heads, below ATTENTION_PREFILL_GROUPS.  Returns 0 if the group has no tokens. */
+DEVICE uint32_t prefill_begin(struct prefill *p, const struct forge_kernel_args a, uint32_t group)
 {
     const uint32_t cuts = ATTENTION_PREFILL_CUTS(p->n_head, p->n_head_kv), per_kv = p->n_head / p->n_head_kv,
-                   cut = group_x() % cuts * p->heads;
+                   cut = group % cuts * p->heads;
     const uint32_t t0 = first_token(a), n_tokens = a.step->n_tokens, groups = (n_tokens - t0 + p->tokens - 1) / p->tokens;
-    if (group_x() >= p->n_head_kv * cuts || group_y() >= groups) return 0;
-    p->kv_head = group_x() / cuts;
+    if (group >= p->n_head_kv * cuts || group_y() >= groups) return 0;
+    p->kv_head = group / cuts;
     p->first_head = p->kv_head * per_kv + cut;
     p->n_heads = per_kv - cut < p->heads ? per_kv - cut : p->heads;
     p->first_token = t0 + (groups - 1 - group_y()) * p->tokens;

@@ -49,7 +49,7 @@ DEVICE void attention_prefill_of(const struct forge_kernel_args a, uint8_t *out,
     p.cap = cap * PREFILL_LOG2E;
     p.sinks = sinks;
 #endif
-    if (!prefill_begin(&p, a)) return;
+    if (!prefill_begin(&p, a, group_x())) return;
     if (p.exact) prefill_f32(&p, a, &to, q, q_stride);
 #if FAMILY_MMA_SUMS_ARE_A(FAMILY)
     else if (fours) prefill_fours(&p, a, &to, q, q_stride);

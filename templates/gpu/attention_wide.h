@@ -25,7 +25,7 @@ struct wide {
     uint32_t splits, split;                      /* step i has positions from begin + (i splits + split) positions on */
     uint32_t k_stride, v_stride, s_stride, w_stride;
     uint32_t q_at, k_at, v_at, s_at, w_at, f_at;
-    uint32_t heads, held, fours;                 /* queries that exist; Q is in registers: WIDE_HELD; products of four waves */
+    uint32_t heads, held, fours;                 /* queries that exist; WIDE_HELD; products of four waves */
     uint32_t slices, parts, score_rows, sum_slices, sum_parts, turns;
     const uint8_t *k, *v;                        /* planes */
 };
@@ -40,18 +40,19 @@ DEVICE void wide_init(struct wide *w, const uint32_t dim, const uint32_t value_d
                       const uint32_t rows, const uint32_t digits, const uint32_t more, const uint8_t *k, const uint8_t *v)
 {
     w->dim = dim, w->value_dim = value_dim, w->view = view, w->heads = heads, w->rows = rows, w->digits = digits;
-    w->held = WIDE_HELD(KV_KIND, dim, value_dim, rows, digits, FAMILY), w->fours = 0;
+    w->held = WIDE_HELD(KV_KIND, dim, value_dim, view, heads, rows, digits, more, FAMILY), w->fours = 0;
     w->positions = WIDE_POSITIONS(KV_KIND, dim, value_dim, view, heads, rows, digits, more, FAMILY);
     w->threads = WIDE_THREADS(FAMILY);
-    w->stages = WIDE_STAGES(KV_KIND, FAMILY);
+    w->stages = w->held ? WIDE_HELD_PLACES : WIDE_STAGES(KV_KIND, FAMILY);
     w->splits = 1, w->split = 0;
     w->k_stride = WIDE_STRIDE(dim), w->v_stride = view ? w->k_stride : WIDE_STRIDE(value_dim);
-    w->s_stride = WIDE_SCORE_STRIDE(w->positions), w->w_stride = WIDE_STRIDE(w->positions);
-    w->k_at = WIDE_Q_BYTES(KV_KIND, dim, value_dim, rows, digits, FAMILY);
-    w->q_at = w->held ? w->positions * w->k_stride : 0;
-    w->v_at = view || w->stages == 1 ? w->k_at : w->k_at + 2 * w->positions * w->k_stride;
-    w->s_at = w->k_at + WIDE_KV_BYTES(KV_KIND, dim, value_dim, view, w->positions, FAMILY);
-    w->w_at = w->s_at + WIDE_SCORE_BYTES(KV_KIND, dim, value_dim, heads, rows, digits, w->positions, FAMILY);
+    w->s_stride = w->held ? WIDE_HELD_STRIDE : WIDE_SCORE_STRIDE(w->positions), w->w_stride = WIDE_STRIDE(w->positions);
+    w->k_at = w->held ? 0 : WIDE_Q_BYTES(dim, rows, digits);
+    w->q_at = w->held ? (w->stages - 1) * w->positions * w->k_stride : 0;
+    w->v_at = view || w->stages == 1 ? w->k_at : w->k_at + w->stages * w->positions * w->k_stride;
+    w->s_at = w->held ? w->stages * w->positions * (w->k_stride + (view ? 0 : w->v_stride))
+                      : w->k_at + WIDE_KV_BYTES(KV_KIND, dim, value_dim, view, w->positions, FAMILY);
+    w->w_at = w->s_at + (w->held ? WIDE_WAVES * heads * w->s_stride : WIDE_SCORE_BYTES(rows, w->positions, FAMILY));
     w->f_at = w->w_at + WIDE_WEIGHT_BYTES(rows, digits, w->positions);
     w->slices = WIDE_SCORE_SLICES(rows, FAMILY), w->parts = w->held ? WIDE_WAVES : WIDE_SCORE_PARTS(rows, FAMILY);
     w->score_rows = w->held ? heads : rows;
@@ -243,9 +244,12 @@ DEVICE void wide_held_scores(const struct wide *w, const struct wide_held *h, ui
                 UNROLL for (uint32_t j = 0; j < tiles; j++) mma_f16(&s[j], &h->a[n - 1][g].k[i], &b[(n - 1) % 2][j].k[i]);
         UNROLL for (uint32_t j = 0; j < tiles; j++) mma_pin(&s[j]);
     }
-    UNROLL for (uint32_t e = 0; e < MMA_ACC; e++) {
+    UNROLL for (uint32_t e = 0; e < MMA_ACC; e += 2) {           /* where sums are operands A, the next column follows */
         uint8_t *to = lds() + w->s_at + (wave_id() * w->heads + mma_row(e)) * w->s_stride + 4 * mma_col(e);
-        UNROLL for (uint32_t j = 0; j < tiles; j++) if (mma_row(e) < w->heads) *(float *)(void *)(to + 64 * j) = s[j].x[e];
+        UNROLL for (uint32_t j = 0; j < tiles; j++) {
+            const f32x2 two = { s[j].x[e], s[j].x[e + 1] };
+            if (mma_row(e) < w->heads) *(f32x2 *)(void *)(to + 64 * j) = two;
+        }
     }
 }
 
@@ -398,8 +402,6 @@ DEVICE void wide_run(struct wide_sums *x, struct wide_query *q, struct wide_load
 {
     const uint32_t apart = w->positions * w->splits, late = w->stages == 1;
     uint32_t first = p->begin + w->split * w->positions, stage = 0;
-    struct wide_held held;
-    if (w->held) wide_hold(&held, w);
     wide_sums_begin(x, w);
     wide_query_begin(q, w, p);
     if (late) {
@@ -416,8 +418,7 @@ DEVICE void wide_run(struct wide_sums *x, struct wide_query *q, struct wide_load
             wide_v_begin(&h->v, stage ^ 1, w, p, first + apart);
             copy_commit();
         }
-        if (w->held) wide_held_scores(w, &held, stage);
-        else wide_scores(w, stage);
+        wide_scores(w, stage);
         barrier();                               /* scores are complete */
         if (late && !w->view) {
             wide_end(&h->v, lds() + w->v_at, w, w->value_dim, w->v_stride);
@@ -432,6 +433,42 @@ DEVICE void wide_run(struct wide_sums *x, struct wide_query *q, struct wide_load
         wide_end(&h->k, lds() + w->k_at, w, w->dim, w->k_stride);
         if (i + 2 < count) wide_k_begin(&h->k, 0, w, p, first + 2 * apart);
     }
+}
+
+/* The same with Q in registers.  The scores of a step and the sums of the step before come between the same barriers, so that one's products
+ * hide the other's latencies. */
+DEVICE void wide_held_run(struct wide_sums *x, struct wide_query *q, struct wide_loads *h, const struct wide *w, const struct prefill *p,
+                          uint32_t count)
+{
+    enum { AHEAD = WIDE_HELD_PLACES - 2 };
+    const uint32_t apart = w->positions * w->splits;
+    uint32_t first = p->begin + w->split * w->positions, before = 0, now = 0, next = AHEAD;      /* places */
+    struct wide_held held;
+    UNROLL for (uint32_t i = 1; i < AHEAD; i++) {
+        if (i < count) wide_k_begin(&h->k, i, w, p, first + i * apart);
+        if (i < count) wide_v_begin(&h->v, i, w, p, first + i * apart);
+        copy_commit();
+    }
+    wide_hold(&held, w);
+    wide_sums_begin(x, w);
+    wide_query_begin(q, w, p);
+#pragma unroll 1
+    for (uint32_t i = 0; i < count; i++, first += apart) {
+        copy_wait(AHEAD - 1);
+        barrier();                               /* K and V are complete, and weights; no wave uses place `next` any more */
+        if (i + AHEAD < count) wide_k_begin(&h->k, next, w, p, first + AHEAD * apart);
+        if (i + AHEAD < count) wide_v_begin(&h->v, next, w, p, first + AHEAD * apart);
+        copy_commit();
+        wide_held_scores(w, &held, now);
+        if (i > 0) wide_values(x, w, before);
+        barrier();                               /* scores are complete; no wave uses weights any more */
+        wide_weights(q, w, p, first);
+        before = now;
+        now = (now + 1) % WIDE_HELD_PLACES;
+        next = (next + 1) % WIDE_HELD_PLACES;
+    }
+    barrier();
+    wide_values(x, w, before);
 }
 
 /* Sums to rows of floats in LDS, as decode_finish() reads them, and maxima and totals. */
@@ -600,7 +637,8 @@ DEVICE void attention_wide_decode(const struct forge_kernel_args a, float *out, 
         if (!early) wide_start(&loads, &w, &p);
         wide_queries(&w, &p, (const uint8_t *)q, 0);
         p.n_past = p.end - 1;                                /* the last position that the group's rows attend */
-        wide_run(&sums, &query, &loads, &w, &p, range.count);
+        if (w.held) wide_held_run(&sums, &query, &loads, &w, &p, range.count);
+        else wide_run(&sums, &query, &loads, &w, &p, range.count);
         wide_publish(&sums, &query, &w, &d);
         if (cluster) decode_finish(out, parts, parts_ml, counters, &d, &range);
         else wide_finish(out, parts, parts_ml, counters, &d, &range);

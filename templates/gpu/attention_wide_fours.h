@@ -4,7 +4,7 @@
  * columns.  So the scores are computed twice, but weights stay in registers and no set waits for the other's part.  LDS holds Q, K and V in
  * swizzled areas of 64 columns.  If V is a view of K, the next K comes while this one is read.  Otherwise the next K comes while weights
  * are multiplied, and V while scores are computed.  (Shah et al. 2024, "FlashAttention-3", arXiv:2407.08608; DeepSeek's FlashMLA divides
- * V's columns likewise.) */
+ * V's columns too.) */
 #ifndef FORGE_ATTENTION_WIDE_FOURS_H
 #define FORGE_ATTENTION_WIDE_FOURS_H
 #include "attention_wide.h"
@@ -129,14 +129,67 @@ DEVICE void wide_fours_end(const struct wide_fours *x, const struct wide *w, con
     prefill_pad(p, to);
 }
 
+/* ---- parts of the positions ---- */
+struct wide_fours_part { float *sums; uint32_t *counter; uint32_t n, number; };     /* sums: of the first part; parts, this one */
+
+DEVICE void wide_fours_begin(struct wide_fours *x, const struct wide *w)
+{
+    UNROLL for (uint32_t d = 0; d < wide_fours_half(w) / 16; d++) mma_zero(&x->o[d]);
+    UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) x->m[g] = ATTENTION_NOTHING, x->l[g] = 0.0f;
+}
+/* Value n of this thread in a part. */
+DEVICE GLOBAL float *wide_fours_kept(const struct wide *w, const struct wide_fours_part *part, uint32_t k, const uint32_t n)
+{
+    return (GLOBAL float *)part->sums + (uint64_t)k * (WIDE_FOURS_PART_BYTES(w->value_dim, FAMILY) / 4) + n * w->threads + thread_x();
+}
+DEVICE void wide_fours_leave(const struct wide_fours *x, const struct wide *w, const struct wide_fours_part *part)
+{
+    const uint32_t n = wide_fours_half(w) / 16 * MMA_ACC;
+    UNROLL for (uint32_t i = 0; i < n; i++) *wide_fours_kept(w, part, part->number, i) = x->o[i / MMA_ACC].x[i % MMA_ACC];
+    UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+        *wide_fours_kept(w, part, part->number, n + 2 * g) = x->m[g];
+        *wide_fours_kept(w, part, part->number, n + 2 * g + 1) = x->l[g];
+    }
+}
+/* Adds part k.  The parts are added in their order, whichever arrives last. */
+DEVICE void wide_fours_join(struct wide_fours *x, const struct wide *w, const struct wide_fours_part *part, uint32_t k)
+{
+    const uint32_t n = wide_fours_half(w) / 16 * MMA_ACC;
+    float factor[MMA_ROWS];
+    UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) {
+        const float its = *wide_fours_kept(w, part, k, n + 2 * g), m = max_f32(x->m[g], its), mine = exp2_f32(x->m[g] - m);
+        factor[g] = exp2_f32(its - m);
+        x->m[g] = m;
+        x->l[g] = x->l[g] * mine + *wide_fours_kept(w, part, k, n + 2 * g + 1) * factor[g];
+        UNROLL for (uint32_t d = 0; d < wide_fours_half(w) / 16; d++)
+            UNROLL for (uint32_t e = 0; e < MMA_ACC / MMA_ROWS; e++) x->o[d].x[mma_of_row(g, e)] *= mine;
+    }
+    UNROLL for (uint32_t d = 0; d < wide_fours_half(w) / 16; d++)
+        UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++)
+            UNROLL for (uint32_t e = 0; e < MMA_ACC / MMA_ROWS; e++)
+                x->o[d].x[mma_of_row(g, e)] += *wide_fours_kept(w, part, k, MMA_ACC * d + mma_of_row(g, e)) * factor[g];
+}
+
+/* The positions of this part.  Returns 0 if there are fewer parts. */
+DEVICE uint32_t wide_fours_cut(struct wide_fours_part *part, struct prefill *p, const uint32_t splits, const uint32_t least)
+{
+    const uint32_t steps = (p->end - p->begin + WIDE_FOURS_POSITIONS - 1) / WIDE_FOURS_POSITIONS, fit = (p->end - p->begin) / least,
+                   most = fit < 1 ? 1 : fit < splits ? fit : splits, each = (steps + most - 1) / most;
+    part->n = (steps + each - 1) / each;
+    if (part->number >= part->n) return 0;
+    p->begin += part->number * each * WIDE_FOURS_POSITIONS;
+    if (part->number + 1 < part->n) p->end = p->begin + each * WIDE_FOURS_POSITIONS;
+    return 1;
+}
+
 /* The whole of attention_wide() after its first lines: K of the first step is under way. */
-DEVICE void wide_fours_run(const struct wide *w, const struct prefill *p, const struct prefill_out *to)
+DEVICE void wide_fours_run(const struct wide *w, const struct prefill *p, const struct prefill_out *to,
+                           const struct wide_fours_part *part)
 {
     struct wide_pieces unused;
     struct wide_fours x;
     uint32_t stage = 0;
-    UNROLL for (uint32_t d = 0; d < wide_fours_half(w) / 16; d++) mma_zero(&x.o[d]);
-    UNROLL for (uint32_t g = 0; g < MMA_ROWS; g++) x.m[g] = ATTENTION_NOTHING, x.l[g] = 0.0f;
+    wide_fours_begin(&x, w);
 #pragma unroll 1
     for (uint32_t first = p->begin; first < p->end; first += WIDE_FOURS_POSITIONS) {
         const uint32_t next = first + WIDE_FOURS_POSITIONS;
@@ -160,6 +213,13 @@ DEVICE void wide_fours_run(const struct wide *w, const struct prefill *p, const 
         }
         wide_fours_values(&x, w, stage);
         stage ^= w->view;
+    }
+    if (part->n > 1) {
+        wide_fours_leave(&x, w, part);
+        if (!last_to_arrive(part->counter, part->n, (uint32_t *)(void *)lds())) return;
+        wide_fours_begin(&x, w);
+#pragma unroll 1
+        for (uint32_t k = 0; k < part->n; k++) wide_fours_join(&x, w, part, k);
     }
     wide_fours_end(&x, w, p, to);
 }

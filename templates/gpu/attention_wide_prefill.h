@@ -4,15 +4,17 @@
 #include "attention_wide_fours.h"
 
 /* Prefill, called after pdl_wait().  out: rows of [n_head][value_dim]; other parameters as in attention_wide_decode() and
- * attention_prefill(); causal 0 needs no window.  grid_x: ATTENTION_PREFILL_GROUPS; tokens of a group: WIDE_PREFILL_TOKENS; LDS:
- * WIDE_PREFILL_BYTES.  fours: as there. */
+ * attention_prefill(); causal 0 needs no window.  grid_x: ATTENTION_PREFILL_GROUPS times splits; tokens of a group: WIDE_PREFILL_TOKENS;
+ * LDS: WIDE_PREFILL_BYTES.  fours: as there.  splits: 1, or with fours and without a window up to this many parts of the positions, each
+ * of `least` or more; then parts: WIDE_FOURS_PART_BYTES for each group and split; counters: 4 bytes for each group, 0 before and after. */
 DEVICE void attention_wide(const struct forge_kernel_args a, uint8_t *out, const uint64_t out_stride, const uint32_t kind, const uint8_t *q,
                            const uint64_t q_stride, const uint8_t *v, const uint32_t n_head, const uint32_t n_head_kv, const uint32_t dim,
                            const uint32_t value_dim, const uint32_t view, const uint32_t n_ctx, const float scale,
 #ifdef ATTENTION_MORE
                            const float cap, const float *sinks,
 #endif
-                           const uint32_t fours, const uint32_t causal, const uint32_t window, const uint32_t ring)
+                           float *parts, uint32_t *counters, const uint32_t splits, const uint32_t least, const uint32_t fours,
+                           const uint32_t causal, const uint32_t window, const uint32_t ring)
 {
     const struct prefill_out to = { out, out_stride, kind };
     struct wide w;
@@ -29,16 +31,23 @@ DEVICE void attention_wide(const struct forge_kernel_args a, uint8_t *out, const
     p.cap = cap * PREFILL_LOG2E;
     p.sinks = sinks;
 #endif
-    if (!prefill_begin(&p, a)) return;
+    const uint32_t groups = ATTENTION_PREFILL_GROUPS(n_head, n_head_kv);
+    if (!prefill_begin(&p, a, group_x() % groups)) return;
 #if FAMILY_MMA_SUMS_ARE_A(FAMILY)
     if (fours) {
+        const uint32_t unit = group_y() * groups + group_x() % groups;
+        struct wide_fours_part part = { parts, counters + unit, 1, group_x() / groups };
+        if (splits > 1) part.sums += (uint64_t)unit * splits * (WIDE_FOURS_PART_BYTES(value_dim, FAMILY) / 4);
+        if (!wide_fours_cut(&part, &p, splits, least)) return;
         wide_fours_init(&w, dim, value_dim, view, kv_k(a), v);
         wide_k_begin(&loads.k, 0, &w, &p, p.begin);
         copy_commit();
         wide_queries(&w, &p, q, q_stride);
-        wide_fours_run(&w, &p, &to);
+        wide_fours_run(&w, &p, &to, &part);
         return;
     }
+#else
+    (void)parts, (void)counters, (void)splits, (void)least, (void)fours;
 #endif
     wide_init(&w, dim, value_dim, view, WIDE_PREFILL_ROWS(dim, FAMILY), WIDE_PREFILL_ROWS(dim, FAMILY), 1, 0, kv_k(a), v);
     wide_start(&loads, &w, &p);

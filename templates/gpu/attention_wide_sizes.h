@@ -10,11 +10,7 @@
 #define WIDE_WAVES 8u
 #define WIDE_THREADS(family) (WIDE_WAVES * FAMILY_WAVE(family))
 #define WIDE_UNIT  64u
-/* Decode with 16 queries, where copies reach LDS: each wave holds its share of Q in registers, and has a share of the columns for all
- * positions of a step.  The queries pass through the second place of K, which has at least 32 positions. */
-#define WIDE_HELD(kind, dim, value_dim, rows, digits, family) \
-    (WIDE_STAGES(kind, family) == 2u && (rows) == WIDE_ROWS && (digits) == 2u && (dim) <= 576u && (value_dim) <= 576u)
-/* Otherwise: shares of the queries, and of the columns, in scores: four together. */
+/* Shares of the queries, and of the columns, in scores: four together. */
 #define WIDE_SCORE_SLICES(rows, family) ((rows) >= (FAMILY_COPIES_REACH_LDS(family) ? 64u : 32u) ? 2u : 1u)
 #define WIDE_SCORE_PARTS(rows, family)  (4u / WIDE_SCORE_SLICES(rows, family))
 /* Shares of the columns of V, a power of two, and of the queries in sums. */
@@ -31,34 +27,41 @@
 #define WIDE_SCORE_STRIDE(n) (((n) + 4u) * 4u)
 /* Copies that reach LDS fill a second place for K and V while the first is read; otherwise K and V take turns in one place. */
 #define WIDE_STAGES(kind, family) (FAMILY_COPIES_REACH_LDS(family) && (kind) == KV_KIND_f16 ? 2u : 1u)
-#define WIDE_Q_BYTES(kind, dim, value_dim, rows, digits, family) \
-    (WIDE_HELD(kind, dim, value_dim, rows, digits, family) ? 0u : (rows) * (digits) * WIDE_STRIDE(dim))
+#define WIDE_Q_BYTES(dim, rows, digits) ((rows) * (digits) * WIDE_STRIDE(dim))
 #define WIDE_KV_BYTES(kind, dim, value_dim, view, positions, family) \
     ((positions) * ((view) ? WIDE_STAGES(kind, family) * WIDE_STRIDE(dim) \
                     : WIDE_STAGES(kind, family) > 1u ? 2u * (WIDE_STRIDE(dim) + WIDE_STRIDE(value_dim)) \
                     : ATTENTION_PREFILL_MOST(WIDE_STRIDE(dim), WIDE_STRIDE(value_dim))))
-/* heads: queries that exist. */
-#define WIDE_SCORE_BYTES(kind, dim, value_dim, heads, rows, digits, positions, family) \
-    (WIDE_HELD(kind, dim, value_dim, rows, digits, family) \
-     ? WIDE_WAVES * (heads) * WIDE_SCORE_STRIDE(positions) \
-     : WIDE_SCORE_PARTS(rows, family) * (rows) * WIDE_SCORE_STRIDE(positions))
+#define WIDE_SCORE_BYTES(rows, positions, family) (WIDE_SCORE_PARTS(rows, family) * (rows) * WIDE_SCORE_STRIDE(positions))
 #define WIDE_WEIGHT_BYTES(rows, digits, positions) ((rows) * (digits) * WIDE_STRIDE(positions))
-#define WIDE_BYTES(kind, dim, value_dim, view, heads, rows, digits, positions, family) \
-    (WIDE_Q_BYTES(kind, dim, value_dim, rows, digits, family) + WIDE_KV_BYTES(kind, dim, value_dim, view, positions, family) \
-     + WIDE_SCORE_BYTES(kind, dim, value_dim, heads, rows, digits, positions, family) + WIDE_WEIGHT_BYTES(rows, digits, positions) \
-     + (rows) * 4u)
-/* Positions of a step: with Q in registers 64, otherwise 32, or fewer if LDS (64 KiB on AMD) does not hold them.  more: bytes of LDS
- * besides those of steps. */
+#define WIDE_BYTES(kind, dim, value_dim, view, rows, digits, positions, family) \
+    (WIDE_Q_BYTES(dim, rows, digits) + WIDE_KV_BYTES(kind, dim, value_dim, view, positions, family) \
+     + WIDE_SCORE_BYTES(rows, positions, family) + WIDE_WEIGHT_BYTES(rows, digits, positions) + (rows) * 4u)
 #define WIDE_LDS_MOST(family) (FAMILY_COPIES_REACH_LDS(family) ? 232448u : 65536u)
-#define WIDE_FIT(kind, dim, value_dim, view, heads, rows, digits, positions, more, family) \
-    (WIDE_BYTES(kind, dim, value_dim, view, heads, rows, digits, positions, family) + (more) <= WIDE_LDS_MOST(family))
+
+/* Decode of f16 where copies reach LDS: each wave holds its share of Q's columns in registers, and has all positions of a step.  K and V
+ * have 4 places, so that two steps are loaded while two others are read.  Q passes through the last place.  If LDS does not hold that, Q
+ * stays in LDS.  (With 3 places and one step loaded, heads of 512 without a view were slower than with Q in LDS.)  heads: queries that
+ * exist; more: bytes of LDS besides those of steps. */
+#define WIDE_HELD_POSITIONS 32u
+#define WIDE_HELD_PLACES    4u
+#define WIDE_HELD_STRIDE    160u                 /* of scores: eight bytes of eight rows lie in different banks */
+#define WIDE_HELD_BYTES(dim, value_dim, view, heads) \
+    (WIDE_HELD_PLACES * WIDE_HELD_POSITIONS * (WIDE_STRIDE(dim) + ((view) ? 0u : WIDE_STRIDE(value_dim))) \
+     + WIDE_WAVES * (heads) * WIDE_HELD_STRIDE + WIDE_WEIGHT_BYTES(WIDE_ROWS, 2u, WIDE_HELD_POSITIONS) + WIDE_ROWS * 4u)
+#define WIDE_HELD(kind, dim, value_dim, view, heads, rows, digits, more, family) \
+    (WIDE_STAGES(kind, family) > 1u && (rows) == WIDE_ROWS && (digits) == 2u && (dim) <= 576u \
+     && WIDE_HELD_BYTES(dim, value_dim, view, heads) + (more) <= WIDE_LDS_MOST(family))
+
+/* Positions of a step: 32, or 16 if LDS (64 KiB on AMD) does not hold 32. */
 #define WIDE_POSITIONS(kind, dim, value_dim, view, heads, rows, digits, more, family) \
-    (WIDE_HELD(kind, dim, value_dim, rows, digits, family) \
-     && WIDE_FIT(kind, dim, value_dim, view, heads, rows, digits, 64u, more, family) ? 64u \
-     : WIDE_FIT(kind, dim, value_dim, view, heads, rows, digits, 32u, more, family) ? 32u : 16u)
+    (WIDE_HELD(kind, dim, value_dim, view, heads, rows, digits, more, family) ? WIDE_HELD_POSITIONS \
+     : WIDE_BYTES(kind, dim, value_dim, view, rows, digits, 32u, family) + (more) <= WIDE_LDS_MOST(family) ? 32u : 16u)
 #define WIDE_LOOP_BYTES(kind, dim, value_dim, view, heads, rows, digits, more, family) \
-    WIDE_BYTES(kind, dim, value_dim, view, heads, rows, digits, \
-               WIDE_POSITIONS(kind, dim, value_dim, view, heads, rows, digits, more, family), family)
+    (WIDE_HELD(kind, dim, value_dim, view, heads, rows, digits, more, family) \
+     ? WIDE_HELD_BYTES(dim, value_dim, view, heads) \
+     : WIDE_BYTES(kind, dim, value_dim, view, rows, digits, \
+                  WIDE_POSITIONS(kind, dim, value_dim, view, heads, rows, digits, more, family), family))
 
 /* Decode: the query heads of a KV head are the queries of a group; more heads are cut into equal parts. */
 #define WIDE_DIGITS 2u
@@ -69,7 +72,8 @@
 /* Fewest positions per span: two steps of every split. */
 #define WIDE_SPAN_LEAST(positions, splits) (2u * (positions) * (splits))
 /* At most this is in LDS besides: see WIDE_DECODE_BYTES. */
-#define WIDE_MORE_BYTES(heads, value_dim, family) (FAMILY_COPIES_REACH_LDS(family) ? (heads) * (value_dim) * 4u + 4096u : 256u)
+#define WIDE_MORE_BYTES(heads, value_dim, family) \
+    (FAMILY_COPIES_REACH_LDS(family) ? 4u * (heads) * (value_dim) + (8u * ATTENTION_MAX_CLUSTER + 8u) * (heads) + 256u : 256u)
 /* After the steps the sums [heads][value_dim] replace what steps used.  Then follow, as in attention_decode_tmpl.c, what other
  * splits of a cluster send, maxima and totals, and a flag. */
 #define WIDE_SUMS_FLOATS(kind, dim, value_dim, view, heads, rows, family) \
@@ -102,6 +106,10 @@
 #define WIDE_PREFILL_ROWS(dim, family) (FAMILY_COPIES_REACH_LDS(family) || (dim) <= 256u ? 64u : 32u)
 #define WIDE_PREFILL_TOKENS(n_head, n_head_kv, dim, family) \
     (WIDE_PREFILL_ROWS(dim, family) / ATTENTION_PREFILL_HEADS(n_head, n_head_kv))
+/* fours: the positions of a group's queries are cut into up to `splits` parts, of WIDE_FOURS_LEAST or more, for groups of their own.
+ * The last one to arrive joins them.  Bytes of a part in the arena: the sums, maxima and totals of all threads as they lie in registers. */
+#define WIDE_FOURS_LEAST 2048u
+#define WIDE_FOURS_PART_BYTES(value_dim, family) (((value_dim) / 4u + 4u) * WIDE_THREADS(family) * 4u)
 #define WIDE_PREFILL_BYTES(kind, dim, value_dim, view, family, fours) \
     ((fours) ? WIDE_FOURS_BYTES(2u * (dim) + ((view) ? (dim) : (value_dim))) \
      : WIDE_LOOP_BYTES(kind, dim, value_dim, view, WIDE_PREFILL_ROWS(dim, family), WIDE_PREFILL_ROWS(dim, family), 1u, 0u, family))

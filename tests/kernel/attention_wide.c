@@ -147,12 +147,19 @@ static void prefill_case(const char *kernel)
     const bool tail = t0 > 0;
     const uint32_t tokens = WIDE_PREFILL_TOKENS(c.n_head, c.n_head_kv, c.head_dim, FAMILY),
                    lds_bytes = WIDE_PREFILL_BYTES(c.kind, c.head_dim, c.value_dim, c.view, FAMILY, FOURS_OF(&c));
+    const uint32_t groups = ATTENTION_PREFILL_GROUPS(c.n_head, c.n_head_kv), tiles = (c.n_tokens - t0 + tokens - 1) / tokens;
     c.fours = FOURS_OF(&c);
+    c.splits = !c.fours || !c.causal || c.window ? 1 : variant_has("models") ? WIDE_MODELS_PARTS : random_in(1, 3);
+    c.span = variant_has("models") ? WIDE_MODELS_PART : random_in(64, 100);
     set_up("prefill");
+    on.parts = room_new("parts", (uint64_t)groups * tiles * c.splits * WIDE_FOURS_PART_BYTES(c.value_dim, FAMILY));
+    on.counters = room_new("counters", 4 * groups * tiles);
+    memset(on.counters->bytes, 0, on.counters->size);
+    c.parts = on.parts->at, c.counters = on.counters->at;
     if (lds_bytes > WIDE_LDS_MOST(FAMILY)) bad("%u bytes of LDS", lds_bytes);
     else {
-        launch((struct launch){ kernel, ATTENTION_PREFILL_GROUPS(c.n_head, c.n_head_kv), (c.n_tokens - t0 + tokens - 1) / tokens,
-                                WIDE_THREADS(FAMILY), lds_bytes, 0 }, tail);
+        launch((struct launch){ kernel, groups * c.splits, tiles, WIDE_THREADS(FAMILY), lds_bytes, 0 }, tail);
+        for (uint64_t k = 0; k < on.counters->size; k++) if (on.counters->bytes[k]) { bad("a counter is not 0"); break; }
         compare(2e-3 + (c.out_kind == OUT_STAGED ? 2e-6 : 0));
     }
     rooms_free();

@@ -21,7 +21,8 @@
         pdl_launch(); \
         pdl_wait(); \
         attention_wide(a, (uint8_t *)c.out, c.out_stride, c.out_kind, (const uint8_t *)c.q, c.q_stride, c.values, c.n_head, c.n_head_kv, \
-                       c.head_dim, c.value_dim, c.view, c.n_ctx, c.scale, MORE c.fours, c.causal, c.window, c.ring); \
+                       c.head_dim, c.value_dim, c.view, c.n_ctx, c.scale, MORE c.parts, c.counters, c.splits, \
+                       c.span, c.fours, c.causal, c.window, c.ring); \
     } while (0)
 
 #ifndef MODELS
@@ -53,6 +54,7 @@ TEST_KERNEL(WIDE_THREADS(FAMILY), prefill_any)
     TEST_KERNELS(WIDE_THREADS(FAMILY), 1, name##_prefill) \
     { \
         SHAPE(__VA_ARGS__) \
+        c.splits = c.fours ? WIDE_MODELS_PARTS : 1, c.span = WIDE_MODELS_PART; \
         PREFILL(c); \
     }
 WIDE_MODELS(MODEL)
