@@ -25,7 +25,7 @@ struct wide {
     uint32_t splits, split;                      /* step i has positions from begin + (i splits + split) positions on */
     uint32_t k_stride, v_stride, s_stride, w_stride;
     uint32_t q_at, k_at, v_at, s_at, w_at, f_at;
-    uint32_t heads, held, fours;                 /* queries that exist; WIDE_HELD; products of four waves */
+    uint32_t heads, held, fours;                 /* queries that exist; places, WIDE_HELD; products of four waves */
     uint32_t slices, parts, score_rows, sum_slices, sum_parts, turns;
     const uint8_t *k, *v;                        /* planes */
 };
@@ -43,7 +43,7 @@ DEVICE void wide_init(struct wide *w, const uint32_t dim, const uint32_t value_d
     w->held = WIDE_HELD(KV_KIND, dim, value_dim, view, heads, rows, digits, more, FAMILY), w->fours = 0;
     w->positions = WIDE_POSITIONS(KV_KIND, dim, value_dim, view, heads, rows, digits, more, FAMILY);
     w->threads = WIDE_THREADS(FAMILY);
-    w->stages = w->held ? WIDE_HELD_PLACES : WIDE_STAGES(KV_KIND, FAMILY);
+    w->stages = w->held ? w->held : WIDE_STAGES(KV_KIND, FAMILY);
     w->splits = 1, w->split = 0;
     w->k_stride = WIDE_STRIDE(dim), w->v_stride = view ? w->k_stride : WIDE_STRIDE(value_dim);
     w->s_stride = w->held ? WIDE_HELD_STRIDE : WIDE_SCORE_STRIDE(w->positions), w->w_stride = WIDE_STRIDE(w->positions);
@@ -402,6 +402,8 @@ DEVICE void wide_run(struct wide_sums *x, struct wide_query *q, struct wide_load
 {
     const uint32_t apart = w->positions * w->splits, late = w->stages == 1;
     uint32_t first = p->begin + w->split * w->positions, stage = 0;
+    struct wide_held held;
+    if (w->held) wide_hold(&held, w);
     wide_sums_begin(x, w);
     wide_query_begin(q, w, p);
     if (late) {
@@ -418,7 +420,8 @@ DEVICE void wide_run(struct wide_sums *x, struct wide_query *q, struct wide_load
             wide_v_begin(&h->v, stage ^ 1, w, p, first + apart);
             copy_commit();
         }
-        wide_scores(w, stage);
+        if (w->held) wide_held_scores(w, &held, stage);
+        else wide_scores(w, stage);
         barrier();                               /* scores are complete */
         if (late && !w->view) {
             wide_end(&h->v, lds() + w->v_at, w, w->value_dim, w->v_stride);
@@ -435,12 +438,12 @@ DEVICE void wide_run(struct wide_sums *x, struct wide_query *q, struct wide_load
     }
 }
 
-/* The same with Q in registers.  The scores of a step and the sums of the step before come between the same barriers, so that one's products
- * hide the other's latencies. */
+/* The same with Q in registers and four places.  The scores of a step and the sums of the step before come between the same barriers, so that
+ * one's products hide the other's latencies. */
 DEVICE void wide_held_run(struct wide_sums *x, struct wide_query *q, struct wide_loads *h, const struct wide *w, const struct prefill *p,
                           uint32_t count)
 {
-    enum { AHEAD = WIDE_HELD_PLACES - 2 };
+    enum { PLACES = 4, AHEAD = PLACES - 2 };
     const uint32_t apart = w->positions * w->splits;
     uint32_t first = p->begin + w->split * w->positions, before = 0, now = 0, next = AHEAD;      /* places */
     struct wide_held held;
@@ -464,8 +467,8 @@ DEVICE void wide_held_run(struct wide_sums *x, struct wide_query *q, struct wide
         barrier();                               /* scores are complete; no wave uses weights any more */
         wide_weights(q, w, p, first);
         before = now;
-        now = (now + 1) % WIDE_HELD_PLACES;
-        next = (next + 1) % WIDE_HELD_PLACES;
+        now = (now + 1) % PLACES;
+        next = (next + 1) % PLACES;
     }
     barrier();
     wide_values(x, w, before);
@@ -637,7 +640,7 @@ DEVICE void attention_wide_decode(const struct forge_kernel_args a, float *out, 
         if (!early) wide_start(&loads, &w, &p);
         wide_queries(&w, &p, (const uint8_t *)q, 0);
         p.n_past = p.end - 1;                                /* the last position that the group's rows attend */
-        if (w.held) wide_held_run(&sums, &query, &loads, &w, &p, range.count);
+        if (w.held > 2) wide_held_run(&sums, &query, &loads, &w, &p, range.count);
         else wide_run(&sums, &query, &loads, &w, &p, range.count);
         wide_publish(&sums, &query, &w, &d);
         if (cluster) decode_finish(out, parts, parts_ml, counters, &d, &range);

@@ -40,26 +40,25 @@
 #define WIDE_LDS_MOST(family) (FAMILY_COPIES_REACH_LDS(family) ? 232448u : 65536u)
 
 /* Decode of f16 where copies reach LDS: each wave holds its share of Q's columns in registers, and has all positions of a step.  K and V
- * have 4 places, so that two steps are loaded while two others are read.  Q passes through the last place.  If LDS does not hold that, Q
- * stays in LDS.  (With 3 places and one step loaded, heads of 512 without a view were slower than with Q in LDS.)  heads: queries that
- * exist; more: bytes of LDS besides those of steps. */
+ * have 4 places, so that two steps are loaded while two others are read, or 2 if LDS does not hold 4.  Q passes through the last place.
+ * 0 places: Q stays in LDS.  heads: queries that exist; more: bytes of LDS besides those of steps. */
 #define WIDE_HELD_POSITIONS 32u
-#define WIDE_HELD_PLACES    4u
 #define WIDE_HELD_STRIDE    160u                 /* of scores: eight bytes of eight rows lie in different banks */
-#define WIDE_HELD_BYTES(dim, value_dim, view, heads) \
-    (WIDE_HELD_PLACES * WIDE_HELD_POSITIONS * (WIDE_STRIDE(dim) + ((view) ? 0u : WIDE_STRIDE(value_dim))) \
+#define WIDE_HELD_BYTES(dim, value_dim, view, heads, places) \
+    ((places) * WIDE_HELD_POSITIONS * (WIDE_STRIDE(dim) + ((view) ? 0u : WIDE_STRIDE(value_dim))) \
      + WIDE_WAVES * (heads) * WIDE_HELD_STRIDE + WIDE_WEIGHT_BYTES(WIDE_ROWS, 2u, WIDE_HELD_POSITIONS) + WIDE_ROWS * 4u)
 #define WIDE_HELD(kind, dim, value_dim, view, heads, rows, digits, more, family) \
-    (WIDE_STAGES(kind, family) > 1u && (rows) == WIDE_ROWS && (digits) == 2u && (dim) <= 576u \
-     && WIDE_HELD_BYTES(dim, value_dim, view, heads) + (more) <= WIDE_LDS_MOST(family))
+    (WIDE_STAGES(kind, family) < 2u || (rows) != WIDE_ROWS || (digits) != 2u || (dim) > 576u ? 0u \
+     : WIDE_HELD_BYTES(dim, value_dim, view, heads, 4u) + (more) <= WIDE_LDS_MOST(family) ? 4u \
+     : WIDE_HELD_BYTES(dim, value_dim, view, heads, 2u) + (more) <= WIDE_LDS_MOST(family) ? 2u : 0u)
 
 /* Positions of a step: 32, or 16 if LDS (64 KiB on AMD) does not hold 32. */
 #define WIDE_POSITIONS(kind, dim, value_dim, view, heads, rows, digits, more, family) \
-    (WIDE_HELD(kind, dim, value_dim, view, heads, rows, digits, more, family) ? WIDE_HELD_POSITIONS \
+    (WIDE_HELD(kind, dim, value_dim, view, heads, rows, digits, more, family) > 0u ? WIDE_HELD_POSITIONS \
      : WIDE_BYTES(kind, dim, value_dim, view, rows, digits, 32u, family) + (more) <= WIDE_LDS_MOST(family) ? 32u : 16u)
 #define WIDE_LOOP_BYTES(kind, dim, value_dim, view, heads, rows, digits, more, family) \
-    (WIDE_HELD(kind, dim, value_dim, view, heads, rows, digits, more, family) \
-     ? WIDE_HELD_BYTES(dim, value_dim, view, heads) \
+    (WIDE_HELD(kind, dim, value_dim, view, heads, rows, digits, more, family) > 0u \
+     ? WIDE_HELD_BYTES(dim, value_dim, view, heads, WIDE_HELD(kind, dim, value_dim, view, heads, rows, digits, more, family)) \
      : WIDE_BYTES(kind, dim, value_dim, view, rows, digits, \
                   WIDE_POSITIONS(kind, dim, value_dim, view, heads, rows, digits, more, family), family))
 
