@@ -195,6 +195,41 @@ static void stops(void **state)
     free(whole);
 }
 
+/* Of two stop texts that a token has, the text ends before the first one, in any order of the request. */
+static void first_of_stops(void **state)
+{
+    (void)state;
+    char *whole = text_of("{\"prompt\":\"Once upon a time\",\"max_tokens\":20,\"temperature\":0}", 0);
+    for (size_t at = 0; at < 12; at++) {
+        const char pair[] = { whole[at], whole[at + 1], 0 };
+        char body[200];
+        if (strcspn(pair, "\"\\\n") < 2) continue;
+        for (int swaps = 0; swaps < 2; swaps++) {
+            snprintf(body, sizeof body, "{\"prompt\":\"Once upon a time\",\"max_tokens\":20,\"temperature\":0,\"stop\":[\"%c\",\"%c\"]}",
+                     pair[swaps], pair[1 - swaps]);
+            char *text = text_of(body, 0);
+            assert_int_equal(strlen(text), strcspn(whole, pair));
+            free(text);
+        }
+    }
+    free(whole);
+}
+
+/* Characters of several tokens are sent whole. */
+static void whole_characters(void **state)
+{
+    (void)state;
+    static const char text[] = "\xc3\xa9\xf0\x9f\xa6\x94\xe2\x84\xb5";
+    char body[200];
+    snprintf(body, sizeof body, "{\"prompt\":\"Once\",\"max_tokens\":40,\"stream\":true,\"grammar\":\"root ::= \\\"%s\\\"\"}", text);
+    struct reply r = post(server.port, COMPLETIONS, body);
+    assert_int_equal(r.status, 200);
+    char *got = stream_text(r.body, 0);
+    assert_string_equal(got, text);
+    free(got);
+    reply_free(&r);
+}
+
 static void log_probabilities(void **state)
 {
     (void)state;
@@ -881,12 +916,12 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simple_answers), cmocka_unit_test(same_text), cmocka_unit_test(seeds), cmocka_unit_test(stops),
-        cmocka_unit_test(log_probabilities), cmocka_unit_test(prefixes), cmocka_unit_test(refusals), cmocka_unit_test(origins),
-        cmocka_unit_test(hosts), cmocka_unit_test(strict_http), cmocka_unit_test(lawful_http), cmocka_unit_test(half_closed),
-        cmocka_unit_test(slow_clients), cmocka_unit_test(few_files), cmocka_unit_test(pings), cmocka_unit_test(order_of_prompts),
-        cmocka_unit_test(long_reading), cmocka_unit_test(unix_socket),
-        cmocka_unit_test(clients_that_leave), cmocka_unit_test(half_requests), cmocka_unit_test(keys), cmocka_unit_test(full_queue),
-        cmocka_unit_test(graceful_end), cmocka_unit_test(told_end), cmocka_unit_test(does_not_start),
+        cmocka_unit_test(first_of_stops), cmocka_unit_test(whole_characters), cmocka_unit_test(log_probabilities),
+        cmocka_unit_test(prefixes), cmocka_unit_test(refusals), cmocka_unit_test(origins), cmocka_unit_test(hosts),
+        cmocka_unit_test(strict_http), cmocka_unit_test(lawful_http), cmocka_unit_test(half_closed), cmocka_unit_test(slow_clients),
+        cmocka_unit_test(few_files), cmocka_unit_test(pings), cmocka_unit_test(order_of_prompts), cmocka_unit_test(long_reading),
+        cmocka_unit_test(unix_socket), cmocka_unit_test(clients_that_leave), cmocka_unit_test(half_requests), cmocka_unit_test(keys),
+        cmocka_unit_test(full_queue), cmocka_unit_test(graceful_end), cmocka_unit_test(told_end), cmocka_unit_test(does_not_start),
     };
     if (argc != 2) { fprintf(stderr, "usage: test_server PROGRAM\n"); return 2; }
     program = argv[1];

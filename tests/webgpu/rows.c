@@ -227,6 +227,26 @@ static void embed_add(const struct format *format, uint32_t cols, uint32_t group
     end("embedding %s, %u columns, %u groups", format->file, cols, groups);
     matrix_free((struct matrix *)&m);
 }
+/* Whole numbers, whose sums are exact. */
+static void lanes_add(uint32_t lanes, bool backwards)
+{
+    float x[THREADS];
+    if (!begin()) return;
+    for (uint32_t i = 0; i < THREADS; i++) x[i] = (float)random_below(1000) - 500;
+    const uint32_t x_at = arena_add(x, THREADS), out = arena_add(NULL, 2 * THREADS);
+    arg(out), arg(0), arg(x_at), arg(lanes), arg(backwards);
+    launch(module_write("lanes", "", any_format(), 1, 1), 1, 1);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        double sum = 0, most = -INFINITY;
+        for (uint32_t k = i / lanes * lanes; k < (i / lanes + 1) * lanes; k++) {
+            sum += (double)x[k];
+            most = fmax(most, (double)x[k]);
+        }
+        want(&on.arena, out + i, sum, 0);
+        want(&on.arena, out + THREADS + i, most, 0);
+    }
+    end("sums and maxima of %u neighbours%s", lanes, backwards ? ", backwards" : "");
+}
 static void norms_add(uint32_t cols, bool layer, bool weights, bool in_place)
 {
     enum { TOKENS = 2 };
@@ -484,6 +504,7 @@ static void rows_cases(void)
         embed_add(format_named(formats[f]), 256, 1);
         embed_add(format_named(formats[f]), 2304, 3);
     }
+    for (uint32_t i = 0; i < 14; i++) lanes_add(1u << i / 2, i % 2);
     for (uint32_t i = 0; i < 4 * COUNT_OF(cols); i++) norms_add(cols[i / 4], i % 2, random_below(4), random_below(2));
     for (uint32_t how = 0; how <= HEADS_ALONE; how++) {
         heads_add(3, 80, how, 1, false);

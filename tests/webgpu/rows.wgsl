@@ -49,6 +49,17 @@ fn values(@builtin(global_invocation_id) id: vec3u) {
     if (id.x < arg(4u)) { arena_put(arg(0u) + id.x, value_of(arg(5u), arena[arg(2u) + id.x], arena_f32(arg(3u) + id.x))); }
 }
 
+/* ---- sums and maxima of neighbours ---- */
+/* 2: x; 3: lanes; 4: whether the invocations count backwards.  A GPU that runs the subgroups of a workgroup one after the other then runs
+ * the first of a run last, so that a missing barrier or a wrong writer shows.  The result is THREADS sums, then THREADS maxima. */
+@compute @workgroup_size(THREADS)
+fn lanes(@builtin(local_invocation_index) index: u32) {
+    let thread = select(index, THREADS - 1u - index, arg(4u) != 0u);
+    let x = arena_f32(arg(2u) + thread);
+    arena_put(arg(0u) + thread, lanes_sum(x, arg(3u), thread));
+    arena_put(arg(0u) + THREADS + thread, lanes_max(x, arg(3u), thread));
+}
+
 /* ---- rows ---- */
 /* 2: numbers of rows; 3: matrix; 4: cols; 5: groups. */
 @compute @workgroup_size(THREADS)
