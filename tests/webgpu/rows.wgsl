@@ -1,5 +1,6 @@
 /* rows.wgsl -- the kernels that rows.mjs runs, one a module.  Their arguments, numbers of a case: rows.c; each takes what it needs in
  * order. */
+// include templates/webgpu/attention.wgsl
 // include templates/webgpu/functions.wgsl
 // include templates/webgpu/rows.wgsl
 // include templates/webgpu/sequence.wgsl
@@ -40,6 +41,7 @@ fn value_of(which: u32, bits: u32, more: f32) -> f32 {
         case 6u: { return tanh_f32(x); }
         case 7u: { return softcap_f32(x, 30.0); }
         case 8u: { return glu_oai_f32(x, more, 1.702, 7.0); }
+        case 10u: { return score_capped(x, 30.0); }
         default: { return temperature_f32(bits, 0.1, 37u); }
     }
 }
