@@ -55,6 +55,10 @@ static void check_rows(void)
     l2norm_ref(want, y, n, (double)eps);
     l2norm(y, n, eps);
     same_row("l2norm", y, want, n, 1e-7, 1e-6);
+    for (uint32_t i = 0; i < n; i++) y[i] = x[i] + 20;
+    layernorm_ref(want, y, z, NULL, n, (double)eps);
+    layernorm(y, y, z, NULL, n, eps);
+    same_row("layernorm", y, want, n, 12, 3e-6);
     take_parts(y, x, 2, each, each + 3, n);
     for (uint32_t i = 0; i < n; i++) want[i] = x[(2 + i / each) * (each + 3) + i % each];
     same_row("take_parts", y, want, n, 1e-30, 0);

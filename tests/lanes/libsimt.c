@@ -21,6 +21,8 @@
  *   FORGE_SIMT_FAIL_DEVICE=I  the device of these two launches (default 0); the other devices continue
  *   FORGE_SIMT_NO_PEER=1      no device can access the memory of another
  *   FORGE_SIMT_SEED=N         workgroups and lanes run in a random order with seed N
+ *   FORGE_SIMT_LAUNCH_NS=N    events have the time of a device on which only launches take time, each N ns; else the real time
+ *   FORGE_SIMT_LATER_NS=M     with it, launch number k takes N + k M ns
  *   FORGE_SIMT_VERSION=N      version of the library (default 60200000) */
 #include <dlfcn.h>
 #include <elf.h>
@@ -216,10 +218,16 @@ static void run(const struct op *op)
     }
 }
 
+static double time_of(const struct device *d)
+{
+    const uint64_t n = d->n_launches, each = simt_number("FORGE_SIMT_LAUNCH_NS", 0, 0), later = simt_number("FORGE_SIMT_LATER_NS", 0, 0);
+    return each > 0 ? 1e-9 * (double)(n * each + n * (n + 1) / 2 * later) : now();
+}
+
 static void record(const struct op *op)
 {
     if (op->kind != RECORD) return;
-    op->event->time = now();
+    op->event->time = time_of(op->stream->device);
     op->event->passed = op->number;
 }
 

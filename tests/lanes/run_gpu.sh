@@ -106,6 +106,12 @@ check profile-no-graph 0 "$program" --profile -p 0 -n 4 --no-graph; out_has "| h
 check profile-full 0 "$program" --profile -p 0 -n 400 -d 1010; out_has "decode, a token after 1010"
 check profile-beyond 6 "$program" --profile -p 0 -d 1022; err_has 1022
 check profile-json 0 "$external" --profile --random-weights -p 3 -n 4 -o json; out_has '"graph": true'
+# On a device on which only launches take time, each 1 ms; then launch number k takes k us more.  A step has 3.  The step in use is the mean of 15
+# steps; if B launches have run then, it is 3 (1 ms + (B - 22) us).  The sum is the median of the last four of 5 steps, after three times 5 other steps:
+# 3 (1 ms + (B + 54.5) us).
+check profile-clock 0 env FORGE_SIMT_LAUNCH_NS=1000000 "$program" --profile -p 16 -n 4 -d 10
+out_has "Sum 3000.0 us, the step as in use 3000.0 us"; out_has "Sum 2000.0 us, the step as in use 2000.0 us"
+check profile-later 0 env FORGE_SIMT_LAUNCH_NS=1000000 FORGE_SIMT_LATER_NS=1000 "$program" --profile -p 0 -n 4 -d 10 -o json; out_has '"gap_us": -229.5,'
 check profile-after 0 "$program" -q -p Once -n 8 --temp 0; out_is "$greedy"
 
 # weights

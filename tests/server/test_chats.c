@@ -631,6 +631,25 @@ static void thinking(void **state)
     assert_true(n[1] > n[0] && n[2] == n[1] && n[3] == n[0] && n[4] == n[1] && n[5] == n[1]);
 }
 
+/* A grammar is that of the text behind the reasoning, which the prompt may have begun or ended. */
+static void grammar_after_reasoning(void **state)
+{
+    (void)state;
+    static const struct { const char *opening; bool guided; } prompts[] = {
+        { "", true }, { "<think>", false }, { "<think>Hm", false }, { "<think>Hm</think>", true }, { "<think>a</think><think>", false },
+    };
+    char body[512];
+    for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++) {
+        snprintf(body, sizeof body, "{" HI ",\"max_tokens\":8,\"grammar\":\"root ::= \\\"yes\\\"\","
+                 "\"chat_template_kwargs\":{\"opening\":\"%s\"}}", prompts[i].opening);
+        cJSON *v = asked(CHATS, body, 200);
+        const cJSON *text = in(v, "choices.0.message.content");
+        assert_int_equal(cJSON_IsString(text) && strcmp(text->valuestring, "yes") == 0, prompts[i].guided);
+        assert_string_equal(in(v, "choices.0.finish_reason")->valuestring, prompts[i].guided ? "stop" : "length");
+        cJSON_Delete(v);
+    }
+}
+
 /* How a conversation continues: a beginning of the answer, a new message, or nothing. */
 static void continuations(void **state)
 {
@@ -939,7 +958,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(forced_calls), cmocka_unit_test(strictness), cmocka_unit_test(wide), cmocka_unit_test(messages),
             cmocka_unit_test(responses), cmocka_unit_test(refusals), cmocka_unit_test(ollama),
         cmocka_unit_test(unknown_members), cmocka_unit_test(absent_members), cmocka_unit_test(other_tools), cmocka_unit_test(thinking),
-        cmocka_unit_test(continuations), cmocka_unit_test(long_conversations),
+        cmocka_unit_test(grammar_after_reasoning), cmocka_unit_test(continuations), cmocka_unit_test(long_conversations),
         cmocka_unit_test(former_functions), cmocka_unit_test(allowed_tools), cmocka_unit_test(cut_calls), cmocka_unit_test(other_guides),
         cmocka_unit_test(streamed_logprobs), cmocka_unit_test(several_prompts), cmocka_unit_test(ends_and_biases),
         cmocka_unit_test(spoiled_requests),

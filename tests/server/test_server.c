@@ -195,6 +195,41 @@ static void stops(void **state)
     free(whole);
 }
 
+/* Of two stop texts that a token has, the text ends before the first one, in any order of the request. */
+static void first_of_stops(void **state)
+{
+    (void)state;
+    char *whole = text_of("{\"prompt\":\"Once upon a time\",\"max_tokens\":20,\"temperature\":0}", 0);
+    for (size_t at = 0; at < 12; at++) {
+        const char pair[] = { whole[at], whole[at + 1], 0 };
+        char body[200];
+        if (strcspn(pair, "\"\\\n") < 2) continue;
+        for (int swaps = 0; swaps < 2; swaps++) {
+            snprintf(body, sizeof body, "{\"prompt\":\"Once upon a time\",\"max_tokens\":20,\"temperature\":0,\"stop\":[\"%c\",\"%c\"]}",
+                     pair[swaps], pair[1 - swaps]);
+            char *text = text_of(body, 0);
+            assert_int_equal(strlen(text), strcspn(whole, pair));
+            free(text);
+        }
+    }
+    free(whole);
+}
+
+/* Characters of several tokens are sent whole. */
+static void whole_characters(void **state)
+{
+    (void)state;
+    static const char text[] = "\xc3\xa9\xf0\x9f\xa6\x94\xe2\x84\xb5";
+    char body[200];
+    snprintf(body, sizeof body, "{\"prompt\":\"Once\",\"max_tokens\":40,\"stream\":true,\"grammar\":\"root ::= \\\"%s\\\"\"}", text);
+    struct reply r = post(server.port, COMPLETIONS, body);
+    assert_int_equal(r.status, 200);
+    char *got = stream_text(r.body, 0);
+    assert_string_equal(got, text);
+    free(got);
+    reply_free(&r);
+}
+
 static void log_probabilities(void **state)
 {
     (void)state;
@@ -324,7 +359,9 @@ static struct reply raw_error(const char *bytes, int status)
 static void strict_http(void **state)
 {
     (void)state;
+#define POST "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 #define CHUNKS "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define RIGHT "{\"content\":\"a\"}"          /* 15 bytes, without a fault of their own */
     static const struct { const char *bytes; int status; } wrong[] = {
         { "GET /health HTTP/1.1\r\n\r\n", 400 },             { "GET /health HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400 },
         { "GET  /health HTTP/1.1\r\nHost: a\r\n\r\n", 400 },  { "GET /health\r\nHost: a\r\n\r\n", 400 },
@@ -334,14 +371,13 @@ static void strict_http(void **state)
         { "GET /health HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\n\r\n", 400 },
         { "GET /health HTTP/1.1\r\nHost: localhost\r\nA: b\nB: c\r\n\r\n", 400 },
         { "GET http://localhost/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 400 },
-        { "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: +2\r\n\r\n{}", 400 },
-        { "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400 },
-        { "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n", 413 },
-        { "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n", 501 },
-        { "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n", 400 },
-        { "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: a\r\n\r\n{}", 417 },
-        { CHUNKS "zz\r\n", 400 },                             { CHUNKS "2;a=b\r\n{}\r\n0\r\n\r\n", 400 },
-        { CHUNKS "2\r\n{}}\r\n", 400 },                       { CHUNKS "2\r\n{}\r\n0\r\nA: b\r\n\r\n", 400 },
+        { POST "Content-Length: +15\r\n\r\n" RIGHT, 400 },  { POST "Content-Length: 15\r\nContent-Length: 15\r\n\r\n" RIGHT, 400 },
+        { POST "Content-Length: 99999999999999999999\r\n\r\n", 413 },
+        { POST "Transfer-Encoding: gzip\r\n\r\n" RIGHT, 501 },
+        { POST "Transfer-Encoding: chunked\r\nContent-Length: 15\r\n\r\nf\r\n" RIGHT "\r\n0\r\n\r\n", 400 },
+        { POST "Content-Length: 15\r\nExpect: a\r\n\r\n" RIGHT, 417 },
+        { CHUNKS "zz\r\n", 400 },                           { CHUNKS "f;a=b\r\n" RIGHT "\r\n0\r\n\r\n", 400 },
+        { CHUNKS "f\r\n" RIGHT "}\r\n0\r\n\r\n", 400 },     { CHUNKS "f\r\n" RIGHT "\r\n0\r\nA: b\r\n\r\n", 400 },
         { CHUNKS "fffffff\r\n", 413 },
         { "PUT /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 405 },
         { "DELETE /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 405 },
@@ -350,6 +386,13 @@ static void strict_http(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct reply r = raw_error(wrong[i].bytes, wrong[i].status);
         assert_true(r.status != 405 || strstr(r.head, "\r\nAllow: "));
+        reply_free(&r);
+    }
+    static const char *const right[] = { POST "Content-Length: 15\r\n\r\n" RIGHT,
+                                         POST "Transfer-Encoding: chunked\r\n\r\nf\r\n" RIGHT "\r\n0\r\n\r\n" };
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        struct reply r = client_raw(server.port, right[i]);
+        if (r.status != 200) fail_msg("%s: %d %s", right[i], r.status, r.body);
         reply_free(&r);
     }
     char *huge = malloc(40100);
@@ -881,12 +924,12 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simple_answers), cmocka_unit_test(same_text), cmocka_unit_test(seeds), cmocka_unit_test(stops),
-        cmocka_unit_test(log_probabilities), cmocka_unit_test(prefixes), cmocka_unit_test(refusals), cmocka_unit_test(origins),
-        cmocka_unit_test(hosts), cmocka_unit_test(strict_http), cmocka_unit_test(lawful_http), cmocka_unit_test(half_closed),
-        cmocka_unit_test(slow_clients), cmocka_unit_test(few_files), cmocka_unit_test(pings), cmocka_unit_test(order_of_prompts),
-        cmocka_unit_test(long_reading), cmocka_unit_test(unix_socket),
-        cmocka_unit_test(clients_that_leave), cmocka_unit_test(half_requests), cmocka_unit_test(keys), cmocka_unit_test(full_queue),
-        cmocka_unit_test(graceful_end), cmocka_unit_test(told_end), cmocka_unit_test(does_not_start),
+        cmocka_unit_test(first_of_stops), cmocka_unit_test(whole_characters), cmocka_unit_test(log_probabilities),
+        cmocka_unit_test(prefixes), cmocka_unit_test(refusals), cmocka_unit_test(origins), cmocka_unit_test(hosts),
+        cmocka_unit_test(strict_http), cmocka_unit_test(lawful_http), cmocka_unit_test(half_closed), cmocka_unit_test(slow_clients),
+        cmocka_unit_test(few_files), cmocka_unit_test(pings), cmocka_unit_test(order_of_prompts), cmocka_unit_test(long_reading),
+        cmocka_unit_test(unix_socket), cmocka_unit_test(clients_that_leave), cmocka_unit_test(half_requests), cmocka_unit_test(keys),
+        cmocka_unit_test(full_queue), cmocka_unit_test(graceful_end), cmocka_unit_test(told_end), cmocka_unit_test(does_not_start),
     };
     if (argc != 2) { fprintf(stderr, "usage: test_server PROGRAM\n"); return 2; }
     program = argv[1];

@@ -3,6 +3,7 @@
 #include "compiler/build/cc.h"
 #include "compiler/build/spawn.h"
 #include "runtime/device/device.h"
+#include "runtime/device/gpu_state.h"
 #include "scratch.h"
 #include <setjmp.h>
 #include <stdio.h>
@@ -20,6 +21,12 @@ static const char module_source[] =
     "KERNEL(64, 1) count(const struct forge_kernel_args a)\n"
     "{ ((uint32_t *)a.arena)[(group_y() * 3 + group_x()) * 64 + thread_x()] += "
     "1000 * a.mark + 100 * group_y() + 10 * group_x() + (thread_x() == 63 ? a.weight[11] : 0); }\n";
+
+/* The engine needs the link table of a program; here is none. */
+const struct forge_program *const forge_programs[] = { NULL };
+const uint32_t forge_n_programs = 0;
+const char *const forge_edited_source = NULL;
+const uint8_t *const forge_weights = NULL;
 
 static const char *library;
 static uint8_t *module_image;
@@ -240,6 +247,25 @@ static void code_and_graphs(void **state)
     device_close(&d);
 }
 
+/* The versions of bad_graphs.def: from the first bad one until before the next good one, on the named architecture only. */
+static void drivers_that_replay_wrongly(void **state)
+{
+    (void)state;
+    static const struct { int version; bool bad; } versions[] = {
+        { 60200000, false }, { 70199999, false }, { 70200000, true }, { 70251234, true }, { 70299999, true }, { 70300000, false },
+        { 80000000, false },
+    };
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        const struct forge_device hip = { .api = FORGE_GPU_HIP, .version = versions[i].version },
+                                  cuda = { .api = FORGE_GPU_CUDA, .version = versions[i].version };
+        const char *bad = gpu_bad_graphs(&hip, "gfx942");
+        assert_int_equal(bad != NULL, versions[i].bad);
+        if (bad) assert_non_null(strstr(bad, "ROCm 7.2 replays graphs wrong"));
+        assert_null(gpu_bad_graphs(&hip, "gfx1151"));
+        assert_null(gpu_bad_graphs(&cuda, "gfx942"));
+    }
+}
+
 /* Last: the emulator, like a device, does not recover. */
 static void faults(void **state)
 {
@@ -267,8 +293,8 @@ static void faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_amd),    cmocka_unit_test(what_is_missing), cmocka_unit_test(memory_and_order),
-        cmocka_unit_test(code_and_graphs), cmocka_unit_test(faults),
+        cmocka_unit_test(names_of_amd),     cmocka_unit_test(drivers_that_replay_wrongly), cmocka_unit_test(what_is_missing),
+        cmocka_unit_test(memory_and_order), cmocka_unit_test(code_and_graphs),             cmocka_unit_test(faults),
     };
     return cmocka_run_group_tests(tests, setup, scratch_teardown);
 }

@@ -71,6 +71,31 @@ static const struct gguf *parse(bool header_only)
     return gguf_parse(a, "t.gguf", exact, out.size, header_only);
 }
 
+#define BYTES(text) text, sizeof text - 1
+
+/* Files of other formats that are often given in place of a GGUF: the message names the format and a remedy.  Safetensors begin with the
+ * length of their JSON header in eight bytes. */
+static void other_formats(void **state)
+{
+    (void)state;
+    static const struct { const char *bytes; size_t n; const char *says; } files[] = {
+        { BYTES("\x38\0\0\0\0\0\0\0{\"__metadata__\":{}}"), "this is a Safetensors file; convert the model's folder" },
+        { BYTES("\x38\0\0\0\0\0\0{\"__metadata__\":{}}"), "a GGUF file with \"GGUF\"" },             /* seven bytes */
+        { BYTES("\x38\0\0\0\0\0\0\1{\"__metadata__\":{}}"), "a GGUF file with \"GGUF\"" },           /* a header of 2^56 bytes */
+        { BYTES("version https://git-lfs.github.com/spec/v1\n"), "this is a Git LFS pointer" },
+        { BYTES("\n <!DOCTYPE html>"), "this is a web page" },
+        { BYTES("<HTML>"), "this is a web page" },
+        { BYTES(" {\"architectures\":[]}"), "this is JSON text" },
+        { BYTES("[1]"), "this is JSON text" },
+        { BYTES("PK\3\4"), "this is a ZIP file" },
+    };
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        out = (struct text){ .arena = a };
+        put(files[i].bytes, files[i].n);
+        assert_dies(parse(true), files[i].says);
+    }
+}
+
 /* ---- values ---- */
 
 static void every_value_type(void **state)
@@ -628,13 +653,14 @@ static void inspect_json_takes_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_value_type),          cmocka_unit_test(nested_arrays_are_skipped), cmocka_unit_test(tensors_and_alignment),
-        cmocka_unit_test(beyond_4_gib),
-        cmocka_unit_test(header_only_needs_no_data), cmocka_unit_test(tensor_refusals),           cmocka_unit_test(many_tensors_are_found),
-            cmocka_unit_test(chosen_names_cost_no_more),
-               cmocka_unit_test(quant_tables),              cmocka_unit_test(every_truncation_is_refused), cmocka_unit_test(bad_files),
+        cmocka_unit_test(every_value_type),          cmocka_unit_test(nested_arrays_are_skipped),
+        cmocka_unit_test(tensors_and_alignment),     cmocka_unit_test(beyond_4_gib),
+        cmocka_unit_test(header_only_needs_no_data), cmocka_unit_test(tensor_refusals),
+        cmocka_unit_test(many_tensors_are_found),    cmocka_unit_test(chosen_names_cost_no_more),
+        cmocka_unit_test(quant_tables),              cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(bad_files),                 cmocka_unit_test(other_formats),
         cmocka_unit_test(shards_open_from_the_first), cmocka_unit_test(lone_file_is_no_later_shard),
-        cmocka_unit_test(hash_is_stable),           cmocka_unit_test(inspect_shows_no_raw_text),
+        cmocka_unit_test(hash_is_stable),            cmocka_unit_test(inspect_shows_no_raw_text),
         cmocka_unit_test(inspect_json_takes_no_memory),
     };
     const int failed = cmocka_run_group_tests(tests, setup, teardown);

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "compiler/cpu/choose.h"
 #include "compiler/cpu/emit.h"
 #include "compiler/product/header.h"
 #include "compiler/build/image.h"
@@ -84,6 +85,31 @@ static void check_arena(const struct plan *p)
             if (meet && overlap) fail_msg("%s and %s lie at the same place at the same time", x->name, y->name);
         }
     }
+}
+
+/* Decode and prefill may pack a row in different forms, for which a buffer has one place: rows of either form fit. */
+static void check_forms(const struct buffer *b, uint32_t *differ)
+{
+    if (!b->exists) return;
+    for (uint32_t form = 0; form < 2; form++) assert_true(packed_row_stride(b, form) <= b->stride);
+    *differ += packed_row_stride(b, 0) < packed_row_stride(b, 1);
+}
+
+static void rows_of_both_forms(void **state)
+{
+    (void)state;
+    static const enum quant formats[] = { QUANT_F16, QUANT_BF16, QUANT_Q8_0, QUANT_Q4_0 };
+    uint32_t differ = 0;
+    for (size_t i = 0; i < 2 * COUNT_OF(formats); i++) {
+        struct tiny s = tiny_llama;
+        s.matrix = formats[i / 2];
+        s.n_embd = 256;                          /* short rows are as long in both forms */
+        s.n_ff = 512;
+        const struct plan *p = plan_for(tiny_model(a, &s), i % 2 ? "sapphire-rapids" : "x86-64-v4");
+        for (uint32_t k = 0; k < p->fused->graph->n_nodes; k++) check_forms(&p->packed[k], &differ);
+        for (uint32_t k = 0; k < p->fused->n_groups; k++) check_forms(&p->groups[k].stage_packed, &differ);
+    }
+    assert_true(differ > 0);
 }
 
 /* ---- the image ---- */
@@ -391,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(invariants, setup, teardown),
+        cmocka_unit_test_setup_teardown(rows_of_both_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(largest_sizes, setup, teardown),
         cmocka_unit_test_setup_teardown(beyond_32_bits, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals, setup, teardown),

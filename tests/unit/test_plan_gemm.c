@@ -236,6 +236,40 @@ static void test_refused(void **state)
     assert_false(gemm_refuse(&refused, 16, 16, 16));
 }
 
+/* The rows of a tile are shared by both matrices of a pair: 128 rows are 64 of each. */
+static void test_tiles(void **state)
+{
+    (void)state;
+    const struct gemm_part parts[] = { { 1000, true, false, 1 }, { 1000, false, false, 1 } };
+    const struct gemm_product both = { parts, 2, 4096, 1 << 20, false };
+    const struct gemm_shape s = { 64, 128, 128, 1 };
+    assert_int_equal(gemm_part_tiles(&parts[0], 128), 16);
+    assert_int_equal(gemm_part_tiles(&parts[1], 128), 8);
+    assert_int_equal(gemm_row_tiles(&both, &s), 24);
+}
+
+/* A kernel has the LDS of the part that needs most, wherever it is in the list, and a shape works if exactly this much is there. */
+static void test_lds(void **state)
+{
+    (void)state;
+    const struct gemm_shape s = { 64, 64, 128, 1 };
+    for (uint32_t c = 0; c < COUNT_OF(chips); c++) {
+        struct target t = *target_load(a, chips[c], NULL);
+        const struct gemm_part parts[] = { { 512, false, false, 2 }, { 512, false, false, 1 }, { 512, false, false, 2 } };
+        const struct gemm_product few = { parts + 1, 1, 4096, 1 << 20, false }, many = { parts, 1, 4096, 1 << 20, false },
+                                  falls = { parts, 2, 4096, 1 << 20, false }, rises = { parts + 1, 2, 4096, 1 << 20, false };
+        const uint32_t least = gemm_lds(&t, &few, &s), most = gemm_lds(&t, &many, &s);
+        assert_true(least < most);
+        assert_int_equal(gemm_lds(&t, &falls, &s), most);
+        assert_int_equal(gemm_lds(&t, &rises, &s), most);
+        t.lds_bytes = most;
+        assert_true(gemm_shape_works(&t, &falls, &s) && gemm_shape_works(&t, &rises, &s));
+        t.lds_bytes = most - 1;
+        assert_false(gemm_shape_works(&t, &falls, &s) || gemm_shape_works(&t, &rises, &s));
+        assert_true(gemm_shape_works(&t, &few, &s));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +277,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ranges, setup, teardown), cmocka_unit_test_setup_teardown(test_launches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logits, setup, teardown), cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_bandwidth, setup, teardown), cmocka_unit_test_setup_teardown(test_experts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tiles, setup, teardown),  cmocka_unit_test_setup_teardown(test_lds, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,8 +8,10 @@
 
 #include "compiler/gpu/kernels.h"
 #include "compiler/gpu/report.h"
+#include "compiler/gpu/work.h"
 #include "die_capture.h"
 #include "tiny_model.h"
+#include <math.h>
 
 static struct arena *a;
 
@@ -233,6 +235,64 @@ static void slices_and_states(void **state)
         const struct plan *p = plan_of(sliced_model(USED), targets[i % 4], i / 4 & 1 ? FUSE_LAYER : FUSE_NONE,
                                        (struct plan_options){ .exact = i / 8 & 1 });
         assert_true(check_texts(p) > 1.4);
+    }
+}
+
+/* A product's work has the row groups of all its matrices: those of a token's experts, and those of all heads.  uneven: the row groups of
+ * the busiest compute unit divided by the mean of all compute units. */
+static void work_of_all_matrices(void **state)
+{
+    (void)state;
+    static const struct { const char *name; uint32_t rows, matrices; } products[] = {
+        { "gate_exps_up_exps", 2 * EXPERT_ROWS, USED }, { "heads", 16, 4 },
+    };
+    for (uint32_t i = 0; i < COUNT_OF(targets) * COUNT_OF(products); i++) {
+        const struct plan *p = plan_of(sliced_model(USED), targets[i / 2], FUSE_LAYER, (struct plan_options){ 0 });
+        const struct kernel *k = named(p, products[i % 2].name);
+        const double units = p->target->compute_units,
+                     groups = ceil((double)products[i % 2].rows / k->param[PARAM_ROWS]) * products[i % 2].matrices;
+        assert_true(fabs(gpu_work(p, k, 1, 0).uneven - ceil(groups / units) * units / groups) < 1e-9);
+    }
+}
+
+static enum quant second_quant;
+
+static void more_outputs(void)
+{
+    for (uint32_t l = 0; l < 2; l++) tiny_tensor(arena_printf(a, "blk.%u.second", l), second_quant, 64, 128);
+}
+
+/* A value that two products read is kept in 16 bits for prefill only if both read the same form: products of BF16 read bf16, others f16. */
+static void forms_of_two_readers(void **state)
+{
+    (void)state;
+    static const char yaml[] =
+        "architecture: llama\ninherits: transformer\nparameters: {rope_neox: false}\ntensors:\n"
+        "  second: {name: \"blk.{l}.second\", shape: [n_embd, n_q]}\n"
+        "graph: |\n  input:\n  %x = embed token_embd\n  layer:\n  %h = matmul attn_q, %x\n  %o = matmul attn_output, %h\n"
+        "  %p = matmul second, %h\n  %s = add %o, %p\n  %x = add %x, %s\n"
+        "  output:\n  %norm = rmsnorm output_norm, %x\n  %logits = matmul output, %norm\n";
+    static const struct { enum quant first, second; bool f16, bf16; } rows[] = {
+        { QUANT_Q8_0, QUANT_Q8_0, true, false }, { QUANT_Q8_0, QUANT_BF16, false, false }, { QUANT_BF16, QUANT_Q8_0, false, false },
+        { QUANT_BF16, QUANT_BF16, false, true },
+    };
+    for (uint32_t i = 0; i < COUNT_OF(rows) * COUNT_OF(targets); i++) {
+        struct tiny s = tiny_llama;
+        s.matrix = rows[i % 4].first;
+        second_quant = rows[i % 4].second;
+        tiny_more = more_outputs;
+        const struct model *m = tiny_yaml(a, &s, yaml);
+        tiny_more = NULL;
+        const struct plan *p = plan_of(m, targets[i / 4], FUSE_LAYER, (struct plan_options){ .n_ctx = 64 });
+        uint32_t values = 0;
+        for (uint32_t k = 0; k < p->fused->graph->n_nodes; k++) {
+            const struct node *n = p->fused->graph->nodes[k];
+            if (n->op != OP_matmul || n->n_readers != 2) continue;
+            assert_int_equal(p->gpu->f16[n->index].exists, rows[i % 4].f16);
+            assert_int_equal(p->gpu->bf16[n->index].exists, rows[i % 4].bf16);
+            values++;
+        }
+        assert_int_equal(values, 2);
     }
 }
 
@@ -532,6 +592,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(states_of_a_token, setup, teardown),
         cmocka_unit_test_setup_teardown(one_expert_of_a_token, setup, teardown),
         cmocka_unit_test_setup_teardown(slices_and_states, setup, teardown),
+        cmocka_unit_test_setup_teardown(work_of_all_matrices, setup, teardown),
+        cmocka_unit_test_setup_teardown(forms_of_two_readers, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_planned_is_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_refused, setup, teardown),

@@ -207,6 +207,50 @@ static void kernels_bind_eight_buffers(void **state)
     assert_int_equal(most, 8);
 }
 
+/* ---- a stack of experts ---- */
+
+enum { EXPERTS = 6, EXPERT_ROWS = 100, UP_BYTES = EXPERT_ROWS * (64 + 16) };      /* a unit of Q8_0 and its scales */
+
+static void stack_tensors(void)
+{
+    for (uint32_t l = 0; l < 2; l++) {
+        tiny_slices(arena_printf(a, "blk.%u.router", l), QUANT_F32, 0, EXPERTS, 64);
+        tiny_slices(arena_printf(a, "blk.%u.up_exps", l), QUANT_Q8_0, EXPERTS, EXPERT_ROWS, 64);
+        tiny_slices(arena_printf(a, "blk.%u.down_exps", l), QUANT_F32, EXPERTS, 64, EXPERT_ROWS);
+    }
+}
+
+/* Each part of a stack begins at a multiple of 256 bytes, as a binding must.  A matrix has 31.25 times 256 bytes here, so a part has four
+ * of the five that fit a binding. */
+static void parts_of_stacks_are_aligned(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "architecture: llama\ninherits: transformer\nparameters: {rope_neox: false}\ntensors:\n"
+        "  router:    {name: \"blk.{l}.router\", shape: [6, n_embd]}\n"
+        "  up_exps:   {name: \"blk.{l}.up_exps\", shape: [6, 100, n_embd]}\n"
+        "  down_exps: {name: \"blk.{l}.down_exps\", shape: [6, n_embd, 100]}\n"
+        "graph: |\n  input:\n  %x = embed token_embd\n  layer:\n  %f = rmsnorm ffn_norm, %x\n  %r = matmul router, %f\n"
+        "  %c = route used=2 gating=2 norm=true %r\n  %u = expert_matmul up_exps, %f, %c\n  %s = silu %u\n"
+        "  %d = expert_matmul each=true down_exps, %s, %c\n  %e = expert_sum %d, %c\n  %x = add %x, %e\n"
+        "  output:\n  %norm = rmsnorm output_norm, %x\n  %logits = matmul output, %norm\n";
+    struct target *target = target_load(a, "webgpu", NULL);
+    target->binding_bytes = 5 * UP_BYTES;
+    tiny_more = stack_tensors;
+    const struct model *m = tiny_yaml(a, &tiny_llama, text);
+    tiny_more = NULL;
+    const struct plan *p = plan_make(a, graph_build(a, m), FUSE_LAYER, target, &(struct plan_options){ .n_ctx = 64 });
+    for (uint32_t i = 0; i < p->fused->n_groups; i++) {
+        const struct group *g = &p->fused->groups[i];
+        const struct web_group *wg = &p->web->groups[i];
+        if (g->kind != GROUP_SLICES || strcmp(g->name, "up_exps")) continue;
+        assert_int_equal(plan_slice_bytes(p, g->branches[0].matmul->weight), UP_BYTES);
+        assert_int_equal(wg->n_parts, 2);
+        assert_true(wg->parts[0].n == 4 && wg->parts[1].first == 4 && wg->parts[1].n == 2);
+    }
+    assert_int_equal(check_bindings(p, STEPS_DECODE, TEMPLATE_gemv), 2 * (2 + EXPERTS));      /* of down_exps one matrix fits */
+}
+
 static struct plan *plan_with(const struct model *m, const char *text)
 {
     const struct plan_text *read = plan_text_read(a, "plan", text);
@@ -234,6 +278,76 @@ static void choices_are_taken_or_refused(void **state)
     assert_dies(plan_with(m, arena_printf(a, "%sgemv attn_qkv depth=3 groups=1\n", head)), "it must be 0");
 }
 
+/* ---- attention ---- */
+
+/* The text of main() in the kernel of a decode launch. */
+static const char *main_of(const struct plan *p, const struct launch *l)
+{
+    const char *text = strstr(web_launch_kernel(a, p, l, false, NULL), "fn main(");
+    assert_non_null(text);
+    return text;
+}
+
+/* The same for the first launch of this template. */
+static const char *main_of_first(const struct plan *p, enum kernel_template template)
+{
+    const struct launches of = kernel_launches_of(p->kernels, STEPS_DECODE);
+    for (uint32_t i = 0; i < of.n; i++)
+        if (p->kernels->kernels[of.list[i].kernel].template == template) return main_of(p, &of.list[i]);
+    fail_msg("no such kernel");
+    return NULL;
+}
+
+/* A kernel of its own stores K into the first plane of the state, and V into the plane behind it. */
+static void keys_and_values_have_planes(void **state)
+{
+    (void)state;
+    const struct plan *p = plan_of(tiny_model(a, &tiny_llama), FUSE_NONE, (struct plan_options){ .n_ctx = 64 });
+    const struct launches of = kernel_launches_of(p->kernels, STEPS_DECODE);
+    uint32_t stores = 0;
+    for (uint32_t i = 0; i < of.n; i++) {
+        const struct group *g = &p->fused->groups[of.list[i].group];
+        if (g->kind != GROUP_MAP) continue;
+        const enum op op = g->branches[0].chain[0]->op;
+        if (op != OP_store_k && op != OP_store_v) continue;
+        const char *at = strstr(main_of(p, &of.list[i]), "kv_plane(");
+        assert_non_null(at);
+        assert_int_equal(strncmp(at, "kv_plane(0u, 2u, 64u, 32u)", 26) == 0, op == OP_store_k);
+        assert_int_equal(strncmp(at, "kv_plane(kv_words_f16(2u, 64u, 32u), 2u, 64u, 32u)", 50) == 0, op == OP_store_v);
+        stores++;
+    }
+    assert_int_equal(stores, 2 * 2);
+}
+
+/* The parts of the splits are merged for each of six query heads; three share a KV head. */
+static void parts_are_merged(void **state)
+{
+    (void)state;
+    struct tiny s = tiny_llama;
+    s.n_head = 6;
+    const struct plan *p = plan_of(tiny_model(a, &s), FUSE_LAYER, (struct plan_options){ .n_ctx = 512 });
+    const char *at = strstr(main_of_first(p, TEMPLATE_attention_merge), "attention_merge(");
+    assert_non_null(at);
+    assert_non_null(strstr(at, arena_printf(a, ", %uu, %uu, 6u, 2u, 8u, group.x, thread);", (uint32_t)(p->parts_offset / 4),
+                                            (uint32_t)(p->web->maxima / 4))));
+}
+
+/* The workgroup that attends with all query heads of a KV head also stores the token's key and value.  It has at most eight query heads:
+ * of more heads several workgroups have a part each, after another kernel has stored the key and value. */
+static void cut_heads_are_stored_before(void **state)
+{
+    (void)state;
+    for (uint32_t heads = 7; heads <= 17; heads++) {
+        struct tiny s = tiny_llama;
+        s.n_head = heads;
+        s.n_head_kv = 1;
+        const struct plan *p = plan_of(tiny_model(a, &s), FUSE_LAYER, (struct plan_options){ .n_ctx = 64 });
+        const char *text = main_of_first(p, TEMPLATE_attention_decode);
+        assert_int_equal(strstr(text, "attention_whole_") != NULL, heads <= 8);
+        assert_int_equal(strstr(text, "attention_decode_") != NULL, heads > 8);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,7 +355,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(steps_of_all_sizes_have_products, setup, teardown),
         cmocka_unit_test_setup_teardown(no_binding_is_too_large, setup, teardown),
         cmocka_unit_test_setup_teardown(kernels_bind_eight_buffers, setup, teardown),
+        cmocka_unit_test_setup_teardown(parts_of_stacks_are_aligned, setup, teardown),
         cmocka_unit_test_setup_teardown(choices_are_taken_or_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(keys_and_values_have_planes, setup, teardown),
+        cmocka_unit_test_setup_teardown(parts_are_merged, setup, teardown),
+        cmocka_unit_test_setup_teardown(cut_heads_are_stored_before, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static const struct config {
     { F16,  128, 4, 2, 128, 0, 0, 2, 8, 0,  0,   0,  false, true,  false, PREFILL | WHOLE },
     { F32,  80,  6, 2, 32,  1, 0, 3, 8, 0,  0,   20, false, true,  false, DECODE | PREFILL | STEPS },
     { Q8_0, 128, 8, 1, 128, 1, 1, 8, 3, 0,  0,   0,  true,  true,  false, DECODE | WHOLE },
-    { Q8_0, 32,  4, 2, 32,  0, 0, 2, 1, 50, 101, 0,  false, true,  true,  DECODE },
+    { Q8_0, 32,  4, 2, 20,  1, 0, 2, 1, 50, 101, 0,  false, true,  true,  DECODE },
     { F16,  256, 3, 1, 64,  1, 1, 3, 8, 0,  0,   0,  false, true,  false, DECODE | PREFILL | WHOLE },
     { F16,  64,  3, 1, 64,  0, 0, 3, 8, 30, 70,  5,  true,  true,  false, DECODE | PREFILL | STEPS },
     { F32,  64,  4, 2, 0,   0, 0, 2, 1, 0,  0,   0,  false, false, false, PREFILL | STEPS },
@@ -348,6 +348,8 @@ static void config_write(struct text *list, const char *folder)
     step_write(list, 2, past, 1);
     step_write(list, 3, 0, TOKENS - 3);
     step_write(list, 4, 100 + random_below(N_CTX - TOKENS - 100), 3 + 2 * random_below(6));
+    step_write(list, 5, ATTENTION_ALONE - 1, 1);
+    step_write(list, 6, ATTENTION_ALONE, 1);
     text_puts(list, "] }");
     free(on.k);
     free(on.v);

@@ -53,9 +53,11 @@ fn whole(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thre
     let raw = raw_heads(0u, k, k + N_GROUP * HEAD_DIM, Q_NORM, K_NORM, EPS);
     attention_whole_KV_STATE(ALL, raw, TURN, plane_k(), plane_v(), OUT_DECODE, PARTS, ML, step.n_past, id.x, id.y, SPLITS, thread);
 }
+/* Plans launch it only for more positions than ATTENTION_ALONE. */
 @compute @workgroup_size(THREADS)
 fn merge(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
-    if (attention_alone(step.n_past + id.y, WINDOW, SPLITS)) { return; }
+    let positions = min(step.n_past + id.y + 1u, select(WINDOW, N_CTX, WINDOW == 0u));
+    if (SPLITS == 1u || positions <= ATTENTION_ALONE) { return; }
     let row = id.y * N_GROUP * attention_cuts(N_HEAD, N_GROUP) * SPLITS * HEADS;
     attention_merge(OUT_DECODE + id.y * N_HEAD * HEAD_DIM, PARTS + row * HEAD_DIM, ML + 2u * row, N_HEAD, N_GROUP, SPLITS, id.x, thread);
 }

@@ -181,7 +181,7 @@ static double value_ref(uint32_t which, float x, float more)
     case 4: return softplus_ref((double)x);
     case 5: return relu_sqr_ref((double)x);
     case 6: return tanh((double)x);
-    case 7: return 30 * tanh((double)x / 30);
+    case 7: case 10: return 30 * tanh((double)x / 30);
     case 8: glu_oai_ref(&y, &x, &more, (double)1.702f, 7, 1); return (double)y;
     default: memcpy(&position, &x, 4); return 1 + 0.1 * log(1 + position / 37);
     }
@@ -189,7 +189,7 @@ static double value_ref(uint32_t which, float x, float more)
 static void values_add(uint32_t which)
 {
     static const char *const names[] = { "silu", "gelu", "gelu_erf", "sigmoid", "softplus", "relu_sqr", "tanh", "softcap", "glu_oai",
-                                         "temperature" };
+                                         "temperature", "score_capped" };
     static const float edges[] = { 0, 1e-6f, 1e-3f, 0.0999f, 0.1001f, 1, 5, 15.9f, 16.1f, 20, 44, 87, 88, 89, 127, 130, 1e3f, 1e4f, 1e10f,
                                    1e18f };
     enum { N = 1000 };
@@ -203,7 +203,7 @@ static void values_add(uint32_t which)
     for (uint32_t i = 0; i < N; i++) {
         const double y = value_ref(which, x[i], more[i]);
         /* exp2's error is up to 3 + 2 |exponent| ULP */
-        const double relative = which == 5 || which == 6 || which == 7 || which == 9 ? 2e-6 : 2e-6 + 3e-7 * fmin(fabs((double)x[i]), 100);
+        const double relative = which == 5 || which == 6 || which == 7 || which >= 9 ? 2e-6 : 2e-6 + 3e-7 * fmin(fabs((double)x[i]), 100);
         want(&on.arena, out + i, y, relative * fabs(y) + (which == 1 || which == 2 ? 4e-7 * fmin(fabs((double)x[i]), 10) : 0) + 1e-30);
     }
     end("%s of %u values", names[which], N);
@@ -226,6 +226,26 @@ static void embed_add(const struct format *format, uint32_t cols, uint32_t group
         }
     end("embedding %s, %u columns, %u groups", format->file, cols, groups);
     matrix_free((struct matrix *)&m);
+}
+/* Whole numbers, whose sums are exact. */
+static void lanes_add(uint32_t lanes, bool backwards)
+{
+    float x[THREADS];
+    if (!begin()) return;
+    for (uint32_t i = 0; i < THREADS; i++) x[i] = (float)random_below(1000) - 500;
+    const uint32_t x_at = arena_add(x, THREADS), out = arena_add(NULL, 2 * THREADS);
+    arg(out), arg(0), arg(x_at), arg(lanes), arg(backwards);
+    launch(module_write("lanes", "", any_format(), 1, 1), 1, 1);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        double sum = 0, most = -INFINITY;
+        for (uint32_t k = i / lanes * lanes; k < (i / lanes + 1) * lanes; k++) {
+            sum += (double)x[k];
+            most = fmax(most, (double)x[k]);
+        }
+        want(&on.arena, out + i, sum, 0);
+        want(&on.arena, out + THREADS + i, most, 0);
+    }
+    end("sums and maxima of %u neighbours%s", lanes, backwards ? ", backwards" : "");
 }
 static void norms_add(uint32_t cols, bool layer, bool weights, bool in_place)
 {
@@ -478,12 +498,13 @@ static void rows_cases(void)
 {
     static const char *const formats[] = { "q4_K", "q6_K", "q8_0", "f16", "f32" };
     static const uint32_t cols[] = { 1, 7, 64, 257, 1000 };
-    for (uint32_t i = 0; i < 10; i++) values_add(i);
+    for (uint32_t i = 0; i < 11; i++) values_add(i);
     for (uint32_t f = 0; f < COUNT_OF(formats); f++) {
         embed_add(format_named(formats[f]), 40, 1);
         embed_add(format_named(formats[f]), 256, 1);
         embed_add(format_named(formats[f]), 2304, 3);
     }
+    for (uint32_t i = 0; i < 14; i++) lanes_add(1u << i / 2, i % 2);
     for (uint32_t i = 0; i < 4 * COUNT_OF(cols); i++) norms_add(cols[i / 4], i % 2, random_below(4), random_below(2));
     for (uint32_t how = 0; how <= HEADS_ALONE; how++) {
         heads_add(3, 80, how, 1, false);

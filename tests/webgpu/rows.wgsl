@@ -1,5 +1,6 @@
 /* rows.wgsl -- the kernels that rows.mjs runs, one a module.  Their arguments, numbers of a case: rows.c; each takes what it needs in
  * order. */
+// include templates/webgpu/attention.wgsl
 // include templates/webgpu/functions.wgsl
 // include templates/webgpu/rows.wgsl
 // include templates/webgpu/sequence.wgsl
@@ -40,6 +41,7 @@ fn value_of(which: u32, bits: u32, more: f32) -> f32 {
         case 6u: { return tanh_f32(x); }
         case 7u: { return softcap_f32(x, 30.0); }
         case 8u: { return glu_oai_f32(x, more, 1.702, 7.0); }
+        case 10u: { return score_capped(x, 30.0); }
         default: { return temperature_f32(bits, 0.1, 37u); }
     }
 }
@@ -47,6 +49,17 @@ fn value_of(which: u32, bits: u32, more: f32) -> f32 {
 @compute @workgroup_size(THREADS)
 fn values(@builtin(global_invocation_id) id: vec3u) {
     if (id.x < arg(4u)) { arena_put(arg(0u) + id.x, value_of(arg(5u), arena[arg(2u) + id.x], arena_f32(arg(3u) + id.x))); }
+}
+
+/* ---- sums and maxima of neighbours ---- */
+/* 2: x; 3: lanes; 4: whether the invocations count backwards.  A GPU that runs the subgroups of a workgroup one after the other then runs
+ * the first of a run last, so that a missing barrier or a wrong writer shows.  The result is THREADS sums, then THREADS maxima. */
+@compute @workgroup_size(THREADS)
+fn lanes(@builtin(local_invocation_index) index: u32) {
+    let thread = select(index, THREADS - 1u - index, arg(4u) != 0u);
+    let x = arena_f32(arg(2u) + thread);
+    arena_put(arg(0u) + thread, lanes_sum(x, arg(3u), thread));
+    arena_put(arg(0u) + THREADS + thread, lanes_max(x, arg(3u), thread));
 }
 
 /* ---- rows ---- */
