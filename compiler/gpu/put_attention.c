@@ -156,9 +156,8 @@ void gpu_put_attention_prefill(struct emitter *e)
         const struct gpu_wide w = gpu_wide(e->plan, n);
         gpu_put(e, "    %s, %s,%s", wide_shape_of(e), scale, more_of(e));
         gpu_put(e, "    /* parts */ %s, /* at most, of positions */ %u, %u, /* in fours */ %u, /* causal */ %u, %s);",
-                w.prefill_splits > 1 ? "FLOATS(ARENA_PARTS), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS)" : "0, 0", w.prefill_splits, WIDE_FOURS_LEAST,
-                w.fours,
-                n->attr.causal, window_of(e));
+                w.prefill_splits > 1 ? "FLOATS(ARENA_PARTS), (uint32_t *)(void *)BUFFER(ARENA_COUNTERS)" : "0, 0", w.prefill_splits,
+                WIDE_FOURS_LEAST, w.fours, n->attr.causal, window_of(e));
         return;
     }
     gpu_put(e, "attention_prefill%s(a, BUFFER(AT_%s), STRIDE_%s, /* as */ %u, BUFFER(AT_%s), STRIDE_%s,", n->attr.causal ? "" : "_all",

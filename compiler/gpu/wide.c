@@ -14,9 +14,12 @@ static uint32_t prefill_splits(const struct plan *p, const struct node *n, const
     const uint32_t units = w->prefill_groups * ((p->chunk + w->prefill_tokens - 1) / w->prefill_tokens), among = p->target->compute_units;
     uint32_t best = 1;
     if (!w->fours || plan_window(p, n) || !n->attr.causal || p->options.n_ctx < 2 * WIDE_FOURS_LEAST) return 1;
+    double least = (units + among - 1) / among;
     for (uint32_t splits = 2; splits <= MOST; splits++) {
-        const double turns = (double)((units * splits + among - 1) / among) / splits, of_best = (double)((units * best + among - 1) / among) / best;
-        if (turns < 0.9 * of_best) best = splits;
+        const double turns = (double)((units * splits + among - 1) / among) / splits;       /* of the time for all positions */
+        if (turns > 0.9 * least) continue;
+        least = turns;
+        best = splits;
     }
     return best;
 }

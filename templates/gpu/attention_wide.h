@@ -438,8 +438,8 @@ DEVICE void wide_run(struct wide_sums *x, struct wide_query *q, struct wide_load
     }
 }
 
-/* The same with Q in registers and four places.  The scores of a step and the sums of the step before come between the same barriers, so that
- * one's products hide the other's latencies. */
+/* The same with Q in registers and four places.  The scores of a step and the sums of the step before come between the same barriers, so
+ * that one's products hide the other's latencies. */
 DEVICE void wide_held_run(struct wide_sums *x, struct wide_query *q, struct wide_loads *h, const struct wide *w, const struct prefill *p,
                           uint32_t count)
 {

@@ -151,7 +151,7 @@ DEVICE void wide_fours_leave(const struct wide_fours *x, const struct wide *w, c
         *wide_fours_kept(w, part, part->number, n + 2 * g + 1) = x->l[g];
     }
 }
-/* Adds part k.  The parts are added in their order, whichever arrives last. */
+/* Adds part k.  The parts are added in their order, so the result does not depend on which one arrives last. */
 DEVICE void wide_fours_join(struct wide_fours *x, const struct wide *w, const struct wide_fours_part *part, uint32_t k)
 {
     const uint32_t n = wide_fours_half(w) / 16 * MMA_ACC;
