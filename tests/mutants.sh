@@ -207,7 +207,6 @@ run_mutant() {
             finish killed "$name"
             return
         fi
-        printf '%s,%s,%s,alive\n' "$id" "$name" "$had_took" >>"$work/rows"
         [ "$(echo "$spent $limit" | awk '{ print ($1 > $2) }')" = 0 ] || break
     done <"$work/order"
     finish alive
