@@ -265,6 +265,7 @@ static const char *write_plan(struct arena *a, const struct build_options *o, st
         struct text report = { .arena = a }, plan = { .arena = a };
         if (programs[i].plan->gpu) put_gpu_plan(a, o, &programs[i], &report);
         else if (!programs[i].plan->web) report_cpu(&report, programs[i].plan);
+        else if (report_unfused(a, programs[i].plan)) text_printf(&report, " %s\n", report_unfused(a, programs[i].plan));
         plan_text_print(&plan, programs[i].plan, options_text(a, o, programs[i].plan));
         if (programs[i].rank) {                              /* only the plan of the first rank is read back: plan_beside() */
             text_printf(&t, "\n# ---- GPU %u of the GPUs that share the model ----\n", programs[i].rank);

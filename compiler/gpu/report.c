@@ -168,7 +168,7 @@ const char *report_unfused(struct arena *a, const struct plan *p)
     const struct node *first = NULL;
     uint32_t layers = 0;
     double micros = 0, all = 0;
-    if (p->target->kind != TARGET_GPU || p->fused->level == FUSE_NONE) return NULL;
+    if (p->target->kind == TARGET_CPU || p->fused->level == FUSE_NONE) return NULL;
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
         if (g->kind != GROUP_ATTENTION || !gpu_in_steps(p, g->node)) continue;
@@ -176,7 +176,7 @@ const char *report_unfused(struct arena *a, const struct plan *p)
         layers++;
     }
     if (!first) return NULL;
-    for (uint32_t i = 0; i < p->kernels->n_decode; i++) {
+    for (uint32_t i = 0; i < p->kernels->n_decode && p->target->kind == TARGET_GPU; i++) {      /* others have no predictions */
         const struct kernel *k = &p->kernels->kernels[p->kernels->decode[i].kernel];
         const double one = cost_kernel_micros(p, k, 1, p->options.n_ctx - 1);
         all += one;

@@ -149,7 +149,7 @@ static void prefill_case(const char *kernel)
                    lds_bytes = WIDE_PREFILL_BYTES(c.kind, c.head_dim, c.value_dim, c.view, FAMILY, FOURS_OF(&c));
     const uint32_t groups = ATTENTION_PREFILL_GROUPS(c.n_head, c.n_head_kv), tiles = (c.n_tokens - t0 + tokens - 1) / tokens;
     c.fours = FOURS_OF(&c);
-    c.splits = !c.fours || !c.causal || c.window ? 1 : variant_has("models") ? WIDE_MODELS_PARTS : random_in(1, 3);
+    c.splits = !c.fours || !c.causal || c.window ? 1 : variant_has("models") ? WIDE_MODELS_PARTS : random_in(2, 3);
     c.span = variant_has("models") ? WIDE_MODELS_PART : random_in(64, 100);
     set_up("prefill");
     on.parts = room_new("parts", (uint64_t)groups * tiles * c.splits * WIDE_FOURS_PART_BYTES(c.value_dim, FAMILY));
@@ -204,11 +204,12 @@ static void draw_decode(void)
 }
 static void draw_prefill(void)
 {
+    const bool parts = FOURS_OF(&c) && random_below(3);          /* enough positions for several parts */
     c.out_kind = random_below(3);
-    c.causal = random_below(5) != 0;
-    c.window = c.causal && random_below(3) == 0 ? random_in(1, random_below(2) ? 40 : 200) : 0;
+    c.causal = parts || random_below(5);
+    c.window = c.causal && !parts && random_below(3) == 0 ? random_in(1, random_below(2) ? 40 : 200) : 0;
     c.n_tokens = random_in(1, random_below(3) ? 20 : 70);
-    n_past = random_below(2) ? random_in(0, 200) : 0;
+    n_past = parts ? random_in(130, 330) : random_below(2) ? random_in(0, 200) : 0;
     c.n_ctx = n_past + c.n_tokens + random_in(0, 70);
     c.ring = c.window && random_below(2) ? c.window + c.n_tokens - 1 + random_below(2) * random_in(0, 30) : 0;
     if (!c.causal) c.cap = 0, sinks = 0;

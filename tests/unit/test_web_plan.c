@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "compiler/gpu/report.h"
 #include "compiler/plan/text.h"
 #include "compiler/web/choose.h"
 #include "compiler/web/kernels.h"
@@ -348,6 +349,19 @@ static void cut_heads_are_stored_before(void **state)
     }
 }
 
+/* Heads of more than 256 columns have no fused kernel in WGSL, and the build says so. */
+static void wide_heads_are_named(void **state)
+{
+    (void)state;
+    struct tiny s = { "llama", 64, 96, 6, 2, 320, 100, QUANT_Q8_0, 2, NULL, 0, NULL, false };
+    const char *told = report_unfused(a, plan_of(tiny_model(a, &s), FUSE_LAYER, (struct plan_options){ .n_ctx = 64 }));
+    assert_non_null(told);
+    assert_string_equal(told, "attention of 2 layers, with heads of 320 and 320 and a cache of f16, is not fused on webgpu: it takes four "
+                        "kernels");
+    s.head_dim = 32;
+    assert_null(report_unfused(a, plan_of(tiny_model(a, &s), FUSE_LAYER, (struct plan_options){ .n_ctx = 64 })));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(keys_and_values_have_planes, setup, teardown),
         cmocka_unit_test_setup_teardown(parts_are_merged, setup, teardown),
         cmocka_unit_test_setup_teardown(cut_heads_are_stored_before, setup, teardown),
+        cmocka_unit_test_setup_teardown(wide_heads_are_named, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
