@@ -5,6 +5,7 @@
 #                                        not for the head: its launches have 64 tokens, so reading its weights takes longer
 #   products of a decoded token          vector at most 0.5 of memory, fill 1; loads in flight in their loops: as many as measured, and on gfx942 as many as its memory needs
 #   the same in Q4_K_M                   vector ALU issues that the plan counts in the machine code without executing it: close to the executed issues
+#   a decoded token's latent attention   vector and LDS at most memory, already for the first position (deeper ones read more); no scratch
 #   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles per LDS access
 # The table `excepted` has the exceptions with their reasons; no product is among them.
 # Prints for a prompt and a token: the range, over the four products of the layer, of fill, vector and LDS relative to matrix (token: to memory); for the
@@ -125,4 +126,25 @@ for format in $formats; do
     if [ -n "$full" ]; then checks $format 128; checks $format 2048; fi
     rm -f "$tmp/8b-$format.gguf"
 done
+# ---- latent attention: GLM-4.7-Flash, whose heads of K have 576 columns, and its series of small operations ----
+"$make_gguf" --shape glm-4.7-flash --layers 2 --vocab 4096 --tokenizer none --type Q4_K_M -o "$tmp/latent.gguf" >/dev/null
+check "$target, latent attention" 0 "$forgec" compare "$tmp/latent.gguf" -t "$target" --ctx 4096 --simulate --sample 2 --fuse layer -p 128 --format json
+awk -F '"' -v of="$target, latent attention" '
+    function bad(what) { print "FAILED " of ", " step ", " x["kernel"] ": " what; code = 1 }
+    function check() {
+        if (x["kernel"] !~ /^attention/ && x["kernel"] !~ /_to_/) return
+        kernels++
+        if (!("vector_us" in x) || !("lds_us" in x) || x["memory_us"] + 0 <= 0) bad("no times")
+        if (step == "decode" && x["kernel"] ~ /^attention/ && x["vector_us"] + 0 > x["memory_us"] + 0) bad("vector takes " x["vector_us"] " us, memory " x["memory_us"])
+        if (step == "decode" && x["kernel"] ~ /^attention/ && x["lds_us"] + 0 > x["memory_us"] + 0) bad("LDS takes " x["lds_us"] " us, memory " x["memory_us"])
+        if (x["scratch"] > 0) bad(x["scratch"] " accesses of scratch")
+        printf "%s, %s, %s: vector %.2f us, LDS %.2f, matrix %.2f, memory %.2f\n", of, step, x["kernel"], x["vector_us"], x["lds_us"], x["matrix_us"], x["memory_us"]
+    }
+    { value = $3; gsub(/[:\t,]/, "", value) }
+    $2 == "prompt" || $2 == "decode" { step = $2 }
+    $2 == "kernel" { value = $4; split("", x) }
+    $2 != "" { x[$2] = value }
+    /}/ && x["kernel"] != "" { check(); split("", x) }
+    END { exit code || kernels != 4 }' "$tmp/out" > "$tmp/rows" || { : > "$tmp/out"; bad "vector and LDS below memory"; }
+cat "$tmp/rows"
 summary
