@@ -5,14 +5,15 @@
 #                                        not for the head: its launches have 64 tokens, so reading its weights takes longer
 #   products of a decoded token          vector at most 0.5 of memory, fill 1; loads in flight in their loops: as many as measured, and on gfx942 as many as its memory needs
 #   the same in Q4_K_M                   vector ALU issues that the plan counts in the machine code without executing it: close to the executed issues
-#   a decoded token's latent attention   vector and LDS at most memory, already for the first position (deeper ones read more); no scratch
+#   a decoded token's latent attention   vector and LDS at most memory, already for the first position (deeper ones read more); no scratch; `full` on gfx1151: bytes
+#                                        that it reads for each position, within 5 % of the cache's row
 #   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles per LDS access
 # The table `excepted` has the exceptions with their reasons; no product is among them.
 # Prints for a prompt and a token: the range, over the four products of the layer, of fill, vector and LDS relative to matrix (token: to memory); for the
 # worst kernel the conflicts per LDS access and the accumulator moves in loops; and for the layer the sum, over its kernels, of the largest of matrix, vector, LDS
 # and memory, in us.  `full`: all formats, and 128 and 2,048 tokens as well.  FLOORS_SAMPLE: number of groups that run (2).
 set -eu
-[ $# -ge 3 ] || { echo "usage: run_floors.sh FORGEC MAKE_GGUF TARGET [full]" >&2; exit 2; }
+[ $# -ge 3 ] || { echo "usage: run_floors.sh FORGEC MAKE_GGUF TARGET" >&2; exit 2; }
 forgec=$1 make_gguf=$2 target=$3
 . "$(dirname "$0")/../harness.sh"
 # The plan leaves out the last step of a wave with an odd number of steps: on gfx942 waves have one to four.
@@ -147,4 +148,20 @@ awk -F '"' -v of="$target, latent attention" '
     /}/ && x["kernel"] != "" { check(); split("", x) }
     END { exit code || kernels != 4 }' "$tmp/out" > "$tmp/rows" || { : > "$tmp/out"; bad "vector and LDS below memory"; }
 cat "$tmp/rows"
+
+# Bytes that a launch of decode's latent attention reads, as "launches bytes"; counters of sampled groups are scaled, so all of its groups run.  Results of a
+# sample have no meaning, and the program may end with an error about them.
+reads_behind() {    # POSITIONS
+    FORGE_HIP_LIBRARY=$(dirname "$forgec")/libgfxsim.so FORGE_GFXSIM_CHIP=$target FORGE_GFXSIM_SAMPLE=40 FORGE_GFXSIM_STATS="$tmp/stats" \
+        "$tmp/latent" --bench -p 0 -n 1 -d "$1" -r 1 >/dev/null 2>&1 || :
+    tr '\n' ' ' < "$tmp/stats" | sed 's/{"name"/\n&/g' | sed -n 's/^{"name": "attention",.*"launches": \([0-9]*\),.*"unique_bytes": \([0-9]*\),.*/\1 \2/p'
+}
+# The 40 groups of gfx1151 all have work from 512 positions on, so more positions add bytes of the cache alone: 576 numbers of f16 each.
+if [ -n "$full" ] && [ "$target" = gfx1151 ]; then
+    check "$target, latent attention" 0 "$forgec" build "$tmp/latent.gguf" -q -t "$target" --ctx 4096 -o "$tmp/latent"
+    echo "$(reads_behind 511) $(reads_behind 1023)" > "$tmp/out"
+    awk '{ each = ($4 / $3 - $2 / $1) / 512; printf "a position of latent attention reads %.1f bytes\n", each; exit !($1 > 0 && $3 > 0 && each > 1094 && each < 1210) }' "$tmp/out" > "$tmp/rows" ||
+        bad "bytes of the cache"
+    cat "$tmp/rows"
+fi
 summary
