@@ -263,9 +263,10 @@ static const char *write_plan(struct arena *a, const struct build_options *o, st
     struct text t = { .arena = a };
     for (uint32_t i = 0; i < n; i++) {
         struct text report = { .arena = a }, plan = { .arena = a };
+        const char *unfused = programs[i].plan->web ? report_unfused(a, programs[i].plan) : NULL;
         if (programs[i].plan->gpu) put_gpu_plan(a, o, &programs[i], &report);
         else if (!programs[i].plan->web) report_cpu(&report, programs[i].plan);
-        else if (report_unfused(a, programs[i].plan)) text_printf(&report, " %s\n", report_unfused(a, programs[i].plan));
+        else if (unfused) text_printf(&report, " %s\n", unfused);
         plan_text_print(&plan, programs[i].plan, options_text(a, o, programs[i].plan));
         if (programs[i].rank) {                              /* only the plan of the first rank is read back: plan_beside() */
             text_printf(&t, "\n# ---- GPU %u of the GPUs that share the model ----\n", programs[i].rank);

@@ -89,7 +89,7 @@ static uint32_t planned_span(const struct plan *p, const struct node *n, const s
 static const char *wide_misfit(struct arena *a, const struct plan *p, const struct node *n, const struct attention_shape *s)
 {
     const struct gpu_wide w = gpu_wide(p, n);
-    if (s->rows == w.rows && s->digits == WIDE_DIGITS && s->threads == w.threads && s->resident >= 1 && s->resident <= 2) return NULL;
+    if (s->rows == w.rows && s->digits == WIDE_DIGITS && s->threads == w.threads && s->resident == 1) return NULL;
     return arena_printf(a, "rows=%u digits=%u threads=%u resident=%u; attention with heads of %u and %u has rows=%u digits=%u threads=%u "
                         "resident=1", s->rows, s->digits, s->threads, s->resident, w.dim, w.value_dim, w.rows, WIDE_DIGITS, w.threads);
 }

@@ -6,12 +6,18 @@
 
 static uint32_t per_kv(const struct node *n) { return n->heads / n->inputs[1]->heads; }
 
+/* Workgroups that a step of a whole chunk has for each part of the positions. */
+static uint32_t prefill_units(const struct plan *p, const struct gpu_wide *w)
+{
+    return w->prefill_groups * ((p->chunk + w->prefill_tokens - 1) / w->prefill_tokens);
+}
+
 /* Parts of the positions in a step of a whole chunk. Workgroups take turns on the compute units, and those of the last turn leave some of
  * them without work; more and smaller workgroups leave fewer. */
 static uint32_t prefill_splits(const struct plan *p, const struct node *n, const struct gpu_wide *w)
 {
     enum { MOST = 4 };
-    const uint32_t units = w->prefill_groups * ((p->chunk + w->prefill_tokens - 1) / w->prefill_tokens), among = p->target->compute_units;
+    const uint32_t units = prefill_units(p, w), among = p->target->compute_units;
     uint32_t best = 1;
     if (!w->fours || plan_window(p, n) || !n->attr.causal || p->options.n_ctx < 2 * WIDE_FOURS_LEAST) return 1;
     double least = (units + among - 1) / among;
@@ -76,8 +82,8 @@ uint32_t gpu_attention_block(const struct plan *p, const struct node *n, uint32_
 struct attention_areas gpu_wide_parts(const struct plan *p, const struct node *n)
 {
     const struct gpu_wide w = gpu_wide(p, n);
-    const uint64_t units = w.prefill_groups * ((p->chunk + w.prefill_tokens - 1) / w.prefill_tokens);
     if (w.prefill_splits < 2) return (struct attention_areas){ 0 };
+    const uint64_t units = prefill_units(p, &w);
     return (struct attention_areas){ .parts = units * w.prefill_splits * WIDE_FOURS_PART_BYTES(w.value_dim, p->target->family),
                                      .counters = 4 * units };
 }

@@ -1,6 +1,6 @@
 /* attention_wide_sizes.h -- sizes of attention_wide.h, shared by the plan and the kernels; constant macros.
  * kind: KV_KIND_*; dim, value_dim: columns of a head of K and of V; view: V is the first columns of K; rows: queries of a group, 16, 32 or
- * 64; heads: those of them that exist; digits: of f16 that represent a query or a weight; family: FAMILY_*. */
+ * 64; heads: queries that exist; digits: of f16 that represent a query or a weight; family: FAMILY_*. */
 #ifndef FORGE_ATTENTION_WIDE_SIZES_H
 #define FORGE_ATTENTION_WIDE_SIZES_H
 #include "attention_prefill_sizes.h"

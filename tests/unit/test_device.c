@@ -22,7 +22,7 @@ static const char module_source[] =
     "{ ((uint32_t *)a.arena)[(group_y() * 3 + group_x()) * 64 + thread_x()] += "
     "1000 * a.mark + 100 * group_y() + 10 * group_x() + (thread_x() == 63 ? a.weight[11] : 0); }\n";
 
-/* The engine needs the link table of a program; here is none. */
+/* The engine refers to the link table of a program; these tests link no program. */
 const struct forge_program *const forge_programs[] = { NULL };
 const uint32_t forge_n_programs = 0;
 const char *const forge_edited_source = NULL;
