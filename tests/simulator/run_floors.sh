@@ -7,6 +7,7 @@
 #   the same in Q4_K_M                   vector ALU issues that the plan counts in the machine code without executing it: close to the executed issues
 #   a decoded token's latent attention   vector and LDS at most memory, already for the first position (deeper ones read more); no scratch; `full` on gfx1151: bytes
 #                                        that it reads for each position: those of the cache's row
+#   series of small operations           RDNA 3: the instructions of each memory barrier
 #   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles per LDS access
 # The table `excepted` has the exceptions with their reasons; no product is among them.
 # Prints for a prompt and a token: the range, over the four products of the layer, of fill, vector and LDS relative to matrix (token: to memory); for the
@@ -148,6 +149,19 @@ awk -F '"' -v of="$target, latent attention" '
     /}/ && x["kernel"] != "" { check(); split("", x) }
     END { exit code || kernels != 4 }' "$tmp/out" > "$tmp/rows" || { : > "$tmp/out"; bad "vector and LDS below memory"; }
 cat "$tmp/rows"
+
+# The two CUs of a workgroup of RDNA 3 have caches of their own, which the simulator does not model: at each memory_barrier() waves wait for their stores, and
+# forget what the cache of their CU has.
+case $target in gfx11*)
+    for form in source asm; do "$forgec" build "$tmp/latent.gguf" -q -t "$target" --ctx 4096 --weights none --emit $form -o "$tmp/latent.$form"; done
+    wanted=$(sed -n '/^KERNEL.* part_q_tail_to_/,/^}/p' "$tmp/latent.source" | grep -c 'memory_barrier();')
+    sed -n '/^part_q_tail_to_.*:/,/^.Lfunc_end/p' "$tmp/latent.asm" | awk -v wanted="$wanted" '
+        /s_waitcnt_vscnt null, 0x0/ { waits = 1 }
+        /^[ \t]*s_barrier/ { begun = waits; waits = 0 }
+        /buffer_gl0_inv/ && begun { n++; begun = 0 }
+        END { print n + 0 " of " wanted " memory barriers wait for stores and empty the cache"; exit !(wanted > 1 && n == wanted) }' > "$tmp/rows" || { : > "$tmp/out"; bad "memory barriers"; }
+    cat "$tmp/rows" ;;
+esac
 
 # Bytes that a launch of decode's latent attention reads, as "launches bytes"; counters of sampled groups are scaled, so all of its groups run.  Results of a
 # sample have no meaning, and the program may end with an error about them.
