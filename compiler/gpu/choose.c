@@ -703,5 +703,5 @@ static void choose(struct arena *a, struct plan *p)
 
 extern const struct machine machine_gpu;
 const struct machine machine_gpu = { .name = "GPU", .layout = LAYOUT_GPU, .image_align = 128, .state_align = 256, .head_unit = 8,
-                                     .head_most = 1024, .check = check, .choose = choose, .work = gpu_work,
+                                     .head_most = 1024, .check = check, .in_steps = gpu_in_steps, .choose = choose, .work = gpu_work,
                                      .absorbs = { .attention_heads = true, .attention_most = 256, .gates_alike = true } };

@@ -93,8 +93,8 @@ struct matrix_lds { uint64_t x_bytes, parts_at, exchange_at, ring_at, ring_bytes
 struct matrix_lds gpu_matrix_lds(const struct plan *p, const struct group *g, const struct kernel *k);
 uint64_t gpu_matrix_stage(const struct plan *p, const struct weight *w);
 
-/* Does the group store V, where V is a part of the stored K? Then it has no kernel. */
-bool gpu_stores_nothing(const struct plan *p, const struct group *g);
+/* Is attention computed in four steps over scores in memory? It is without fusion and for heads that no other kernel can compute. */
+bool gpu_in_steps(const struct plan *p, const struct node *attention);
 /* series.c: the strands of a series, given the index of its first group; 1 for a group that is alone. */
 uint32_t gpu_strands(const struct plan *p, uint32_t first);
 /* Does group i, a norm or a map, read a value that group `made` makes? */

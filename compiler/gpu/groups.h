@@ -26,8 +26,6 @@ uint32_t gpu_runs(const struct plan *p, const struct group *g, struct gpu_run *r
 uint32_t gpu_slice_rows(const struct group *g, const struct weight *w);
 /* "4096 positions in a ring of 1552, window of 1024": the places of positions, and the positions that a token attends. */
 const char *gpu_positions_text(struct arena *a, const struct plan *p, const struct node *attention);
-/* Is attention computed in four steps over scores in memory? It is without fusion and for heads that no other kernel can compute. */
-bool gpu_in_steps(const struct plan *p, const struct node *attention);
 /* The kind of kernel for a map, which is an operation on rows of finished values. */
 enum gpu_map {
     MAP_ROWS,           /* a special function on rows or heads */
@@ -35,4 +33,6 @@ enum gpu_map {
     MAP_VALUES,         /* a chain of operations on single values */
 };
 enum gpu_map gpu_map_of(const struct group *g);
+/* Does the group store V, where V is a part of the stored K? Then it has no kernel. */
+bool gpu_stores_nothing(const struct plan *p, const struct group *g);
 #endif

@@ -2,6 +2,7 @@
 #include "report.h"
 #include "choose.h"
 #include "work.h"
+#include "compiler/plan/machine.h"
 #include <string.h>
 
 typedef unsigned long long ull;
@@ -168,10 +169,11 @@ const char *report_unfused(struct arena *a, const struct plan *p)
     const struct node *first = NULL;
     uint32_t layers = 0;
     double micros = 0, all = 0;
-    if (p->target->kind == TARGET_CPU || p->fused->level == FUSE_NONE) return NULL;
+    const struct machine *m = machine_of(p->target->kind);
+    if (!m->in_steps || p->fused->level == FUSE_NONE) return NULL;
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
-        if (g->kind != GROUP_ATTENTION || !gpu_in_steps(p, g->node)) continue;
+        if (g->kind != GROUP_ATTENTION || !m->in_steps(p, g->node)) continue;
         if (!first) first = g->node;
         layers++;
     }

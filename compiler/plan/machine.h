@@ -11,6 +11,8 @@ struct machine {
     struct absorbs absorbs;                      /* abilities of the kernels, for fuse() */
     /* Further checks: dies if the kernels cannot compute g; NULL: there are no further limits. */
     void         (*check)(const struct plan *p, const struct graph *g);
+    /* Is attention four kernels over scores in memory?  NULL: it never is. */
+    bool         (*in_steps)(const struct plan *p, const struct node *attention);
     void         (*choose)(struct arena *a, struct plan *p);         /* sets values, places in the arena and kernels of p */
     struct cost_work (*work)(const struct plan *p, const struct kernel *k, uint32_t tokens, uint32_t n_past);        /* cost_work_of */
 };

@@ -105,14 +105,14 @@ static bool stores_first(const struct node *k, const struct node *v)
 bool plan_values_in_keys(const struct plan *p, const struct node *n)
 {
     const struct node *attention = n->op == OP_attention ? n : n->n_readers ? n->readers[0] : NULL;
-    return p->target->kind == TARGET_GPU && attention && attention->op == OP_attention
+    return p->target->kind != TARGET_CPU && attention && attention->op == OP_attention
            && stores_first(attention->inputs[1], attention->inputs[2]);
 }
 
 static void add_kv_states(struct plan *p, const struct node *store)
 {
     const uint32_t dim = store->attr.head_dim, value_dim = values_of(store)->attr.head_dim;
-    if (p->target->kind == TARGET_GPU && stores_first(store, values_of(store))) {
+    if (p->target->kind != TARGET_CPU && stores_first(store, values_of(store))) {
         add_state(p, kv_state(p, store, dim, 1));
         return;
     }

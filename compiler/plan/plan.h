@@ -152,7 +152,7 @@ double plan_micros(const struct plan *p, uint64_t bytes);
 /* Positions that attention reads, the token's own included; 0: all positions, also if the window covers the whole context. */
 uint32_t plan_window(const struct plan *p, const struct node *n);
 /* Does attention n, or the attention that reads store n of V, find V in the first columns of the one head of K, as in latent attention?
- * Then V has no state and no store. Only on a GPU. */
+ * Then V has no state and no store. Not on a CPU. */
 bool plan_values_in_keys(const struct plan *p, const struct node *n);
 /* The state that a store_k, store_v, attention, conv, previous or recur uses. If K and V have separate states, it is that of K, and the
  * next one is that of V. Dies if there is no state. */

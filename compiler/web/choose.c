@@ -162,6 +162,7 @@ static void choose_map(const struct web_chooser *c)
 {
     const struct branch *b = &c->group->branches[0];
     const struct node *n = b->chain[0];
+    if (gpu_stores_nothing(c->plan, c->group)) return;
     struct kernel_draft d = begin(c, TEMPLATE_map, c->group->name);
     const uint32_t threads = d.kernel.param[PARAM_THREADS];
     struct text t = { .arena = c->arena };
@@ -486,6 +487,7 @@ static void choose_route(const struct web_chooser *c)
 /* ---- attention ---- */
 
 static const struct node *keys_of(const struct web_chooser *c) { return c->group->node->inputs[1]; }
+static const struct node *values_of(const struct web_chooser *c) { return c->group->node->inputs[2]; }
 
 static struct kernel_draft begin_attention(const struct web_chooser *c, enum kernel_template template, const char *name)
 {
@@ -494,9 +496,10 @@ static struct kernel_draft begin_attention(const struct web_chooser *c, enum ker
     d.launch.name = name;
     d.launch.state = plan_state(c->plan, n)->offset;
     kernel_does(&d, "attention: %u heads of %u over %u KV heads of %u in %s, %s, scale %.9g", n->heads, n->attr.head_dim,
-                keys_of(c)->heads, n->inputs[2]->attr.head_dim, kv_type_name[c->plan->options.kv], gpu_positions_text(c->arena, c->plan, n),
+                keys_of(c)->heads, values_of(c)->attr.head_dim, kv_type_name[c->plan->options.kv], gpu_positions_text(c->arena, c->plan, n),
                 (double)(float)n->attr.scale);
     if (plan_values_at(c->plan, n)) kernel_does(&d, "  V is %llu bytes after K", (ull)plan_values_at(c->plan, n));
+    if (plan_values_in_keys(c->plan, n)) kernel_does(&d, "  V is the first %u columns of K", values_of(c)->attr.head_dim);
     return d;
 }
 
@@ -553,11 +556,11 @@ static void choose_merge(const struct web_chooser *c)
 }
 
 /* Bytes of workgroup memory that attention.wgsl uses; the sizes follow its constants. */
-static uint32_t attention_bytes(uint32_t heads, uint32_t head_dim, uint32_t threads)
+static uint32_t attention_bytes(uint32_t heads, uint32_t head_dim, uint32_t value_dim, uint32_t threads)
 {
     uint32_t team = 1;
-    while (2 * team <= head_dim / 8) team *= 2;
-    const uint32_t teams = threads / team, items = 8 * threads > teams * head_dim ? 8 * threads : teams * head_dim;
+    while (2 * team <= head_dim / 8 && team < 32) team *= 2;
+    const uint32_t teams = threads / team, items = 8 * threads > teams * value_dim ? 8 * threads : teams * value_dim;
     const uint32_t padded = (heads + 3) / 4 * 4;
     return 4 * (items + padded * head_dim + 2 * padded * teams + ATTENTION_HEADS_EACH(head_dim) * head_dim + threads);
 }
@@ -576,11 +579,11 @@ static void choose_decode(const struct web_chooser *c)
                                ATTENTION_ALONE, (ull)c->plan->parts_offset, (ull)c->plan->web->maxima));
     plan_count_attention(c->plan, n, ATTENTION_ALL, &d.kernel);
     d.kernel.grid_tokens = 0;
-    d.kernel.param[PARAM_THREADS] = c->plan->target->gpu.attention_threads;
+    d.kernel.param[PARAM_THREADS] = ATTENTION_THREADS(c->plan->target->gpu.attention_threads, n->attr.head_dim);
     d.kernel.param[PARAM_SPLITS] = splits;
     d.kernel.grid_x = keys_of(c)->heads * ATTENTION_CUTS(n->heads, keys_of(c)->heads, n->attr.head_dim) * splits;
     d.kernel.lds_bytes = attention_bytes(ATTENTION_HEADS(n->heads, keys_of(c)->heads, n->attr.head_dim), n->attr.head_dim,
-                                         d.kernel.param[PARAM_THREADS]);
+                                         values_of(c)->attr.head_dim, d.kernel.param[PARAM_THREADS]);
     end(c, &d);
     if (splits > 1) choose_merge(c);
 }
@@ -596,11 +599,11 @@ static void choose_chunk(const struct web_chooser *c)
     d.kernel.param[PARAM_THREADS] = CHUNK_THREADS;
     d.kernel.param[PARAM_TOKENS] = d.kernel.grid_tokens = CHUNK_TOKENS(n->heads, keys_of(c)->heads, n->attr.head_dim);
     d.kernel.grid_x = keys_of(c)->heads * CHUNK_SHARES(n->heads, keys_of(c)->heads, n->attr.head_dim);
-    d.kernel.lds_bytes = CHUNK_BYTES;
+    d.kernel.lds_bytes = CHUNK_BYTES(n->attr.head_dim);
     end(c, &d);
 }
 
-/* A step of attention in steps: without fusion, and for heads that no other kernel can compute. */
+/* A step of attention in steps (web_in_steps). */
 static void choose_step(const struct web_chooser *c, enum kernel_template template)
 {
     const struct node *n = c->group->node;
@@ -620,7 +623,7 @@ static void choose_step(const struct web_chooser *c, enum kernel_template templa
 
 static void choose_attention(const struct web_chooser *c)
 {
-    if (gpu_in_steps(c->plan, c->group->node)) {
+    if (web_in_steps(c->plan, c->group->node)) {
         choose_step(c, TEMPLATE_scores);
         if (c->group->node->attr.causal) choose_step(c, TEMPLATE_mask);
         choose_step(c, TEMPLATE_softmax);
@@ -736,7 +739,7 @@ static void limit_chunk(struct plan *p)
     uint64_t heads = 0;
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct group *g = &p->fused->groups[i];
-        if (g->kind == GROUP_ATTENTION && gpu_in_steps(p, g->node)) heads = g->node->heads > heads ? g->node->heads : heads;
+        if (g->kind == GROUP_ATTENTION && web_in_steps(p, g->node)) heads = g->node->heads > heads ? g->node->heads : heads;
     }
     if (!heads) return;
     const uint64_t fits = (64ull << 20) / (4ull * heads * p->options.n_ctx);
@@ -782,5 +785,5 @@ static struct cost_work work(const struct plan *p, const struct kernel *k, uint3
 
 extern const struct machine machine_webgpu;
 const struct machine machine_webgpu = { .name = "WebGPU", .layout = LAYOUT_GPU, .image_align = 256, .state_align = 256, .head_unit = 4,
-                                        .head_most = 1024, .choose = choose, .work = work,
-                                        .absorbs = { .attention_heads = true, .attention_most = 256, .gates_alike = true } };
+                                        .head_most = 1024, .in_steps = web_in_steps, .choose = choose, .work = work,
+                                        .absorbs = { .attention_heads = true, .attention_most = ATTENTION_DIM_MOST, .gates_alike = true } };

@@ -175,6 +175,11 @@ static uint64_t take(struct plan *p, uint64_t bytes)
     return at;
 }
 
+bool web_in_steps(const struct plan *p, const struct node *n)
+{
+    return p->fused->level == FUSE_NONE || n->attr.head_dim > ATTENTION_DIM_MOST || n->inputs[2]->attr.head_dim > ATTENTION_DIM_MOST;
+}
+
 /* Only with one cut: then exactly one workgroup stores the key and value of a head. */
 bool web_turns(const struct plan *p, const struct group *g)
 {
@@ -187,7 +192,9 @@ uint32_t web_splits(const struct plan *p, const struct node *n)
 {
     enum { POSITIONS = 64 };                 /* minimum positions of a split */
     const uint32_t kv = n->inputs[1]->heads, groups = kv * ATTENTION_CUTS(n->heads, kv, n->attr.head_dim),
-                   wanted = (p->target->gpu.attention_splits + groups - 1) / groups,
+                   threads = ATTENTION_THREADS(p->target->gpu.attention_threads, n->attr.head_dim),
+                   units = p->target->gpu.attention_splits * (threads < p->target->gpu.attention_threads ? 2 : 1),
+                   wanted = (units + groups - 1) / groups,
                    window = plan_window(p, n), positions = window && window < p->options.n_ctx ? window : p->options.n_ctx,
                    most = (positions + POSITIONS - 1) / POSITIONS;
     return positions <= ATTENTION_ALONE ? 1 : wanted < most ? wanted : most;
@@ -206,10 +213,10 @@ void web_place_areas(struct plan *p)
     for (uint32_t i = 0; i < p->fused->n_groups; i++) {
         const struct node *n = p->fused->groups[i].node;
         if (p->fused->groups[i].kind != GROUP_ATTENTION) continue;
-        if (gpu_in_steps(p, n)) scores = larger(scores, 4ull * n->heads * p->chunk * plan_align(p->options.n_ctx, 4));
+        if (web_in_steps(p, n)) scores = larger(scores, 4ull * n->heads * p->chunk * plan_align(p->options.n_ctx, 4));
         else {
             const uint64_t rows = ATTENTION_ROWS(n->heads, n->inputs[1]->heads, n->attr.head_dim) * web_splits(p, n);
-            parts = larger(parts, 4ull * rows * n->attr.head_dim);
+            parts = larger(parts, 4ull * rows * n->inputs[2]->attr.head_dim);
             maxima = larger(maxima, 8ull * rows);
         }
     }

@@ -88,13 +88,15 @@ static const struct node *query_of(const struct wgsl_writer *w)
     return w->group->has_heads ? w->group->heads[0].raw : w->group->node->inputs[0];
 }
 
-static void use_attention(struct wgsl_writer *w, const char *path, uint32_t head_dim)
+static void use_attention(struct wgsl_writer *w, const char *path)
 {
     const struct node *n = w->group->node;
     web_constant(w, "HEADS", ATTENTION_HEADS(n->heads, keys_of(w)->heads, n->attr.head_dim));
     web_constant(w, "HEADS_EACH", ATTENTION_HEADS_EACH(n->attr.head_dim));
     web_constant(w, "ATTENTION_ALONE", ATTENTION_ALONE);
-    web_constant(w, "HEAD_DIM", head_dim);
+    web_constant(w, "HEAD_DIM", n->attr.head_dim);
+    web_constant(w, "VALUE_DIM", n->inputs[2]->attr.head_dim);
+    web_constant(w, "VALUES_IN_KEYS", plan_values_in_keys(w->plan, n));
     web_use(w, path, (struct web_words){ .kv = kv_of(w), .state = "words" });
 }
 
@@ -102,14 +104,15 @@ static void put_planes(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     web_put(w, "let k = %s;", plane(w, n, false, keys_of(w)->heads, n->attr.head_dim));
-    web_put(w, "let v = %s;", plane(w, n, true, keys_of(w)->heads, n->inputs[2]->attr.head_dim));
+    web_put(w, "let v = %s;", plan_values_in_keys(w->plan, n) ? "k"
+            : plane(w, n, true, keys_of(w)->heads, n->inputs[2]->attr.head_dim));
 }
 
 static void put_decode(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     const uint32_t splits = w->kernel->param[PARAM_SPLITS], cuts = ATTENTION_CUTS(n->heads, keys_of(w)->heads, n->attr.head_dim);
-    use_attention(w, "attention.wgsl", n->attr.head_dim);
+    use_attention(w, "attention.wgsl");
     put_planes(w);
     const char *to = arena_printf(w->arena, "k, v, %s, %uu, %uu, step.n_past", web_value(w, n, "0u"),
                                   (uint32_t)(w->plan->parts_offset / 4), (uint32_t)(w->plan->web->maxima / 4));
@@ -125,7 +128,7 @@ static void put_decode(struct wgsl_writer *w)
 static void put_merge(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
-    use_attention(w, "attention.wgsl", n->attr.head_dim);
+    use_attention(w, "attention.wgsl");
     web_put(w, "attention_merge(%s, %uu, %uu, %uu, %uu, %uu, group.x, thread);", web_value(w, n, "0u"),
             (uint32_t)(w->plan->parts_offset / 4), (uint32_t)(w->plan->web->maxima / 4), n->heads, keys_of(w)->heads,
             web_splits(w->plan, n));
@@ -136,7 +139,7 @@ static void put_chunk(struct wgsl_writer *w)
     const struct node *n = w->group->node;
     const uint32_t heads_kv = keys_of(w)->heads, shares = CHUNK_SHARES(n->heads, heads_kv, n->attr.head_dim);
     const struct web_place q = web_place_of(w->plan, query_of(w)), out = web_place_of(w->plan, n);
-    use_attention(w, "attention_chunk.wgsl", n->attr.head_dim);
+    use_attention(w, "attention_chunk.wgsl");
     web_constant(w, "CHUNK_ROWS", CHUNK_ROWS(n->attr.head_dim));
     put_planes(w);
     web_put(w, "let tokens = chunk(%uu, %uu, %uu, %uu, step.n_past, step.n_tokens, select(0u, forge_first(), launch.tail == 1u), %s);",
@@ -150,7 +153,7 @@ static void put_step(struct wgsl_writer *w)
 {
     const struct node *n = w->group->node;
     const enum kernel_template template = w->kernel->template;
-    use_attention(w, "attention_steps.wgsl", template == TEMPLATE_weighted_sum ? n->inputs[2]->attr.head_dim : n->attr.head_dim);
+    use_attention(w, "attention_steps.wgsl");
     if (template == TEMPLATE_scores || template == TEMPLATE_weighted_sum) put_planes(w);
     web_put(w, "let s = steps(%uu, %uu, %uu, step.n_past, step.n_tokens);", (uint32_t)(w->plan->web->scores / 4), w->plan->chunk,
             (uint32_t)plan_align(w->plan->options.n_ctx, 4));

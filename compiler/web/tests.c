@@ -275,7 +275,8 @@ static float *store_steps(const struct tester *t, const struct node *n, const fl
  * zero, a score changes by half of the sum of the largest errors, and by a random part (two standard deviations). */
 static double *attention_moved(const struct tester *t, const struct node *n, const float *const *x, const float *y)
 {
-    const float *k_steps = t->steps_of[n->inputs[1]->index], *v_steps = t->steps_of[n->inputs[2]->index];
+    const struct node *values = n->inputs[plan_values_in_keys(t->plan, n) ? 1 : 2];
+    const float *k_steps = t->steps_of[n->inputs[1]->index], *v_steps = t->steps_of[values->index];
     if (!k_steps || !v_steps) return NULL;
     const uint32_t dim = n->attr.head_dim, each = n->heads / n->inputs[1]->heads;
     const uint64_t k_cols = n->inputs[1]->cols, v_cols = n->inputs[2]->cols;
@@ -296,7 +297,7 @@ static double *attention_moved(const struct tester *t, const struct node *n, con
                 scores = fmax(scores, fabs(sum) / 2 + 2 * sqrt(squares));
             }
         }
-        if (rms > 0) moved[i] = (largest * scores / 2 + most_of(v_steps, seen * v_cols)) / rms;
+        if (rms > 0) moved[i] = (largest * scores / 2 + most_of(v_steps, seen * values->cols)) / rms;
     }
     return moved;
 }

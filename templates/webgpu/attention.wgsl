@@ -10,8 +10,9 @@
  *     var<storage, read_write> arena, state: array<u32>;
  *     var<storage, read> vectors: array<vec4u>;                   if there are norms, rotations or sinks
  *     const THREADS                                64, 128 or 256
- *     const HEAD_DIM                               a multiple of 4, at most 256; of K and V
- *     const HEADS                                  at most 8; at most 4 with more than 128 columns
+ *     const HEAD_DIM, VALUE_DIM                    columns of K and of V: multiples of 4, at most ATTENTION_DIM_MOST of sizes.h
+ *     const VALUES_IN_KEYS                         1: V is the first VALUE_DIM columns of K, and the plane of V is that of K; else 0
+ *     const HEADS                                  at most 8; at most 4 with more than 128 columns of K
  *     const HEADS_EACH                             for attention_whole: a power of two
  *     const ATTENTION_ALONE                        positions that one split has alone
  * Words: KV and STATE (kv.wgsl).  Workgroup memory: attention_bytes() of choose.c; attention_merge needs none.
@@ -37,11 +38,13 @@ fn scores_capped(s: vec4f, cap: f32) -> vec4f {
 }
 fn score_capped(s: f32, cap: f32) -> f32 { return scores_capped(vec4f(s), cap).x; }
 
-/* A team of neighbouring invocations takes one position at a time; each has QUADS runs of four of its columns. */
-const TEAM_COLS = max(HEAD_DIM / 8u, 1u);
+/* A team of neighbouring invocations takes one position at a time; each has QUADS runs of four of the columns of K, and VALUE_QUADS of V.
+ * A longer team than 32 would exceed most subgroups, and every sum of scores would need barriers. */
+const TEAM_COLS = clamp(HEAD_DIM / 8u, 1u, 32u);
 const TEAM = 1u << firstLeadingBit(TEAM_COLS);
 const TEAMS = THREADS / TEAM;
 const QUADS = (HEAD_DIM / 4u + TEAM - 1u) / TEAM;
+const VALUE_QUADS = (VALUE_DIM / 4u + TEAM - 1u) / TEAM;
 const AHEAD = 2u;                                /* positions of a team that are loaded together; even */
 const ATTENTION_BLOCK = TEAMS * AHEAD;           /* positions of the group's teams */
 /* Neighbouring teams that can exchange data without memory merge first: a run of this many invocations.  There are TEAM_RUNS runs. */
@@ -52,14 +55,14 @@ const PACKS = (HEADS + 3u) / 4u;
 const PADDED = 4u * PACKS;
 
 var<workgroup> attention_q: array<vec4f, PADDED * HEAD_DIM / 4u>;
-/* If teams are longer than a subgroup: the sums of each subgroup.  At the end: sums of V, [TEAM_RUNS][AT_ONCE][HEAD_DIM]. */
-const ITEMS = max(8u * THREADS, TEAMS * HEAD_DIM);
+/* If teams are longer than a subgroup: the sums of each subgroup.  At the end: sums of V, [TEAM_RUNS][AT_ONCE][VALUE_DIM]. */
+const ITEMS = max(8u * THREADS, TEAMS * VALUE_DIM);
 var<workgroup> attention_items: array<f32, ITEMS>;
 /* [PADDED][TEAM_RUNS] */
 var<workgroup> attention_tops: array<f32, PADDED * TEAM_RUNS>;
 var<workgroup> attention_totals: array<f32, PADDED * TEAM_RUNS>;
 /* Heads whose sums of V are merged at once. */
-const AT_ONCE = clamp(ITEMS / (TEAM_RUNS * HEAD_DIM), 1u, min(HEADS, 4u));
+const AT_ONCE = clamp(ITEMS / (TEAM_RUNS * VALUE_DIM), 1u, min(HEADS, 4u));
 
 /* Cuts of HEADS query heads per KV head. */
 fn attention_cuts(n_head: u32, n_head_kv: u32) -> u32 { return (n_head / n_head_kv + HEADS - 1u) / HEADS; }
@@ -142,7 +145,7 @@ fn attention_turn_KV_STATE(of_all: attention, raw: raw_heads, r: rotation, k: kv
 
 /* ---- the sums ---- */
 /* An invocation's state for four heads: the largest score of its team, times log2(e), the sum of the weights, and its columns of V. */
-struct head_pack { tops: vec4f, totals: vec4f, v: array<mat4x4f, QUADS> }
+struct head_pack { tops: vec4f, totals: vec4f, v: array<mat4x4f, VALUE_QUADS> }
 
 fn pack_scaled(m: mat4x4f, by: vec4f) -> mat4x4f { return mat4x4f(m[0] * by.x, m[1] * by.y, m[2] * by.z, m[3] * by.w); }
 fn pack_outer(x: vec4f, weights: vec4f) -> mat4x4f {
@@ -205,13 +208,15 @@ fn attention_block_KV(packs: ptr<function, array<head_pack, PACKS>>, cap: f32, r
                       block: u32, end: u32, thread: u32) {
     let mine = block + thread / TEAM;
     var keys: array<vec4f, AHEAD * QUADS>;
-    var values: array<vec4f, AHEAD * QUADS>;
+    var values: array<vec4f, AHEAD * VALUE_QUADS>;
     for (var a = 0u; a < AHEAD; a++) {
         let row = kv_row(min(mine + a * TEAMS, end - 1u), ring);
         for (var j = 0u; j < QUADS; j++) {
-            let column = 4u * min(thread % TEAM + j * TEAM, HEAD_DIM / 4u - 1u);
-            keys[a * QUADS + j] = kv_load_KV(k, kv_head, row, column);
-            values[a * QUADS + j] = kv_load_KV(v, kv_head, row, column);
+            keys[a * QUADS + j] = kv_load_KV(k, kv_head, row, 4u * min(thread % TEAM + j * TEAM, HEAD_DIM / 4u - 1u));
+        }
+        for (var j = 0u; j < VALUE_QUADS; j++) {
+            if (VALUES_IN_KEYS == 1u) { values[a * VALUE_QUADS + j] = keys[a * QUADS + j]; }
+            else { values[a * VALUE_QUADS + j] = kv_load_KV(v, kv_head, row, 4u * min(thread % TEAM + j * TEAM, VALUE_DIM / 4u - 1u)); }
         }
     }
     for (var p = 0u; p < PACKS; p++) {
@@ -224,9 +229,9 @@ fn attention_block_KV(packs: ptr<function, array<head_pack, PACKS>>, cap: f32, r
             scores[a] = select(vec4f(0.0), exp2(scores[a] - top), mine + a * TEAMS < end);
             total += scores[a];
         }
-        for (var j = 0u; j < QUADS; j++) {
+        for (var j = 0u; j < VALUE_QUADS; j++) {
             var sum = pack_scaled((*packs)[p].v[j], factor);
-            for (var a = 0u; a < AHEAD; a++) { sum += pack_outer(values[a * QUADS + j], scores[a]); }
+            for (var a = 0u; a < AHEAD; a++) { sum += pack_outer(values[a * VALUE_QUADS + j], scores[a]); }
             (*packs)[p].v[j] = sum;
         }
         (*packs)[p].tops = top;
@@ -235,8 +240,8 @@ fn attention_block_KV(packs: ptr<function, array<head_pack, PACKS>>, cap: f32, r
 }
 
 /* One token.  attention_q has its query; its positions, from range.x to before range.y, are in the cache.  out: the word of the arena where
- * its row [n_head][HEAD_DIM] begins.  cut: of the query heads of kv_head, of attention_cuts(); split: of the positions.  parts, ml: words
- * of the arena for [n_head_kv][cuts][splits][HEADS] rows of HEAD_DIM sums, and for as many pairs of maximum (of scores times log2(e)) and
+ * its row [n_head][VALUE_DIM] begins.  cut: of the query heads of kv_head, of attention_cuts(); split: of the positions.  parts, ml: words
+ * of the arena for [n_head_kv][cuts][splits][HEADS] rows of VALUE_DIM sums, and for as many pairs of maximum (of scores times log2(e)) and
  * total; not used if alone, attention_alone(). */
 fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts: u32, ml: u32, range: vec2u, kv_head: u32, cut: u32,
                     split: u32, splits: u32, alone: bool, thread: u32) {
@@ -244,7 +249,7 @@ fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts
     for (var p = 0u; p < PACKS; p++) {
         packs[p].tops = vec4f(NO_SCORE);
         packs[p].totals = vec4f(0.0);
-        for (var j = 0u; j < QUADS; j++) { packs[p].v[j] = pack_outer(vec4f(0.0), vec4f(0.0)); }
+        for (var j = 0u; j < VALUE_QUADS; j++) { packs[p].v[j] = pack_outer(vec4f(0.0), vec4f(0.0)); }
     }
     for (var block = range.x; block < range.y; block += ATTENTION_BLOCK) {
         attention_block_KV(&packs, of_all.cap, of_all.ring, k, v, kv_head, block, range.y, thread);
@@ -256,7 +261,7 @@ fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts
         let top = teams_max(packs[p].tops);
         let factor = exp2(packs[p].tops - top);
         let total = teams_sum(factor * packs[p].totals);
-        for (var j = 0u; j < QUADS; j++) {
+        for (var j = 0u; j < VALUE_QUADS; j++) {
             let m = pack_scaled(packs[p].v[j], factor);
             packs[p].v[j] = mat4x4f(teams_sum(m[0]), teams_sum(m[1]), teams_sum(m[2]), teams_sum(m[3]));
         }
@@ -272,11 +277,11 @@ fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts
     for (var turn = 0u; turn < (HEADS + AT_ONCE - 1u) / AT_ONCE; turn++) {
         for (var i = 0u; i < AT_ONCE; i++) {
             let h = turn * AT_ONCE + i;
-            for (var j = 0u; j < QUADS; j++) {
+            for (var j = 0u; j < VALUE_QUADS; j++) {
                 var sum = vec4f(0.0);
                 for (var p = 0u; p < PACKS; p++) { sum = select(sum, pack_head(packs[p].v[j], h % 4u), p == h / 4u); }
-                let at = (part * AT_ONCE + i) * HEAD_DIM + 4u * (lane + j * TEAM);
-                if (thread % TEAM_RUN < TEAM && lane + j * TEAM < HEAD_DIM / 4u) {
+                let at = (part * AT_ONCE + i) * VALUE_DIM + 4u * (lane + j * TEAM);
+                if (thread % TEAM_RUN < TEAM && lane + j * TEAM < VALUE_DIM / 4u) {
                     attention_items[at] = sum.x;
                     attention_items[at + 1u] = sum.y;
                     attention_items[at + 2u] = sum.z;
@@ -285,24 +290,24 @@ fn attention_sum_KV(of_all: attention, k: kv_plane, v: kv_plane, out: u32, parts
             }
         }
         workgroupBarrier();
-        for (var n = 0u; n < (AT_ONCE * HEAD_DIM + THREADS - 1u) / THREADS; n++) {
+        for (var n = 0u; n < (AT_ONCE * VALUE_DIM + THREADS - 1u) / THREADS; n++) {
             let i = n * THREADS + thread;
-            let h = turn * AT_ONCE + i / HEAD_DIM;
-            if (i < AT_ONCE * HEAD_DIM && h < heads) { attention_leave(of_all, out, parts, ml, out_part, first_head, h, i, split, alone); }
+            let h = turn * AT_ONCE + i / VALUE_DIM;
+            if (i < AT_ONCE * VALUE_DIM && h < heads) { attention_leave(of_all, out, parts, ml, out_part, first_head, h, i, split, alone); }
         }
         workgroupBarrier();
     }
 }
 /* Item i of the heads that are merged at once, a column of head h of the group: adds the parts' sums and stores the result. */
 fn attention_leave(of_all: attention, out: u32, parts: u32, ml: u32, part: u32, first_head: u32, h: u32, i: u32, split: u32, alone: bool) {
-    let c = i % HEAD_DIM;
+    let c = i % VALUE_DIM;
     var most = NO_SCORE;
     var sum = 0.0;
     var total = 0.0;
     for (var n = 0u; n < TEAM_RUNS; n++) { most = max(most, attention_tops[h * TEAM_RUNS + n]); }
     for (var n = 0u; n < TEAM_RUNS; n++) {
         let factor = exp2(attention_tops[h * TEAM_RUNS + n] - most);
-        sum += factor * attention_items[n * AT_ONCE * HEAD_DIM + i];
+        sum += factor * attention_items[n * AT_ONCE * VALUE_DIM + i];
         total += factor * attention_totals[h * TEAM_RUNS + n];
     }
     var top = most;
@@ -313,10 +318,10 @@ fn attention_leave(of_all: attention, out: u32, parts: u32, ml: u32, part: u32, 
         total = total * exp2(most - top) + exp2(sink - top);
     }
     if (alone) {
-        arena[out + (first_head + h) * HEAD_DIM + c] = bitcast<u32>(sum / total);
+        arena[out + (first_head + h) * VALUE_DIM + c] = bitcast<u32>(sum / total);
         return;
     }
-    arena[parts + (part + h) * HEAD_DIM + c] = bitcast<u32>(sum);
+    arena[parts + (part + h) * VALUE_DIM + c] = bitcast<u32>(sum);
     if (c == 0u) {
         arena[ml + 2u * (part + h)] = bitcast<u32>(top);
         arena[ml + 2u * (part + h) + 1u] = bitcast<u32>(total);
@@ -366,7 +371,7 @@ fn attention_merge(out: u32, parts: u32, ml: u32, n_head: u32, n_head_kv: u32, s
     let first = cut * splits * HEADS + head % group % HEADS;
     var top = NO_SCORE;
     for (var s = 0u; s < splits; s++) { top = max(top, arena_f32(ml + 2u * (first + s * HEADS))); }
-    for (var c = thread; c < HEAD_DIM; c += THREADS) {
+    for (var c = thread; c < VALUE_DIM; c += THREADS) {
         var sum = 0.0;
         var total = 0.0;
         for (var s = 0u; s < splits; s++) {
@@ -375,9 +380,9 @@ fn attention_merge(out: u32, parts: u32, ml: u32, n_head: u32, n_head_kv: u32, s
             if (some > 0.0) {
                 let factor = exp2(arena_f32(ml + 2u * row) - top);
                 total += factor * some;
-                sum += factor * arena_f32(parts + row * HEAD_DIM + c);
+                sum += factor * arena_f32(parts + row * VALUE_DIM + c);
             }
         }
-        arena[out + head * HEAD_DIM + c] = bitcast<u32>(sum / total);
+        arena[out + head * VALUE_DIM + c] = bitcast<u32>(sum / total);
     }
 }

@@ -3,29 +3,30 @@
  *
  * A workgroup takes one KV head and CHUNK_ROWS rows, which are (token, query head) with heads varying fastest, so that K and V are read
  * once for all heads that share them.  It takes CHUNK_POSITIONS positions at a time.  An invocation has 4 rows.  It computes the scores of
- * 4 neighbouring positions in registers, while 16 columns at a time of q and K pass through workgroup memory, transposed so that one load
+ * 4 neighbouring positions in registers, while 12 or 16 columns at a time of q and K pass through workgroup memory, transposed: a load
  * reads four rows or positions.  It has every CHUNK_LANES-th run of 4 columns of the sums.
  *
  * The module has what attention.wgsl needs, without HEADS, and
- *     const CHUNK_ROWS                             64, or 32 for heads of more than 128 dimensions, which have more sums
+ *     const CHUNK_ROWS                             CHUNK_ROWS() of sizes.h: the fewer, the more columns a head has, which are more sums
  *     const THREADS                                128
- * which makes 32 or 64 positions.  Words: KV (kv.wgsl).  Workgroup memory: 14,848 bytes. */
+ * which makes 32, 64 or 128 positions.  Words: KV (kv.wgsl).  Workgroup memory: CHUNK_BYTES(). */
 // include templates/webgpu/attention.wgsl
 
 const CHUNK_POSITIONS = 16u * THREADS / CHUNK_ROWS;
 const CHUNK_LANES = CHUNK_POSITIONS / 4u;        /* invocations that share rows */
-const CHUNK_COLS = 16u;
+const CHUNK_COLS = select(16u, 12u, CHUNK_ROWS == 16u);
 /* In pieces of 4, plus one, so that neighbours write to different banks. */
 const CHUNK_Q_STRIDE = CHUNK_ROWS / 4u + 1u;
 const CHUNK_K_STRIDE = CHUNK_POSITIONS / 4u + 1u;
-const CHUNK_PIECES = CHUNK_COLS * (CHUNK_Q_STRIDE + CHUNK_K_STRIDE);
+const CHUNK_PIECES = max(CHUNK_COLS * (CHUNK_Q_STRIDE + CHUNK_K_STRIDE), select(0u, 512u, CHUNK_ROWS == 16u));
 /* Positions of V at a time: as many as fit in the memory of q and K. */
-const CHUNK_VALUES = select(select(select(4u, 8u, 2u * HEAD_DIM <= CHUNK_PIECES), 16u, 4u * HEAD_DIM <= CHUNK_PIECES), 32u,
-                            8u * HEAD_DIM <= CHUNK_PIECES);
-const CHUNK_QUADS = (HEAD_DIM / 4u + CHUNK_LANES - 1u) / CHUNK_LANES;            /* runs of sums for each of 4 rows */
+const CHUNK_FEW = select(2u, 4u, VALUE_DIM <= CHUNK_PIECES);
+const CHUNK_VALUES = select(select(select(CHUNK_FEW, 8u, 2u * VALUE_DIM <= CHUNK_PIECES), 16u, 4u * VALUE_DIM <= CHUNK_PIECES), 32u,
+                            8u * VALUE_DIM <= CHUNK_PIECES);
+const CHUNK_QUADS = (VALUE_DIM / 4u + CHUNK_LANES - 1u) / CHUNK_LANES;            /* runs of sums for each of 4 rows */
 
 /* Column c of q, rows 4i .. 4i+3, at c CHUNK_Q_STRIDE + i; after all of q the same for K with positions.  Or maxima, or totals, of the
- * lanes.  Or V, [position][HEAD_DIM / 4]. */
+ * lanes.  Or V, [position][VALUE_DIM / 4]. */
 var<workgroup> chunk_tile: array<vec4f, CHUNK_PIECES>;
 /* Weights of position p, rows 4i .. 4i+3, at p CHUNK_ROWS / 4 + i. */
 var<workgroup> chunk_weights: array<vec4f, CHUNK_POSITIONS * CHUNK_ROWS / 4u>;
@@ -81,11 +82,11 @@ fn chunk_put_q_k_KV(c: chunk, of_all: attention, k: kv_plane, kv_head: u32, grou
     }
 }
 fn chunk_put_v_KV(of_all: attention, v: kv_plane, kv_head: u32, start: u32, end: u32, thread: u32) {
-    const items = CHUNK_VALUES * (HEAD_DIM / 4u);
+    const items = CHUNK_VALUES * (VALUE_DIM / 4u);
     for (var turn = 0u; turn < (items + THREADS - 1u) / THREADS; turn++) {      /* constant: loads go together */
         let item = min(turn * THREADS + thread, items - 1u);
-        let position = min(start + item / (HEAD_DIM / 4u), end - 1u);
-        let x = kv_load_KV(v, kv_head, kv_row(position, of_all.ring), item % (HEAD_DIM / 4u) * 4u);
+        let position = min(start + item / (VALUE_DIM / 4u), end - 1u);
+        let x = kv_load_KV(v, kv_head, kv_row(position, of_all.ring), item % (VALUE_DIM / 4u) * 4u);
         if (turn * THREADS + thread < items) { chunk_tile[item] = x; }
     }
 }
@@ -164,7 +165,7 @@ fn attention_chunk_KV(c: chunk, of_all: attention, k: kv_plane, v: kv_plane, kv_
             for (var i = 0u; i < CHUNK_VALUES; i++) {
                 let w = chunk_weights[(p + i) * (CHUNK_ROWS / 4u) + y];
                 for (var j = 0u; j < CHUNK_QUADS; j++) {
-                    let x = chunk_tile[i * (HEAD_DIM / 4u) + min(lane + j * CHUNK_LANES, HEAD_DIM / 4u - 1u)];
+                    let x = chunk_tile[i * (VALUE_DIM / 4u) + min(lane + j * CHUNK_LANES, VALUE_DIM / 4u - 1u)];
                     sums[4u * j] += w.x * x;
                     sums[4u * j + 1u] += w.y * x;
                     sums[4u * j + 2u] += w.z * x;
@@ -184,10 +185,10 @@ fn attention_chunk_KV(c: chunk, of_all: attention, k: kv_plane, v: kv_plane, kv_
         if (row < rows) {
             let head = kv_head * group + row % group;
             let factor = 1.0 / (total[r] + chunk_sink(of_all, head, top[r]));
-            let out = c.out + chunk_token(c, group, row) * c.out_stride + head * HEAD_DIM;
+            let out = c.out + chunk_token(c, group, row) * c.out_stride + head * VALUE_DIM;
             for (var j = 0u; j < CHUNK_QUADS; j++) {
                 let column = 4u * (lane + j * CHUNK_LANES);
-                if (column < HEAD_DIM) {
+                if (column < VALUE_DIM) {
                     let x = factor * sums[4u * j + r];
                     for (var i = 0u; i < 4u; i++) { arena[out + column + i] = bitcast<u32>(x[i]); }
                 }

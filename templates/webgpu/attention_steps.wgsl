@@ -7,7 +7,7 @@
  *     var<storage, read_write> arena, state: array<u32>;
  *     var<storage, read> vectors: array<vec4u>;                   if there are sinks
  *     const THREADS                                a power of two, at least 32
- *     const HEAD_DIM                               a multiple of 4: of K for scores, of V for the weighted sum
+ *     const HEAD_DIM, VALUE_DIM                    columns of K and of V, multiples of 4
  * Words: KV (kv.wgsl).  Workgroup memory: 4 THREADS bytes; scores 4 HEAD_DIM more, the weighted sum 16 THREADS.  Functions are called by
  * all invocations of a group, in uniform control flow. */
 // include templates/webgpu/attention.wgsl
@@ -71,29 +71,29 @@ fn steps_softmax(s: steps, of_all: attention, head: u32, t: u32, thread: u32) {
     for (var p = begin + thread; p < end; p += THREADS) { arena[row + p] = bitcast<u32>(arena_f32(row + p) * factor); }
 }
 
-const STEPS_QUADS = min(HEAD_DIM / 4u, THREADS);                 /* runs of 4 columns at a time */
+const STEPS_QUADS = min(VALUE_DIM / 4u, THREADS);                 /* runs of 4 columns at a time */
 const STEPS_SLOTS = THREADS / STEPS_QUADS;                       /* rows of V at a time */
 
 var<workgroup> steps_sums: array<vec4f, THREADS>;
 
-/* out = sum of weight * v.  out: the word of the token's row, [n_head][HEAD_DIM]; v: heads of HEAD_DIM. */
+/* out = sum of weight * v.  out: the word of the token's row, [n_head][VALUE_DIM]; v: heads of VALUE_DIM. */
 fn steps_sum_KV(s: steps, of_all: attention, v: kv_plane, out: u32, head: u32, t: u32, thread: u32) {
     let row = steps_row(s, head, t);
     let kv_head = head / (of_all.n_head / v.heads);
     let begin = kv_window_begin(s.n_past + t, of_all.window);
     let end = s.n_past + s.n_tokens;
     let slot = thread / STEPS_QUADS;
-    for (var first = 0u; first < HEAD_DIM / 4u; first += STEPS_QUADS) {
-        let quad = min(first + thread % STEPS_QUADS, HEAD_DIM / 4u - 1u);
+    for (var first = 0u; first < VALUE_DIM / 4u; first += STEPS_QUADS) {
+        let quad = min(first + thread % STEPS_QUADS, VALUE_DIM / 4u - 1u);
         var sum = vec4f(0.0);
         for (var p = begin + slot; p < end && slot < STEPS_SLOTS; p += STEPS_SLOTS) {
             sum += arena_f32(row + p) * kv_load_KV(v, kv_head, kv_row(p, of_all.ring), 4u * quad);
         }
         steps_sums[thread] = sum;
         workgroupBarrier();
-        if (slot == 0u && first + thread < HEAD_DIM / 4u) {
+        if (slot == 0u && first + thread < VALUE_DIM / 4u) {
             for (var i = 1u; i < STEPS_SLOTS; i++) { sum += steps_sums[i * STEPS_QUADS + thread]; }
-            let at = out + head * HEAD_DIM + 4u * (first + thread);
+            let at = out + head * VALUE_DIM + 4u * (first + thread);
             for (var i = 0u; i < 4u; i++) { arena[at + i] = bitcast<u32>(sum[i]); }
         }
         workgroupBarrier();

@@ -29,14 +29,17 @@
     ((ATTENTION_GROUP(heads, heads_kv) + ATTENTION_HEADS(heads, heads_kv, head_dim) - 1u) / ATTENTION_HEADS(heads, heads_kv, head_dim))
 #define ATTENTION_ROWS(heads, heads_kv, head_dim) \
     ((heads_kv) * ATTENTION_CUTS(heads, heads_kv, head_dim) * ATTENTION_HEADS(heads, heads_kv, head_dim))
-/* Query heads that it loads at a time; longest context that one split has alone. */
-#define ATTENTION_HEADS_EACH(head_dim) ((head_dim) > 128u ? 4u : 8u)
+/* Query heads that it loads at a time; threads of a workgroup of at most `most`; most columns of K and of V; longest context that one split
+ * has alone. */
+#define ATTENTION_HEADS_EACH(head_dim) ((head_dim) > 256u ? 1u : (head_dim) > 128u ? 4u : 8u)
+#define ATTENTION_THREADS(most, head_dim) ((head_dim) > 256u && (most) > 64u ? 64u : (most))
+#define ATTENTION_DIM_MOST 576u
 #define ATTENTION_ALONE 256u
 /* attention_chunk.wgsl: rows of a workgroup, each a token and head; threads; workgroups that share the query heads of a KV head for a
  * token; tokens per workgroup. */
-#define CHUNK_ROWS(head_dim) ((head_dim) > 128u ? 32u : 64u)
+#define CHUNK_ROWS(head_dim) ((head_dim) > 256u ? 16u : (head_dim) > 128u ? 32u : 64u)
 #define CHUNK_THREADS 128u
-#define CHUNK_BYTES 14848u
+#define CHUNK_BYTES(head_dim) ((head_dim) > 256u ? 16384u : 14848u)
 #define CHUNK_SHARES(heads, heads_kv, head_dim) \
     ((ATTENTION_GROUP(heads, heads_kv) + CHUNK_ROWS(head_dim) - 1u) / CHUNK_ROWS(head_dim))
 #define CHUNK_TOKENS(heads, heads_kv, head_dim) \

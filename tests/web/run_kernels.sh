@@ -1,5 +1,5 @@
 #!/bin/sh
-# run_kernels.sh FORGEC GOLDEN UNPACKED [CHROMIUM] -- `forgec build -t webgpu --kernel-tests`: kernels of a llama and, if full, of a model with experts and of a hybrid pass in
+# run_kernels.sh FORGEC GOLDEN UNPACKED [CHROMIUM] -- `forgec build -t webgpu --kernel-tests`: kernels of a llama and, if full, of models with experts, a recurrence and latent attention pass in
 # Node on SwiftShader; if full or without CHROMIUM, a kernel that computes something else or cannot be compiled fails, alone; the page does it in Chromium (test_kernels.mjs).
 # GOLDEN: tests/data/golden; UNPACKED: the files that the build has unpacked from it.  tests/webgpu/with.sh runs this script.
 set -eu
@@ -26,7 +26,7 @@ out_has "kernels, all pass"; row attn_qkv pass; row attn_qkv_tiles pass; row att
 [ "$(wc -c < "$tmp/llama/tests.bin")" -lt 500000 ] || bad "the values are large"
 ! grep -q 'tests\.' "$tmp/llama/sw.js" || bad "the page keeps the tests for times without a network"
 models=
-[ -z "$full" ] || models="llama-moe-mixed-a qwen3next-a"
+[ -z "$full" ] || models="llama-moe-mixed-a qwen3next-a deepseek2-a"
 for model in $models; do
     build $model "$unpacked/$model.gguf"
     check "$model: its kernels" 0 "$node" "$tmp/$model/run.js" --test-kernels

@@ -7,11 +7,11 @@ const MOST_FAILURES = 5;
 
 // All pipelines of a configuration for this size of subgroups, with the grid of a launch for a number of tokens.
 async function pipelinesOf(c, subgroup) {
-    const heads = await moduleOf(`${c.name}.heads.wgsl`, subgroup), ways = await moduleOf(`${c.name}.wgsl`, subgroup), cuts = Math.ceil(c.group / c.heads);
-    const list = c.by_whole ? [[ways, 'whole', () => [c.n_group, c.splits, 1]]] : [];
-    list.push([heads, c.by_steps ? 'finish_apart' : 'finish', n => [Math.ceil((c.n_head + 2 * c.n_group) / c.each), n]]);
-    if (c.by_decode) list.push([ways, 'decode', n => [c.n_group * cuts, c.splits, n]]);
-    if ((c.by_decode || c.by_whole) && c.splits > 1) list.push([ways, 'merge', n => [c.n_head, n]]);
+    const [heads, one, ways] = await Promise.all(['heads.wgsl', 'one.wgsl', 'wgsl'].map(kind => moduleOf(`${c.name}.${kind}`, subgroup)));
+    const cuts = Math.ceil(c.group / c.heads), list = c.by_whole ? [[one, 'whole', () => [c.n_group, c.splits, 1]]] : [];
+    list.push([heads, c.finish, n => [Math.ceil((c.n_head + 2 * c.n_group) / c.each), n]]);
+    if (c.by_decode) list.push([one, 'decode', n => [c.n_group * cuts, c.splits, n]]);
+    if ((c.by_decode || c.by_whole) && c.splits > 1) list.push([one, 'merge', n => [c.n_head, n]]);
     if (c.by_prefill) list.push([ways, 'prefill', n => [c.n_group, Math.ceil(n * c.group / c.rows)]]);
     if (c.by_steps) list.push([ways, 'scores', n => [c.n_head, n, 2]]);
     if (c.by_steps && c.causal) list.push([ways, 'mask', n => [c.n_head, n]]);
@@ -23,7 +23,7 @@ async function pipelinesOf(c, subgroup) {
 // Decode's kernel is for single tokens: the longest steps need not run it.
 const byDecode = (c, s) => c.by_decode && s.n_tokens <= 16;
 // Binding 2 is the step, 4 vectors; a pipeline has the bindings that its kernel uses.
-const USES = { whole: [0, 1, 2, 4], finish: [0, 1, 2, 4], finish_apart: [0, 1, 2, 4], decode: [0, 1, 2, 4], merge: [0, 2], prefill: [0, 1, 2, 4], scores: [0, 1, 2],
+const USES = { whole: [0, 1, 2, 4], finish: [0, 1, 2, 4], finish_apart: [0, 1, 2, 4], finish_keys: [0, 1, 2, 4], decode: [0, 1, 2, 4], merge: [0, 2], prefill: [0, 1, 2, 4], scores: [0, 1, 2],
                mask: [0, 2], softmax: [0, 2, 4], weighted: [0, 1, 2] };
 async function run(s, pipelines, vectors) {
     const storage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC;
@@ -70,11 +70,11 @@ function check(what, got, want, bound, place) {
 const waysOf = (c, s) => [...(byDecode(c, s) ? [['decode', c.out_decode]] : []), ...(c.by_prefill ? [['prefill', c.out_chunk]] : []),
                           ...(c.by_steps ? [['steps', c.out_steps]] : [])];
 function checkOutputs(c, s, arena, ways) {
-    const want = new Float64Array(bytesOf(`${s.name}.want`)), floats = new Float32Array(arena.buffer), row = c.n_head * c.head_dim;
+    const want = new Float64Array(bytesOf(`${s.name}.want`)), floats = new Float32Array(arena.buffer), row = c.n_head * c.value_dim;
     for (const [what, at] of ways)
         for (let i = 0; i < want.length / 2; i++)
             check(what, floats[at + i], want[2 * i], want[2 * i + 1],
-                  () => `${s.what}, token ${Math.floor(i / row)}, head ${Math.floor(i % row / c.head_dim)}, column ${i % c.head_dim}`);
+                  () => `${s.what}, token ${Math.floor(i / row)}, head ${Math.floor(i % row / c.value_dim)}, column ${i % c.value_dim}`);
     const before = wordsOf(`${s.name}.arena`);
     for (const [first, end] of c.gaps)
         for (let i = first; i < end; i++) if (arena[i] !== before[i]) fail(`${s.what}: word ${i} of the arena is written, though no value lies there`);

@@ -14,8 +14,11 @@ const ROWS = select(RING, N_CTX, RING == 0u);
 const TURN = rotation(HIGH, LOW, BLOCK, N_ROT, NEOX);
 
 fn plane_k() -> kv_plane { return kv_plane(0u, N_GROUP, ROWS, HEAD_DIM); }
-fn plane_v() -> kv_plane { return kv_plane(kv_words_KV(N_GROUP, ROWS, HEAD_DIM), N_GROUP, ROWS, HEAD_DIM); }
-fn chunk_all() -> chunk { return chunk(0u, STRIDE, OUT_CHUNK, N_HEAD * HEAD_DIM, step.n_past, step.n_tokens, 0u, CAUSAL); }
+fn plane_v() -> kv_plane {
+    if (VALUES_IN_KEYS == 1u) { return plane_k(); }
+    return kv_plane(kv_words_KV(N_GROUP, ROWS, HEAD_DIM), N_GROUP, ROWS, VALUE_DIM);
+}
+fn chunk_all() -> chunk { return chunk(0u, STRIDE, OUT_CHUNK, N_HEAD * VALUE_DIM, step.n_past, step.n_tokens, 0u, CAUSAL); }
 fn steps_all() -> steps { return steps(SCORES, TOKENS, N_CTX, step.n_past, step.n_tokens); }
 
 @compute @workgroup_size(THREADS)
@@ -39,11 +42,23 @@ fn finish_apart(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_inde
     heads_store_KV_STATE(k + N_GROUP * HEAD_DIM, plane_v(), step.n_past + id.y, RING, id.x, thread);
 }
 
+/* The same without V. */
+@compute @workgroup_size(THREADS)
+fn finish_keys(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
+    let q = id.y * STRIDE;
+    let k = q + N_HEAD * HEAD_DIM;
+    heads_turn(q, Q_NORM, EPS, TURN, N_HEAD, step.n_past + id.y, id.x, thread);
+    workgroupBarrier();
+    heads_turn(k, K_NORM, EPS, TURN, N_GROUP, step.n_past + id.y, id.x, thread);
+    storageBarrier();
+    heads_store_KV_STATE(k, plane_k(), step.n_past + id.y, RING, id.x, thread);
+}
+
 @compute @workgroup_size(THREADS)
 fn decode(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
     let cuts = attention_cuts(N_HEAD, N_GROUP);
     let row = id.z * N_GROUP * cuts * SPLITS * HEADS;
-    attention_decode_KV(ALL, id.z * STRIDE, plane_k(), plane_v(), OUT_DECODE + id.z * N_HEAD * HEAD_DIM, PARTS + row * HEAD_DIM,
+    attention_decode_KV(ALL, id.z * STRIDE, plane_k(), plane_v(), OUT_DECODE + id.z * N_HEAD * VALUE_DIM, PARTS + row * VALUE_DIM,
                         ML + 2u * row, step.n_past + id.z, id.x / cuts, id.x % cuts, id.y, SPLITS, thread);
 }
 /* The same of raw rows. */
@@ -59,7 +74,7 @@ fn merge(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thre
     let positions = min(step.n_past + id.y + 1u, select(WINDOW, N_CTX, WINDOW == 0u));
     if (SPLITS == 1u || positions <= ATTENTION_ALONE) { return; }
     let row = id.y * N_GROUP * attention_cuts(N_HEAD, N_GROUP) * SPLITS * HEADS;
-    attention_merge(OUT_DECODE + id.y * N_HEAD * HEAD_DIM, PARTS + row * HEAD_DIM, ML + 2u * row, N_HEAD, N_GROUP, SPLITS, id.x, thread);
+    attention_merge(OUT_DECODE + id.y * N_HEAD * VALUE_DIM, PARTS + row * VALUE_DIM, ML + 2u * row, N_HEAD, N_GROUP, SPLITS, id.x, thread);
 }
 
 @compute @workgroup_size(THREADS)
@@ -79,5 +94,5 @@ fn softmax(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) th
 }
 @compute @workgroup_size(THREADS)
 fn weighted(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
-    steps_sum_KV(steps_all(), ALL, plane_v(), OUT_STEPS + id.y * N_HEAD * HEAD_DIM, id.x, id.y, thread);
+    steps_sum_KV(steps_all(), ALL, plane_v(), OUT_STEPS + id.y * N_HEAD * VALUE_DIM, id.x, id.y, thread);
 }
