@@ -5,8 +5,8 @@
 #                                        not for the head: its launches have 64 tokens, so reading its weights takes longer
 #   products of a decoded token          vector at most 0.5 of memory, fill 1; loads in flight in their loops: as many as measured, and on gfx942 as many as its memory needs
 #   the same in Q4_K_M                   vector ALU issues that the plan counts in the machine code without executing it: close to the executed issues
-#   a decoded token's latent attention   vector and LDS at most memory, already for the first position (deeper ones read more); no scratch; `full` on gfx1151: bytes
-#                                        that it reads for each position: those of the cache's row
+#   a decoded token's wide heads         vector at most 1.1 of memory and LDS at most memory, already for the first position (deeper ones read more); no scratch; `full` on gfx1151: bytes
+#                                        that attention reads for each position: those of the cache's rows
 #   series of small operations           RDNA 3: the instructions of each memory barrier
 #   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles per LDS access
 # The table `excepted` has the exceptions with their reasons; no product is among them.
@@ -128,27 +128,35 @@ for format in $formats; do
     if [ -n "$full" ]; then checks $format 128; checks $format 2048; fi
     rm -f "$tmp/8b-$format.gguf"
 done
-# ---- latent attention: GLM-4.7-Flash, whose heads of K have 576 columns, and its series of small operations ----
+# ---- wide heads: latent attention of GLM-4.7-Flash, whose heads of K have 576 columns, with its series of small operations; heads of 512 as in Gemma 4 ----
+# wide NAME WHAT KERNELS: counts of the model's kernels of attention and of series, KERNELS of them
+wide() {
+    check "$target, $2" 0 "$forgec" compare "$tmp/$1.gguf" -t "$target" --ctx 4096 --simulate --sample 2 --fuse layer -p 128 --format json
+    awk -F '"' -v of="$target, $2" -v wanted="$3" '
+        function bad(what) { print "FAILED " of ", " step ", " x["kernel"] ": " what; code = 1 }
+        function check() {
+            if (x["kernel"] !~ /^attention/ && x["kernel"] !~ /_to_/) return
+            kernels++
+            if (!("vector_us" in x) || !("lds_us" in x) || x["memory_us"] + 0 <= 0) bad("no times")
+            if (step == "decode" && x["kernel"] ~ /^attention/ && x["vector_us"] + 0 > 1.1 * x["memory_us"]) bad("vector takes " x["vector_us"] " us, memory " x["memory_us"])
+            if (step == "decode" && x["kernel"] ~ /^attention/ && x["lds_us"] + 0 > x["memory_us"] + 0) bad("LDS takes " x["lds_us"] " us, memory " x["memory_us"])
+            if (x["scratch"] > 0) bad(x["scratch"] " accesses of scratch")
+            printf "%s, %s, %s: vector %.2f us, LDS %.2f, matrix %.2f, memory %.2f\n", of, step, x["kernel"], x["vector_us"], x["lds_us"], x["matrix_us"], x["memory_us"]
+        }
+        { value = $3; gsub(/[:\t,]/, "", value) }
+        $2 == "prompt" || $2 == "decode" { step = $2 }
+        $2 == "kernel" { value = $4; split("", x) }
+        $2 != "" { x[$2] = value }
+        /}/ && x["kernel"] != "" { check(); split("", x) }
+        END { exit code || kernels != wanted }' "$tmp/out" > "$tmp/rows" || { : > "$tmp/out"; bad "vector and LDS below memory"; }
+    cat "$tmp/rows"
+}
 "$make_gguf" --shape glm-4.7-flash --layers 2 --vocab 4096 --tokenizer none --type Q4_K_M -o "$tmp/latent.gguf" >/dev/null
-check "$target, latent attention" 0 "$forgec" compare "$tmp/latent.gguf" -t "$target" --ctx 4096 --simulate --sample 2 --fuse layer -p 128 --format json
-awk -F '"' -v of="$target, latent attention" '
-    function bad(what) { print "FAILED " of ", " step ", " x["kernel"] ": " what; code = 1 }
-    function check() {
-        if (x["kernel"] !~ /^attention/ && x["kernel"] !~ /_to_/) return
-        kernels++
-        if (!("vector_us" in x) || !("lds_us" in x) || x["memory_us"] + 0 <= 0) bad("no times")
-        if (step == "decode" && x["kernel"] ~ /^attention/ && x["vector_us"] + 0 > x["memory_us"] + 0) bad("vector takes " x["vector_us"] " us, memory " x["memory_us"])
-        if (step == "decode" && x["kernel"] ~ /^attention/ && x["lds_us"] + 0 > x["memory_us"] + 0) bad("LDS takes " x["lds_us"] " us, memory " x["memory_us"])
-        if (x["scratch"] > 0) bad(x["scratch"] " accesses of scratch")
-        printf "%s, %s, %s: vector %.2f us, LDS %.2f, matrix %.2f, memory %.2f\n", of, step, x["kernel"], x["vector_us"], x["lds_us"], x["matrix_us"], x["memory_us"]
-    }
-    { value = $3; gsub(/[:\t,]/, "", value) }
-    $2 == "prompt" || $2 == "decode" { step = $2 }
-    $2 == "kernel" { value = $4; split("", x) }
-    $2 != "" { x[$2] = value }
-    /}/ && x["kernel"] != "" { check(); split("", x) }
-    END { exit code || kernels != 4 }' "$tmp/out" > "$tmp/rows" || { : > "$tmp/out"; bad "vector and LDS below memory"; }
-cat "$tmp/rows"
+wide latent "latent attention" 4
+if [ -n "$full" ]; then
+    "$make_gguf" --shape llama-3.1-8b --layers 1 --heads 16 --kv-heads 2 --head-dim 512 --vocab 4096 --tokenizer none --type Q8_0 -o "$tmp/heads.gguf" >/dev/null
+    wide heads "heads of 512" 4
+fi
 
 # The two CUs of a workgroup of RDNA 3 have caches of their own, which the simulator does not model: at each memory_barrier() waves wait for their stores, and
 # forget what the cache of their CU has.
@@ -163,19 +171,24 @@ case $target in gfx11*)
     cat "$tmp/rows" ;;
 esac
 
-# Bytes that a launch of decode's latent attention reads, as "launches bytes"; counters of sampled groups are scaled, so all of its groups run.  Results of a
+# Bytes that a launch of decode's attention reads, as "launches bytes"; counters of sampled groups are scaled, so all of its groups run.  Results of a
 # sample have no meaning, and the program may end with an error about them.
-reads_behind() {    # POSITIONS
+reads_behind() {    # NAME POSITIONS
     FORGE_HIP_LIBRARY=$(dirname "$forgec")/libgfxsim.so FORGE_GFXSIM_CHIP=$target FORGE_GFXSIM_SAMPLE=40 FORGE_GFXSIM_STATS="$tmp/stats" \
-        "$tmp/latent" --bench -p 0 -n 1 -d "$1" -r 1 >/dev/null 2>&1 || :
+        "$tmp/$1" --bench -p 0 -n 1 -d "$2" -r 1 >/dev/null 2>&1 || :
     tr '\n' ' ' < "$tmp/stats" | sed 's/{"name"/\n&/g' | sed -n 's/^{"name": "attention",.*"launches": \([0-9]*\),.*"unique_bytes": \([0-9]*\),.*/\1 \2/p'
 }
-# The 40 groups of gfx1151 all have work from 512 positions on, so more positions add bytes of the cache alone: 576 numbers of f16 each.
-if [ -n "$full" ] && [ "$target" = gfx1151 ]; then
-    check "$target, latent attention" 0 "$forgec" build "$tmp/latent.gguf" -q -t "$target" --ctx 4096 -o "$tmp/latent"
-    echo "$(reads_behind 511) $(reads_behind 1023)" > "$tmp/out"
-    awk '{ each = ($4 / $3 - $2 / $1) / 512; printf "a position of latent attention reads %.1f bytes\n", each; exit !($1 > 0 && $3 > 0 && each == 1152) }' "$tmp/out" > "$tmp/rows" ||
+# The 40 groups of gfx1151 all have work from 512 positions on, so more positions add bytes of the cache alone.
+reads() {           # NAME WHAT BYTES OF A POSITION
+    check "$target, $2" 0 "$forgec" build "$tmp/$1.gguf" -q -t "$target" --ctx 4096 -o "$tmp/$1"
+    echo "$(reads_behind "$1" 511) $(reads_behind "$1" 1023)" > "$tmp/out"
+    awk -v what="$2" -v wanted="$3" '
+        { each = ($4 / $3 - $2 / $1) / 512; printf "a position of %s reads %.1f bytes\n", what, each; exit !($1 > 0 && $3 > 0 && each == wanted) }' "$tmp/out" > "$tmp/rows" ||
         bad "bytes of the cache"
     cat "$tmp/rows"
+}
+if [ -n "$full" ] && [ "$target" = gfx1151 ]; then
+    reads latent "latent attention" 1152         # 576 numbers of f16, once
+    reads heads "heads of 512" 4096              # K and V of two KV heads
 fi
 summary
