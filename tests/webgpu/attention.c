@@ -201,7 +201,7 @@ static void attend(double *want, const double *q, uint32_t head, uint32_t positi
         const double *k = on.kv[0] + (p * c->n_group + kv_head) * c->head_dim;
         double s = 0;
         for (uint32_t i = 0; i < c->head_dim; i++) s += q[i] * k[i] * on.scale;
-        weight[p] = c->cap ? c->cap * tanh(s / c->cap) : s;
+        weight[p] = c->cap != 0 ? c->cap * tanh(s / c->cap) : s;
         top = fmax(top, weight[p]);
         largest = fmax(largest, fabs(weight[p]));
     }
