@@ -345,7 +345,7 @@ static void count_launches(const struct program *programs, uint32_t n, uint32_t 
     for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) {
         spans[steps] = (struct emit_span){ 0, 0 };
         for (uint32_t i = 0; i < n; i++) {
-            const uint32_t launches = kernel_launches_of(programs[i].plan->kernels, steps).n;
+            const uint32_t launches = programs[i].plan->kernels->of[steps].n;
             if (i < own) spans[steps].before += launches;
             spans[steps].all += launches;
         }

@@ -42,8 +42,9 @@ static void count_launches(struct candidate *c, const struct plan *p, uint32_t n
 {
     const struct kernel_list *k = p->kernels;
     c->launches = p->web ? 2 : p->gpu != NULL;
-    for (uint32_t i = 0; i < k->n_decode; i++) c->launches += k->decode[i].past < n_gen;
-    c->launches_prefill = kernel_launches(k, k->prefill, k->n_prefill, p->chunk);
+    const struct launches *decode = &k->of[STEPS_DECODE];
+    for (uint32_t i = 0; i < decode->n; i++) c->launches += decode->list[i].past < n_gen;
+    c->launches_prefill = kernel_launches(k, STEPS_PREFILL, p->chunk);
     c->kernels = k;
 }
 
@@ -192,8 +193,9 @@ static void complete_sample(const struct candidate *c, struct counters *counted)
     for (uint32_t i = 0; i < counted->n_kernels; i++) {
         struct kernel_counters *k = &counted->kernels[i];
         double weights = 0, launches = 0;
-        for (uint32_t j = 0; k->sampled && j < list->n_prefill; j++) {
-            const struct kernel *launched = &list->kernels[list->prefill[j].kernel];
+        const struct launches *prefill = &list->of[STEPS_PREFILL];
+        for (uint32_t j = 0; k->sampled && j < prefill->n; j++) {
+            const struct kernel *launched = &list->kernels[prefill->list[j].kernel];
             if (strcmp(launched->name, k->name)) continue;
             weights += (double)launched->weight_bytes;
             launches++;

@@ -19,7 +19,8 @@ static struct each each_of(const struct kernel_list *list, const struct launch *
     const enum kernel_template template = list->kernels[l->kernel].template;
     struct each each = { 0, 0 };
     if (template != TEMPLATE_attention && template != TEMPLATE_conv && template != TEMPLATE_recur) return each;
-    for (uint32_t i = 0; i < list->n_decode; i++) if (list->decode[i].group == l->group && each.n++ == 0) each.first = i;
+    const struct launches *decode = &list->of[STEPS_DECODE];
+    for (uint32_t i = 0; i < decode->n; i++) if (decode->list[i].group == l->group && each.n++ == 0) each.first = i;
     return each;
 }
 
@@ -38,7 +39,7 @@ static void emit_launch(struct text *t, const struct kernel *k, const struct lau
 
 static void emit_launches(struct text *t, const struct kernel_list *k, enum kernel_steps steps)
 {
-    const struct launches all = kernel_launches_of(k, steps);
+    const struct launches all = k->of[steps];
     text_printf(t, "static const struct forge_launch %s_launches[%u] = {\n", kernel_steps_name[steps], all.n);
     for (uint32_t i = 0; i < all.n; i++) {
         const struct each each = steps != STEPS_DECODE ? each_of(k, &all.list[i]) : (struct each){ 0, 0 };
@@ -131,13 +132,13 @@ struct bytes emit_cpu(struct arena *a, const struct plan *p, const struct emit_o
     text_puts(&model, "/* ==== launches ==== */\n");
     emit_launches(&model, k, STEPS_DECODE);
     emit_launches(&model, k, STEPS_PREFILL);
-    if (k->n_columns) emit_launches(&model, k, STEPS_COLUMNS);
+    if (k->of[STEPS_COLUMNS].n) emit_launches(&model, k, STEPS_COLUMNS);
     text_puts(&model, "/* ==== data for the runtime ==== */\n");
-    const char *columns = k->n_columns ? "columns" : "prefill";
-    const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u, .n_columns = %u, .few = %u,", k->n_decode, k->n_prefill,
-                                      !p->model->causal ? 0 : k->n_columns ? k->n_columns : k->n_prefill, few_tokens(p));
+    const enum kernel_steps several = k->of[STEPS_COLUMNS].n ? STEPS_COLUMNS : STEPS_PREFILL;
+    const char *counts = arena_printf(a, ".n_decode = %u, .n_prefill = %u, .n_columns = %u, .few = %u,", k->of[STEPS_DECODE].n,
+                                      k->of[STEPS_PREFILL].n, p->model->causal ? k->of[several].n : 0, few_tokens(p));
     counts = arena_printf(a, "%s .arithmetic = \"%s\",", counts, cpu_arithmetic(a, p));
     emit_program(a, &model, p, o, arena_printf(a, "%s .decode = decode_launches, .prefill = prefill_launches, .columns = %s_launches,",
-                                               counts, columns));
+                                               counts, kernel_steps_name[several]));
     return document_print(d, text_str(&head), text_str(&model));
 }

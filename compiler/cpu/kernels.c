@@ -183,15 +183,6 @@ const char *emit_cpu_body(struct arena *a, const struct plan *p, const struct la
     return text_str(&w.body);
 }
 
-/* The first launch of a kernel. */
-static const struct launch *launch_of(const struct kernel_list *k, uint32_t kernel)
-{
-    for (uint32_t i = 0; i < k->n_decode; i++) if (k->decode[i].kernel == kernel) return &k->decode[i];
-    for (uint32_t i = 0; i < k->n_prefill; i++) if (k->prefill[i].kernel == kernel) return &k->prefill[i];
-    for (uint32_t i = 0; i < k->n_columns; i++) if (k->columns[i].kernel == kernel) return &k->columns[i];
-    die("kernel %s has no launch; this is a mistake in forgec, please report it", k->kernels[kernel].name);
-}
-
 /* "attn_qkv_decode: layers 0-7, 8 launches, 139264 bytes of weights ..." and the lines of the kernel's `does`. */
 static void put_comment(struct arena *a, struct text *out, const struct plan *p, uint32_t kernel)
 {
@@ -206,6 +197,6 @@ void emit_cpu_kernels(struct arena *a, struct text *out, const struct plan *p)
     for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
         const struct kernel *k = &p->kernels->kernels[i];
         put_comment(a, out, p, i);
-        text_printf(out, "KERNEL(%s)\n{\n    UNUSED;\n%s}\n\n", k->name, emit_cpu_body(a, p, launch_of(p->kernels, i)));
+        text_printf(out, "KERNEL(%s)\n{\n    UNUSED;\n%s}\n\n", k->name, emit_cpu_body(a, p, kernel_first_launch(p->kernels, i)));
     }
 }

@@ -5,12 +5,12 @@
 
 typedef unsigned long long ull;
 
-/* Bytes that a step with these launches reads: the weights, and if context is set also the states of a full context. */
-static uint64_t bytes_of_step(const struct kernel_list *k, const struct launch *list, uint32_t n, bool context)
+/* Bytes that a step reads: the weights, and if context is set also the states of a full context. */
+static uint64_t bytes_of_step(const struct kernel_list *k, enum kernel_steps steps, bool context)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct kernel *kernel = &k->kernels[list[i].kernel];
+    for (uint32_t i = 0; i < k->of[steps].n; i++) {
+        const struct kernel *kernel = &k->kernels[k->of[steps].list[i].kernel];
         bytes += kernel->weight_bytes + (context ? kernel->state_bytes : 0);
     }
     return bytes;
@@ -35,12 +35,12 @@ static void print_kernel(struct text *out, const struct plan *p, const struct ke
     text_printf(out, "%22llu  %8.2f\n", (ull)k->state_bytes, plan_micros(p, k->weight_bytes + k->state_bytes));
 }
 
-static void print_list(struct text *out, const struct plan *p, const struct launch *list, uint32_t n)
+static void print_list(struct text *out, const struct plan *p, const struct launches *of)
 {
     text_puts(out, "#   kernel                         launches  units x rows  weight bytes  KV bytes, full context  each, us\n");
     for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
         uint32_t launches = 0;
-        for (uint32_t l = 0; l < n; l++) launches += list[l].kernel == i;
+        for (uint32_t l = 0; l < of->n; l++) launches += of->list[l].kernel == i;
         if (launches) print_kernel(out, p, &p->kernels->kernels[i], launches);
     }
 }
@@ -80,12 +80,12 @@ static void print_prediction(struct text *out, const struct plan *p, uint64_t re
 void report_cpu(struct text *out, const struct plan *p)
 {
     const struct kernel_list *k = p->kernels;
-    const uint64_t read = bytes_of_step(k, k->decode, k->n_decode, false);
+    const uint64_t read = bytes_of_step(k, STEPS_DECODE, false);
     print_head(out, p, read);
-    text_printf(out, "# decode: %u launches per token\n", k->n_decode);
-    print_list(out, p, k->decode, k->n_decode);
+    text_printf(out, "# decode: %u launches per token\n", k->of[STEPS_DECODE].n);
+    print_list(out, p, &k->of[STEPS_DECODE]);
     print_idle(out, k);
-    text_printf(out, "# prefill: %u launches per chunk\n", k->n_prefill);
-    print_list(out, p, k->prefill, k->n_prefill);
-    print_prediction(out, p, read, bytes_of_step(k, k->decode, k->n_decode, true));
+    text_printf(out, "# prefill: %u launches per chunk\n", k->of[STEPS_PREFILL].n);
+    print_list(out, p, &k->of[STEPS_PREFILL]);
+    print_prediction(out, p, read, bytes_of_step(k, STEPS_DECODE, true));
 }

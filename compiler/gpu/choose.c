@@ -413,7 +413,7 @@ static void choose_follow(struct gpu_chooser *c)
     d.kernel.param[PARAM_THREADS] = c->plan->target->wave;
     d.kernel.grid_x = 1;
     choose_end(c, &d);
-    c->list->sample = c->list->decode[--c->list->n_decode];
+    c->list->sample = kernel_take(c->list, STEPS_DECODE);
 }
 
 /* drafts: sampling after a step with drafts (columns or decode). Otherwise sampling after decode, or after a step of several sequences with
@@ -437,8 +437,8 @@ static void choose_sample(struct gpu_chooser *c, bool drafts)
     d.kernel.grid_x = t->gpu.sample_groups;
     d.kernel.lds_bytes = SAMPLE_LDS_BYTES(n_vocab);
     choose_end(c, &d);
-    if (drafts) c->list->drafts = c->list->columns[--c->list->n_columns];
-    else c->list->sample = c->list->decode[--c->list->n_decode];
+    if (drafts) c->list->drafts = kernel_take(c->list, STEPS_COLUMNS);
+    else c->list->sample = kernel_take(c->list, STEPS_DECODE);
 }
 
 /* After a pass: its draft becomes a token of the next step, and its row the input from which the next pass continues. */
@@ -458,7 +458,7 @@ static void choose_store_draft(struct gpu_chooser *c)
     d.kernel.grid_x = p->target->gpu.sample_groups;
     d.kernel.lds_bytes = SAMPLE_LDS_BYTES(n_vocab);
     choose_end(c, &d);
-    c->list->take = c->list->pass[--c->list->n_pass];
+    c->list->take = kernel_take(c->list, STEPS_PASS);
 }
 
 /* ---- all kernels ---- */
@@ -518,11 +518,12 @@ static void set_pass(const struct plan *p, struct launch *launches, uint32_t i, 
 
 /* Numbers the collectives of a step; the launches that send and receive one have the same number. Rows of a prompt are numbered from the
  * first row that matters, so both sides must agree about `tail`. */
-static void number_collectives(const struct plan *p, struct launch *launches, uint32_t n)
+static void number_collectives(const struct plan *p, const struct launches *of)
 {
+    struct launch *launches = of->list;
     uint32_t count = 0, taken = NO_GROUP;
     bool tail = false;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < of->n; i++) {
         const struct group *g = launches[i].group == NO_GROUP ? NULL : &p->fused->groups[launches[i].group];
         const enum op first = g && g->kind == GROUP_MAP ? g->branches[0].chain[0]->op : OP_COUNT;
         if (taken != NO_GROUP && taken != launches[i].group) {
@@ -538,7 +539,7 @@ static void number_collectives(const struct plan *p, struct launch *launches, ui
         for (uint32_t k = 0; g && k < g->n_branches; k++) {
             if (g->branches[k].result->op != OP_push) continue;
             launches[i].in_collective = true;
-            set_pass(p, launches, i, n, g->branches[k].result);
+            set_pass(p, launches, i, of->n, g->branches[k].result);
         }
     }
 }
@@ -552,38 +553,36 @@ static struct forge_gpu_pass pass_on(const struct plan *p, const struct node *n)
 }
 
 /* Dies unless each value that a GPU sends or receives belongs to exactly one launch. */
-static void check_passes(const struct plan *p, const struct launch *list, uint32_t n)
+static void check_passes(const struct plan *p, const struct launches *of)
 {
     uint32_t values = 0, passes = 0;
     for (uint32_t i = 0; i < p->fused->graph->n_nodes; i++) {
         const enum op op = p->fused->graph->nodes[i]->op;
         values += op == OP_send || op == OP_receive;
     }
-    for (uint32_t i = 0; i < n; i++) passes += list[i].pass.to != FORGE_PASS_NONE;
-    if (n && values != passes) die("%u of %u values pass between GPUs; this is a mistake in forgec, please report it", passes, values);
+    for (uint32_t i = 0; i < of->n; i++) passes += of->list[i].pass.to != FORGE_PASS_NONE;
+    if (of->n && values != passes) die("%u of %u values pass between GPUs; this is a mistake in forgec, please report it", passes, values);
 }
 
-static void set_passes(const struct plan *p, struct launch *list, uint32_t n)
+static void set_passes(const struct plan *p, const struct launches *of)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        struct launch *launch = &list[i];
+    for (uint32_t i = 0; i < of->n; i++) {
+        struct launch *launch = &of->list[i];
         const struct group *g = launch->group == NO_GROUP ? NULL : &p->fused->groups[launch->group];
         const struct branch *b = g && g->n_branches ? &g->branches[0] : NULL;
-        const bool last = i + 1 == n || list[i + 1].group != launch->group,
+        const bool last = i + 1 == of->n || of->list[i + 1].group != launch->group,
                    receives = b && g->kind == GROUP_MAP && b->chain[0]->op == OP_receive, is_sent = b && b->result->op == OP_send;
         if (!is_sent && !receives) continue;
         launch->in_collective = true;
         if (receives || last) launch->pass = pass_on(p, receives ? b->chain[0] : b->result);
     }
-    check_passes(p, list, n);
+    check_passes(p, of);
 }
 
 /* Pipeline parallel: all values of a step have one collective number, and its token has the next. */
 static void number_passes(const struct plan *p, struct kernel_list *list)
 {
-    set_passes(p, list->decode, list->n_decode);
-    set_passes(p, list->prefill, list->n_prefill);
-    set_passes(p, list->columns, list->n_columns);
+    for (enum kernel_steps steps = 0; steps <= STEPS_COLUMNS; steps++) set_passes(p, &list->of[steps]);
     list->sample.collectives = 1;
     list->sample.in_collective = true;
     list->sample.pass = (struct forge_gpu_pass){ FORGE_PASS_TOKEN, LAYERS_TOKEN_BYTES, { { 0, 0, 8, 1 } } };
@@ -617,9 +616,7 @@ void gpu_plan_kernels(struct arena *a, struct plan *p)
         number_passes(p, c.list);
         return;
     }
-    number_collectives(p, c.list->decode, c.list->n_decode);
-    number_collectives(p, c.list->prefill, c.list->n_prefill);
-    number_collectives(p, c.list->columns, c.list->n_columns);
+    for (enum kernel_steps steps = 0; steps <= STEPS_COLUMNS; steps++) number_collectives(p, &c.list->of[steps]);
 }
 
 /* Attention in steps keeps all scores of a step. The chunk is limited so that they take at most 256 MiB. */

@@ -171,13 +171,13 @@ static void put_launch(struct text *t, const struct kernel_list *list, const str
 
 static uint32_t all_launches(const struct kernel_list *list, const struct emit_options *o, enum kernel_steps steps)
 {
-    return o->spans[steps].all ? o->spans[steps].all : kernel_launches_of(list, steps).n;
+    return o->spans[steps].all ? o->spans[steps].all : list->of[steps].n;
 }
 
 /* Pipeline parallel: the table has places for the launches of all stages; those of other stages stay empty. */
 static void put_launches(struct text *t, const struct kernel_list *list, const struct emit_options *o, enum kernel_steps steps)
 {
-    const struct launches l = kernel_launches_of(list, steps);
+    const struct launches l = list->of[steps];
     if (!all_launches(list, o, steps)) return;
     text_printf(t, "static const struct forge_gpu_launch %s_launches[%u] = {\n", kernel_steps_name[steps], all_launches(list, o, steps));
     for (uint32_t i = 0; i < l.n; i++) {
@@ -265,8 +265,8 @@ struct bytes emit_gpu_program(struct arena *a, const struct plan *p, const struc
         put_launch(&t, k, &k->sample);
         text_puts(&t, ",\n");
     }
-    if (k->n_pass) {
-        text_printf(&t, "    .n_pass = %u, .pass = pass_launches, .take = ", k->n_pass);
+    if (k->of[STEPS_PASS].n) {
+        text_printf(&t, "    .n_pass = %u, .pass = pass_launches, .take = ", k->of[STEPS_PASS].n);
         put_launch(&t, k, &k->take);
         text_puts(&t, ",\n");
     }

@@ -73,8 +73,9 @@ void gpu_put_idle(struct emitter *e)
     const struct kernel_list *list = e->plan->kernels;
     const uint32_t tokens = e->kernel->grid_tokens;
     if (!e->plan->options.spec || !tokens || tokens >= e->plan->options.columns) return;
-    for (uint32_t i = 0; i < list->n_columns; i++) {
-        if (&list->kernels[list->columns[i].kernel] != e->kernel) continue;
+    const struct launches *columns = &list->of[STEPS_COLUMNS];
+    for (uint32_t i = 0; i < columns->n; i++) {
+        if (&list->kernels[columns->list[i].kernel] != e->kernel) continue;
         gpu_put(e, "if (is_idle(a, /* tokens */ %u)) return;", tokens);
         return;
     }
@@ -393,22 +394,10 @@ static void put_kernel(struct emitter *e, const struct launch *l)
                 k->param[PARAM_RESIDENT] ? k->param[PARAM_RESIDENT] : 1, k->name, weights_text(e), text_str(&e->body));
 }
 
-static const struct launch *first_launch(const struct kernel_list *list, uint32_t kernel)
-{
-    if (list->sample.kernel == kernel) return &list->sample;
-    if (list->drafts.kernel == kernel) return &list->drafts;
-    if (list->take.kernel == kernel) return &list->take;
-    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) {
-        const struct launches of = kernel_launches_of(list, steps);
-        for (uint32_t i = 0; i < of.n; i++) if (of.list[i].kernel == kernel) return &of.list[i];
-    }
-    die("kernel %s is never launched; this is a mistake in forgec, please report it", list->kernels[kernel].name);
-}
-
 void emit_gpu_kernels(struct arena *a, struct text *out, const struct plan *p)
 {
     struct emitter e = { .arena = a, .plan = p, .out = out };
-    for (uint32_t i = 0; i < p->kernels->n_kernels; i++) put_kernel(&e, first_launch(p->kernels, i));
+    for (uint32_t i = 0; i < p->kernels->n_kernels; i++) put_kernel(&e, kernel_first_launch(p->kernels, i));
 }
 
 const char *emit_gpu_kernel(struct arena *a, const struct plan *p, const struct launch *l)

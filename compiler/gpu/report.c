@@ -13,10 +13,10 @@ static const struct kernel_resources *resources_of(const char *name, const struc
     return NULL;
 }
 
-static uint32_t launches_of(const struct launch *list, uint32_t n, uint32_t kernel)
+static uint32_t launches_of(const struct launches *of, uint32_t kernel)
 {
     uint32_t launches = 0;
-    for (uint32_t i = 0; i < n; i++) launches += list[i].kernel == kernel;
+    for (uint32_t i = 0; i < of->n; i++) launches += of->list[i].kernel == kernel;
     return launches;
 }
 
@@ -63,16 +63,16 @@ static void print_kernel(struct arena *a, struct text *out, const struct plan *p
                 issue > 0 ? arena_printf(a, "%.2f", issue) : "-", cost_micros(p->target, &work), error_cell(a, &trust), tile_cell(a, k));
 }
 
-static void print_list(struct arena *a, struct text *out, const struct plan *p, const struct launch *list, uint32_t n,
+static void print_list(struct arena *a, struct text *out, const struct plan *p, enum kernel_steps steps,
                        const struct kernel_resources *r, size_t n_r)
 {
-    const bool prefill = list == p->kernels->prefill;
+    const bool prefill = steps == STEPS_PREFILL;
     text_printf(out, "#   kernel                         launches  groups      threads  VGPR AGPR SGPR  LDS bytes  waves/SIMD  spills  "
                      "weight bytes  flops/token  issue, us  each, us   error%s\n",
                 prefill ? "  tile     tokens     fill" : "");
     for (uint32_t i = 0; i < p->kernels->n_kernels; i++) {
         const struct kernel *k = &p->kernels->kernels[i];
-        const uint32_t launches = launches_of(list, n, i);
+        const uint32_t launches = launches_of(&p->kernels->of[steps], i);
         if (launches) print_kernel(a, out, p, k, prefill, launches, resources_of(k->name, r, n_r));
     }
 }
@@ -80,12 +80,13 @@ static void print_list(struct arena *a, struct text *out, const struct plan *p, 
 static uint64_t operations_of(const struct kernel_list *k)
 {
     uint64_t operations = 0;
-    for (uint32_t i = 0; i < k->n_decode; i++) operations += k->kernels[k->decode[i].kernel].operations;
+    const struct launches *decode = &k->of[STEPS_DECODE];
+    for (uint32_t i = 0; i < decode->n; i++) operations += k->kernels[decode->list[i].kernel].operations;
     return operations;
 }
 
 /* Launches of a token, with the sampling of the next token if there is one. */
-static uint32_t launches_per_token(const struct kernel_list *k) { return k->n_decode + (k->sample.kernel != NO_KERNEL); }
+static uint32_t launches_per_token(const struct kernel_list *k) { return k->of[STEPS_DECODE].n + (k->sample.kernel != NO_KERNEL); }
 
 /* "4.5 % (27 kernels; forgec's on an H200)" */
 static void print_error(struct text *out, const struct prediction *c, const char *unit)
@@ -141,7 +142,7 @@ static void print_prediction(struct arena *a, struct text *out, const struct pla
     text_printf(out, "# prediction, not a measurement: %.0f us per token = %.1f tok/s with an empty context, ", empty, 1e6 / empty);
     text_printf(out, "%.0f us = %.1f tok/s with a full one; error ", full, 1e6 / full);
     print_error(out, &p->target->prediction.of[PREDICT_TOKEN], "tokens");
-    if (!p->kernels->n_prefill) return;
+    if (!p->kernels->of[STEPS_PREFILL].n) return;
     const double prompt = cost_step_micros(p, true, p->chunk, 0, NULL);
     text_printf(out, "# prediction, not a measurement: %.0f us for a prompt's first %u tokens = %.0f tok/s; error ", prompt, p->chunk,
                 p->chunk * 1e6 / prompt);
@@ -178,8 +179,9 @@ const char *report_unfused(struct arena *a, const struct plan *p)
         layers++;
     }
     if (!first) return NULL;
-    for (uint32_t i = 0; i < p->kernels->n_decode && p->target->kind == TARGET_GPU; i++) {      /* others have no predictions */
-        const struct kernel *k = &p->kernels->kernels[p->kernels->decode[i].kernel];
+    const struct launches *decode = &p->kernels->of[STEPS_DECODE];
+    for (uint32_t i = 0; i < decode->n && p->target->kind == TARGET_GPU; i++) {      /* others have no predictions */
+        const struct kernel *k = &p->kernels->kernels[decode->list[i].kernel];
         const double one = cost_kernel_micros(p, k, 1, p->options.n_ctx - 1);
         all += one;
         if (is_step(k)) micros += one;
@@ -205,10 +207,10 @@ void report_print(struct arena *a, struct text *out, const struct plan *p, const
                 launches_per_token(k), (ull)operations_of(k));
     const char *unfused = report_unfused(a, p);
     if (unfused) text_printf(out, "# %s\n", unfused);
-    print_list(a, out, p, k->decode, k->n_decode, resources, n_resources);
+    print_list(a, out, p, STEPS_DECODE, resources, n_resources);
     text_printf(out, "# prefill: %u launches per chunk; a product has several kernels for steps of different sizes; fill: useful part "
                      "of what the compute units could do, at the largest step\n",
-                kernel_launches(k, k->prefill, k->n_prefill, p->chunk));
-    print_list(a, out, p, k->prefill, k->n_prefill, resources, n_resources);
+                kernel_launches(k, STEPS_PREFILL, p->chunk));
+    print_list(a, out, p, STEPS_PREFILL, resources, n_resources);
     print_prediction(a, out, p, resources, n_resources, uncounted);
 }

@@ -100,11 +100,10 @@ static double launch_micros(const struct plan *p, uint32_t kernel, uint32_t toke
 double cost_step_micros(const struct plan *p, bool prefill, uint32_t tokens, uint32_t n_past, const double *issue_us)
 {
     const struct kernel_list *list = p->kernels;
-    const struct launch *launches = prefill ? list->prefill : list->decode;
-    const uint32_t n = prefill ? list->n_prefill : list->n_decode;
+    const struct launches *launches = &list->of[prefill ? STEPS_PREFILL : STEPS_DECODE];
     double us = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t of = launches[i].tail ? 1 : tokens, kernel = launches[i].kernel;
+    for (uint32_t i = 0; i < launches->n; i++) {
+        const uint32_t of = launches->list[i].tail ? 1 : tokens, kernel = launches->list[i].kernel;
         if (kernel_runs(&list->kernels[kernel], of)) us += launch_micros(p, kernel, of, n_past, issue_us);
     }
     if (!prefill && list->sample.kernel != NO_KERNEL) us += launch_micros(p, list->sample.kernel, tokens, n_past, issue_us);

@@ -129,30 +129,25 @@ uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)
     d->kernel.does = text_str(&d->does);
     d->launch.kernel = kernel_of(list, &d->kernel);
     list->kernels[d->launch.kernel].n_launches++;
-    if (d->steps == STEPS_PREFILL) {
-        arena_room(list->arena, list->prefill, list->n_prefill, list->prefill_capacity);
-        list->prefill[list->n_prefill++] = d->launch;
-    } else if (d->steps == STEPS_COLUMNS) {
-        arena_room(list->arena, list->columns, list->n_columns, list->columns_capacity);
-        list->columns[list->n_columns++] = d->launch;
-    } else if (d->steps == STEPS_PASS) {
-        arena_room(list->arena, list->pass, list->n_pass, list->pass_capacity);
-        list->pass[list->n_pass++] = d->launch;
-    } else {
-        arena_room(list->arena, list->decode, list->n_decode, list->decode_capacity);
-        list->decode[list->n_decode++] = d->launch;
-    }
+    struct launches *of = &list->of[d->steps];
+    arena_room(list->arena, of->list, of->n, of->capacity);
+    of->list[of->n++] = d->launch;
     return d->launch.kernel;
 }
 
 const char *const kernel_steps_name[STEPS_COUNT] = { "decode", "prefill", "columns", "pass" };
 
-struct launches kernel_launches_of(const struct kernel_list *list, enum kernel_steps steps)
+struct launch kernel_take(struct kernel_list *list, enum kernel_steps steps) { return list->of[steps].list[--list->of[steps].n]; }
+
+const struct launch *kernel_first_launch(const struct kernel_list *list, uint32_t kernel)
 {
-    if (steps == STEPS_PREFILL) return (struct launches){ list->prefill, list->n_prefill };
-    if (steps == STEPS_COLUMNS) return (struct launches){ list->columns, list->n_columns };
-    if (steps == STEPS_PASS) return (struct launches){ list->pass, list->n_pass };
-    return (struct launches){ list->decode, list->n_decode };
+    const struct launch *others[] = { &list->sample, &list->drafts, &list->take };
+    for (uint32_t i = 0; i < COUNT_OF(others); i++) if (others[i]->kernel == kernel) return others[i];
+    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) {
+        const struct launches *of = &list->of[steps];
+        for (uint32_t i = 0; i < of->n; i++) if (of->list[i].kernel == kernel) return &of->list[i];
+    }
+    die("kernel %s is never launched; this is a mistake in forgec, please report it", list->kernels[kernel].name);
 }
 
 bool kernel_runs(const struct kernel *k, uint32_t tokens)
@@ -160,11 +155,12 @@ bool kernel_runs(const struct kernel *k, uint32_t tokens)
     return !k->param[PARAM_MOST] || (tokens >= k->param[PARAM_LEAST] && tokens <= k->param[PARAM_MOST]);
 }
 
-uint32_t kernel_launches(const struct kernel_list *list, const struct launch *launches, uint32_t n, uint32_t tokens)
+uint32_t kernel_launches(const struct kernel_list *list, enum kernel_steps steps, uint32_t tokens)
 {
+    const struct launches *of = &list->of[steps];
     uint32_t sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += kernel_runs(&list->kernels[launches[i].kernel], tokens) && (!launches[i].most || tokens <= launches[i].most);
+    for (uint32_t i = 0; i < of->n; i++)
+        sum += kernel_runs(&list->kernels[of->list[i].kernel], tokens) && (!of->list[i].most || tokens <= of->list[i].most);
     return sum;
 }
 
@@ -185,9 +181,11 @@ const struct kernel_choice *kernel_choice(const struct kernel_choices *choices, 
 
 struct kernel_choices kernel_choices_of(struct arena *a, const struct kernel_list *list, enum kernel_template template, const char *path)
 {
-    struct kernel_choices made = { .list = arena_array(a, struct kernel_choice, list->n_decode + list->n_prefill + list->n_columns + 1u) };
+    struct kernel_choices made = { .n = 1 };
+    for (enum kernel_steps steps = 0; steps <= STEPS_COLUMNS; steps++) made.n += list->of[steps].n;
+    made = (struct kernel_choices){ .list = arena_array(a, struct kernel_choice, made.n) };
     for (enum kernel_steps steps = 0; steps <= STEPS_COLUMNS; steps++) {
-        const struct launches of = kernel_launches_of(list, steps);
+        const struct launches of = list->of[steps];
         for (uint32_t i = 0; i < of.n; i++) {
             const struct kernel *k = &list->kernels[of.list[i].kernel];
             if (k->template != template) continue;

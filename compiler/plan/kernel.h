@@ -88,13 +88,15 @@ enum kernel_steps { STEPS_DECODE, STEPS_PREFILL, STEPS_COLUMNS, STEPS_PASS, STEP
 static inline bool kernel_is_single(enum kernel_steps steps) { return steps == STEPS_DECODE || steps == STEPS_PASS; }
 extern const char *const kernel_steps_name[STEPS_COUNT];
 
+/* Launches in order. */
+struct launches { struct launch *list; uint32_t n, capacity; };
+
 struct kernel_list {
-    struct arena  *arena;
-    struct kernel *kernels;
-    struct launch *decode, *prefill, *columns, *pass;
-    struct launch  sample, drafts, take;  /* drafts: sampling in programs that speculate; take: stores the draft after a pass */
-    uint32_t       n_kernels, n_decode, n_prefill, n_columns, n_pass;
-    uint32_t       kernel_capacity, decode_capacity, prefill_capacity, columns_capacity, pass_capacity;
+    struct arena   *arena;
+    struct kernel  *kernels;
+    uint32_t        n_kernels, kernel_capacity;
+    struct launches of[STEPS_COUNT];
+    struct launch   sample, drafts, take;  /* drafts: sampling in programs that speculate; take: stores the draft after a pass */
 };
 
 /* A kernel while it is built, with its first launch. If it serves prefill and other steps alike, set kernel.prefill to false. */
@@ -113,13 +115,14 @@ uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role
 const char *kernel_symbol(struct arena *a, const char *prefix, const char *name);
 /* Appends the launch to the launches of its kind of step. It uses an equal kernel of the list, or a new one. Returns the kernel's index. */
 uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d);
-/* The launches of one kind of step, in order. */
-struct launches { const struct launch *list; uint32_t n; };
-struct launches kernel_launches_of(const struct kernel_list *list, enum kernel_steps steps);
+/* Removes the last launch of its kind of step from the list and returns it. */
+struct launch kernel_take(struct kernel_list *list, enum kernel_steps steps);
+/* The first launch of a kernel. Dies if it has none. */
+const struct launch *kernel_first_launch(const struct kernel_list *list, uint32_t kernel);
 /* Does a launch of the kernel run in a step of this many tokens? */
 bool kernel_runs(const struct kernel *k, uint32_t tokens);
 /* The number of launches that run in a step of `tokens` tokens, all of them with logits. */
-uint32_t kernel_launches(const struct kernel_list *list, const struct launch *launches, uint32_t n, uint32_t tokens);
+uint32_t kernel_launches(const struct kernel_list *list, enum kernel_steps steps, uint32_t tokens);
 
 /* ---- a plan that was read back ---- */
 

@@ -445,6 +445,7 @@ struct plan *plan_make(struct arena *a, const struct graph *g, enum fuse_level l
     plan_states(a, p);
     plan_image(a, p);
     machine->choose(a, p);
-    for (uint32_t i = 0; i < p->kernels->n_decode; i++) p->read_bytes += p->kernels->kernels[p->kernels->decode[i].kernel].weight_bytes;
+    const struct launches *decode = &p->kernels->of[STEPS_DECODE];
+    for (uint32_t i = 0; i < decode->n; i++) p->read_bytes += p->kernels->kernels[decode->list[i].kernel].weight_bytes;
     return p;
 }

@@ -67,7 +67,7 @@ static void print_sizes(struct text *out, const struct plan *p, const struct ker
 static void print_kernels(struct text *out, const struct plan *p, enum kernel_steps steps)
 {
     const struct kernel_list *list = p->kernels;
-    const struct launches launches = kernel_launches_of(list, steps);
+    const struct launches launches = list->of[steps];
     text_printf(out, "\n%s\n", kernel_steps_name[steps]);
     for (uint32_t i = 0; i < list->n_kernels; i++) {
         const struct kernel *k = &list->kernels[i];
@@ -93,7 +93,7 @@ void plan_text_print(struct text *out, const struct plan *p, const char *options
     print_image(out, p);
     text_printf(out, "\n# arena: %llu bytes\n", (ull)p->arena_bytes);
     for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++)
-        if (steps < STEPS_COLUMNS || kernel_launches_of(p->kernels, steps).n) print_kernels(out, p, steps);
+        if (steps < STEPS_COLUMNS || p->kernels->of[steps].n) print_kernels(out, p, steps);
 }
 
 /* ---- reading ---- */
@@ -299,7 +299,7 @@ void plan_text_check(const struct plan *p, const struct plan_text *text)
     const struct kernel_list *list = p->kernels;
     for (uint32_t i = 0; i < text->choices.n; i++) {
         const struct kernel_choice *c = &text->choices.list[i];
-        const struct launches launches = kernel_launches_of(list, c->steps);
+        const struct launches launches = list->of[c->steps];
         const char *name = template_info[c->template].name, *section = kernel_steps_name[c->steps];
         for (uint32_t k = 0; k < c->n_groups; k++) {
             const uint32_t group = c->groups[k], has = count_kernels(list, launches, c->template, group);

@@ -35,7 +35,7 @@ static void need_same(const struct yaml *tuned, const char *key, const char *wha
 
 static bool has_kernel(const struct plan *p, const struct kernel_choice *c, uint32_t group)
 {
-    const struct launches launches = kernel_launches_of(p->kernels, c->steps);
+    const struct launches launches = p->kernels->of[c->steps];
     for (uint32_t i = 0; i < launches.n; i++)
         if (launches.list[i].group == group && p->kernels->kernels[launches.list[i].kernel].template == c->template) return true;
     return false;

@@ -173,8 +173,9 @@ static uint64_t decode_tiles(const struct plan *p)
     const struct kernel_list *k = p->kernels;
     const uint32_t workers = p->options.max_threads;
     uint64_t launches = 0;
-    for (uint32_t i = 0; i < k->n_decode; i++) {
-        const uint32_t unless = k->kernels[k->decode[i].kernel].unless_divides;
+    const struct launches *decode = &k->of[STEPS_DECODE];
+    for (uint32_t i = 0; i < decode->n; i++) {
+        const uint32_t unless = k->kernels[decode->list[i].kernel].unless_divides;
         launches += !unless || unless % workers;
     }
     return launches * workers;
@@ -232,6 +233,7 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
 {
     const struct plan *p = l->plan;
     const struct takes takes = p->gpu ? takes_gpu(l) : takes_cpu(l);
+    const uint32_t decode = p->kernels->of[STEPS_DECODE].n, prefill = p->kernels->of[STEPS_PREFILL].n;
     struct library_sizes s = takes.host;
     const struct library_text_sizes g = library_text_sizes(l->vocab.data, p->model->n_vocab);
     if (p->model->pooling) s.workspace_bytes += library_rows_bytes(p->chunk, p->model->n_embd);
@@ -255,7 +257,7 @@ static size_t constants(struct arena *a, const struct library *l, struct constan
         { "WORKERS", c_count(a, takes.workers), false }, { "TILES", c_count(a, takes.tiles), false },
         { "DEVICE_BYTES", arena_printf(a, "((uint64_t)%lluu)", (unsigned long long)takes.device_bytes), false },
         { "SEQUENCE_DEVICE_BYTES", arena_printf(a, "((uint64_t)%llu)", (unsigned long long)takes.sequence_device_bytes), false },
-        { "TIMINGS", c_count(a, p->kernels->n_decode > p->kernels->n_prefill ? p->kernels->n_decode : p->kernels->n_prefill), false },
+        { "TIMINGS", c_count(a, decode > prefill ? decode : prefill), false },
         { "HAS_TOKENIZER", l->vocab.data ? "1" : "0", false },
         { "ENCODE_SCRATCH(n)", c_linear(a, s.scratch_per_byte, s.scratch_fixed), false },
         { "HAS_CHAT", l->has_chat ? "1" : "0", false }, { "CHAT_BYTES(n)", c_linear(a, g.chat_per_byte, g.chat_fixed), false },

@@ -57,11 +57,11 @@ void about_model(struct arena *a, struct text *t, const struct plan *p)
 /* The first and last layer of a kernel's launches, and the number of launches. */
 struct layers { uint32_t first, last, n; };
 
-static void add_layers(struct layers *of, struct launches all, uint32_t kernel)
+static void add_layers(struct layers *of, const struct launches *all, uint32_t kernel)
 {
-    for (uint32_t i = 0; i < all.n; i++) {
-        if (all.list[i].kernel != kernel) continue;
-        const uint32_t layer = all.list[i].layer;
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->list[i].kernel != kernel) continue;
+        const uint32_t layer = all->list[i].layer;
         if (!of->n++) of->first = of->last = layer;
         if (layer == NO_LAYER || of->first == NO_LAYER) continue;
         if (layer < of->first) of->first = layer;
@@ -75,7 +75,7 @@ const char *about_kernel(struct arena *a, const struct plan *p, uint32_t kernel)
     const struct kernel *k = &list->kernels[kernel];
     struct layers of = { 0 };
     struct text t = { .arena = a };
-    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) add_layers(&of, kernel_launches_of(list, steps), kernel);
+    for (enum kernel_steps steps = 0; steps < STEPS_COUNT; steps++) add_layers(&of, &list->of[steps], kernel);
     if (!of.n) return "after a step";
     text_printf(&t, "%s, %u launch%s", layers_text(a, of.first, of.last), of.n, of.n == 1 ? "" : "es");
     if (k->weight_bytes) text_printf(&t, ", %llu bytes of weights", (ull)k->weight_bytes);
@@ -101,8 +101,10 @@ static bool same_run(const struct launch *x, const struct launch *y, uint32_t n)
     return true;
 }
 
-static void put_order(struct arena *a, struct text *t, const struct plan *p, const struct launch *launches, uint32_t n)
+static void put_order(struct arena *a, struct text *t, const struct plan *p, enum kernel_steps steps)
 {
+    const struct launch *launches = p->kernels->of[steps].list;
+    const uint32_t n = p->kernels->of[steps].n;
     for (uint32_t i = 0; i < n;) {
         const uint32_t length = run_of(launches, n, i);
         uint32_t next = i + length;
@@ -119,16 +121,16 @@ void about_launches(struct arena *a, struct text *t, const struct plan *p)
 {
     const struct kernel_list *list = p->kernels;
     text_puts(t, "/* ==== launches ==== */\n/* Launches for a token, in order:\n");
-    put_order(a, t, p, list->decode, list->n_decode);
+    put_order(a, t, p, STEPS_DECODE);
     text_puts(t, " * Launches for a step of a prompt; a product may have kernels for steps of different sizes, and one of them runs:\n");
-    put_order(a, t, p, list->prefill, list->n_prefill);
-    if (list->n_columns) {
+    put_order(a, t, p, STEPS_PREFILL);
+    if (list->of[STEPS_COLUMNS].n) {
         text_puts(t, " * Launches for a few tokens, with decode's bits:\n");
-        put_order(a, t, p, list->columns, list->n_columns);
+        put_order(a, t, p, STEPS_COLUMNS);
     }
-    if (list->n_pass) {
+    if (list->of[STEPS_PASS].n) {
         text_puts(t, " * Launches for a draft:\n");
-        put_order(a, t, p, list->pass, list->n_pass);
+        put_order(a, t, p, STEPS_PASS);
     }
     text_puts(t, " * The tables, with grids and places of weights, are in the program's C source (--save-temps). */\n\n");
 }

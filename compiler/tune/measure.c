@@ -37,10 +37,11 @@ bool take_timings(void *context, const struct trial *trial, double *values, uint
     const cJSON *step = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(root, "steps"), 0);
     const cJSON *timings = cJSON_GetObjectItemCaseSensitive(step, "launches"), *timing = timings ? timings->child : NULL;
     const struct kernel_list *list = t->plan->kernels;
-    const struct launch *launches = s->prefill ? list->prefill : list->decode;
+    const struct launches *of = &list->of[s->prefill ? STEPS_PREFILL : STEPS_DECODE];
+    const struct launch *launches = of->list;
     for (uint32_t i = 0; i < n; i++) values[i] = 0;
     values[n - 1] = program_number(step, "step_us");
-    for (uint32_t i = 0; i < (s->prefill ? list->n_prefill : list->n_decode); i++) {
+    for (uint32_t i = 0; i < of->n; i++) {
         const uint32_t tokens = !s->prefill || launches[i].tail ? 1 : s->n;
         if (s->prefill && !kernel_runs(&list->kernels[launches[i].kernel], tokens)) continue;
         if (!timing || strcmp(cJSON_GetObjectItemCaseSensitive(timing, "name")->valuestring, launches[i].name))

@@ -10,19 +10,20 @@
 /* The kernel that the planner chose for the unit's products in steps of this many tokens. */
 const struct kernel *unit_planned_gemm(const struct tune *t, const struct unit *u, uint32_t tokens)
 {
-    const struct kernel_list *list = t->plan->kernels;
-    for (uint32_t i = 0; i < list->n_prefill; i++) {
-        const struct kernel *k = &list->kernels[list->prefill[i].kernel];
-        if (k->template == TEMPLATE_gemm && list->prefill[i].group == u->groups[0] && kernel_runs(k, tokens)) return k;
+    const struct launches *prefill = &t->plan->kernels->of[STEPS_PREFILL];
+    for (uint32_t i = 0; i < prefill->n; i++) {
+        const struct kernel *k = &t->plan->kernels->kernels[prefill->list[i].kernel];
+        if (k->template == TEMPLATE_gemm && prefill->list[i].group == u->groups[0] && kernel_runs(k, tokens)) return k;
     }
     return u->kernel;
 }
 
-static void add_unit(struct tune *t, const struct launch *launches, uint32_t n, uint32_t kernel)
+static void add_unit(struct tune *t, enum kernel_steps steps, uint32_t kernel)
 {
+    const struct launches *of = &t->plan->kernels->of[steps];
     const struct kernel *k = &t->plan->kernels->kernels[kernel];
-    uint32_t *groups = arena_array(t->arena, uint32_t, n), n_groups = 0;
-    for (uint32_t i = 0; i < n; i++) if (launches[i].kernel == kernel) groups[n_groups++] = launches[i].group;
+    uint32_t *groups = arena_array(t->arena, uint32_t, of->n), n_groups = 0;
+    for (uint32_t i = 0; i < of->n; i++) if (of->list[i].kernel == kernel) groups[n_groups++] = of->list[i].group;
     struct unit u = { .kernel = k, .groups = groups, .n_groups = n_groups, .now = settings_planned(k) };
     if (!n_groups) return;
     for (uint32_t i = 0; i < t->n_prompts && unit_is_gemm(&u); i++) u.at[i] = settings_planned(unit_planned_gemm(t, &u, t->prompts[i]));
@@ -32,7 +33,8 @@ static void add_unit(struct tune *t, const struct launch *launches, uint32_t n, 
 /* True for kernels that, of a prompt, usually compute only the last token: the size of the step does not matter to them. */
 static bool is_tail(const struct kernel_list *list, uint32_t kernel)
 {
-    for (uint32_t i = 0; i < list->n_prefill; i++) if (list->prefill[i].kernel == kernel) return list->prefill[i].tail;
+    const struct launches *prefill = &list->of[STEPS_PREFILL];
+    for (uint32_t i = 0; i < prefill->n; i++) if (prefill->list[i].kernel == kernel) return prefill->list[i].tail;
     return false;
 }
 
@@ -44,9 +46,9 @@ void units_find(struct tune *t)
     for (uint32_t i = 0; i < list->n_kernels; i++) {
         const struct kernel *k = &list->kernels[i];
         const enum kernel_template is = k->template;
-        if ((is == TEMPLATE_gemv && !k->prefill) || is == TEMPLATE_attention_decode) add_unit(t, list->decode, list->n_decode, i);
+        if ((is == TEMPLATE_gemv && !k->prefill) || is == TEMPLATE_attention_decode) add_unit(t, STEPS_DECODE, i);
         if (is == TEMPLATE_attention_prefill || (is == TEMPLATE_gemm && k->param[PARAM_MOST] == t->plan->chunk && !is_tail(list, i)))
-            add_unit(t, list->prefill, list->n_prefill, i);
+            add_unit(t, STEPS_PREFILL, i);
     }
 }
 

@@ -711,7 +711,7 @@ static void choose_sample(struct web_chooser *c)
     d.kernel.grid_tokens = 0;
     d.kernel.grid_x = web_sample_groups(p);
     end(c, &d);
-    c->list->sample = c->list->decode[--c->list->n_decode];
+    c->list->sample = kernel_take(c->list, STEPS_DECODE);
 }
 
 static void plan_kernels(struct arena *a, struct plan *p)

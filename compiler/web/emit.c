@@ -130,7 +130,7 @@ const char *emit_web_launches(struct arena *a, const struct plan *p)
     }
     cJSON_AddNumberToObject(o, "workgroupBytes", lds);
     for (enum kernel_steps steps = STEPS_DECODE; steps <= STEPS_PREFILL; steps++) {
-        const struct launches of = kernel_launches_of(list, steps);
+        const struct launches of = list->of[steps];
         cJSON *launches = cJSON_AddArrayToObject(o, names[steps]);
         for (uint32_t i = 0; i < of.n; i++) cJSON_AddItemToArray(launches, launch_json(a, p, &of.list[i], &v));
     }

@@ -207,19 +207,9 @@ enum { FIRST_MATRIX = 6 };
     "@group(0) @binding(4) var<storage, read> vectors: array<vec4u>;\n" \
     "@group(0) @binding(5) var<storage, read_write> text: array<u32>;\n"
 
-static const struct launch *first_launch(const struct kernel_list *list, uint32_t kernel)
-{
-    if (list->sample.kernel == kernel) return &list->sample;
-    for (enum kernel_steps steps = STEPS_DECODE; steps <= STEPS_PREFILL; steps++) {
-        const struct launches of = kernel_launches_of(list, steps);
-        for (uint32_t i = 0; i < of.n; i++) if (of.list[i].kernel == kernel) return &of.list[i];
-    }
-    die("kernel %s is never launched; this is a mistake in forgec, please report it", list->kernels[kernel].name);
-}
-
 const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool draw, const char *templates)
 {
-    return web_launch_kernel(a, p, first_launch(p->kernels, k), draw, templates);
+    return web_launch_kernel(a, p, kernel_first_launch(p->kernels, k), draw, templates);
 }
 
 const char *web_launch_kernel(struct arena *a, const struct plan *p, const struct launch *l, bool draw, const char *templates)

@@ -196,7 +196,7 @@ static void choose_groups(struct tester *t)
     bool *has = arena_array(t->arena, bool, list->n_kernels);
     for (uint32_t i = 0; i < t->plan->fused->n_groups; i++)
         for (enum kernel_steps kind = STEPS_DECODE; kind <= STEPS_PREFILL; kind++) {
-            const struct launches of = kernel_launches_of(list, kind);
+            const struct launches of = list->of[kind];
             for (uint32_t k = 0; k < of.n; k++) {
                 if (of.list[k].group != i) continue;
                 if (!has[of.list[k].kernel]) test_group(t, i);
@@ -204,7 +204,7 @@ static void choose_groups(struct tester *t)
             }
         }
     for (enum kernel_steps kind = STEPS_DECODE; kind <= STEPS_PREFILL; kind++) {
-        const struct launches of = kernel_launches_of(list, kind);
+        const struct launches of = list->of[kind];
         for (uint32_t k = 0; k < of.n; k++) {
             if (t->number_of[of.list[k].group] == NO_GROUP) continue;
             const struct writes w = writes_of(t, &of.list[k]);
@@ -349,7 +349,7 @@ static void put_writes(struct text *out, const struct tester *t, const struct wr
 /* [launch, [[value, from, to, offset, stride, 1: of logits, bound: 0 none, 1 floats', 2 the group's], ..]] */
 static void put_launches(struct text *out, const struct tester *t, enum kernel_steps kind, uint32_t group)
 {
-    const struct launches of = kernel_launches_of(t->plan->kernels, kind);
+    const struct launches of = t->plan->kernels->of[kind];
     bool first = true;
     for (uint32_t i = 0; i < of.n; i++) {
         if (of.list[i].group != group) continue;

@@ -47,11 +47,11 @@ static void add_step(struct lines *lines, const struct plan *p, const cJSON *ste
     const struct kernel_list *list = p->kernels;
     const bool prefill = strcmp(word(step, "kind"), "prefill") == 0;
     const uint32_t tokens = (uint32_t)number(step, "n_tokens"), n_past = (uint32_t)number(step, "n_depth");
-    const struct launch *launches = prefill ? list->prefill : list->decode;
-    const uint32_t n = prefill ? list->n_prefill : list->n_decode + 1;
+    const struct launches *launches = &list->of[prefill ? STEPS_PREFILL : STEPS_DECODE];
+    const uint32_t n = launches->n + !prefill;
     const cJSON *measured = cJSON_GetObjectItemCaseSensitive(step, "launches"), *one = measured ? measured->child : NULL;
     for (uint32_t i = 0; i < n; i++) {
-        const struct launch *l = !prefill && i == list->n_decode ? &list->sample : &launches[i];
+        const struct launch *l = i == launches->n ? &list->sample : &launches->list[i];
         const struct kernel *k = &list->kernels[l->kernel];
         const uint32_t of = prefill && l->tail ? 1 : tokens;
         if (!kernel_runs(k, of)) continue;

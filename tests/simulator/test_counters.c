@@ -37,8 +37,8 @@ static bool check_kernel(const struct kernel_list *k, uint32_t kernel, const cJS
 {
     uint64_t weights = 0;
     uint32_t launches = 0;
-    for (uint32_t i = 0; i < k->n_decode; i++) {
-        if (k->decode[i].kernel != kernel) continue;
+    for (uint32_t i = 0; i < k->of[STEPS_DECODE].n; i++) {
+        if (k->of[STEPS_DECODE].list[i].kernel != kernel) continue;
         launches++;
         weights += k->kernels[kernel].weight_bytes;
     }
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     bool ok = cJSON_IsArray(kernels);
     for (uint32_t i = 0; ok && i < k->n_kernels; i++) {
         bool decodes = false;
-        for (uint32_t j = 0; j < k->n_decode; j++) decodes |= k->decode[j].kernel == i;
+        for (uint32_t j = 0; j < k->of[STEPS_DECODE].n; j++) decodes |= k->of[STEPS_DECODE].list[j].kernel == i;
         if (decodes) ok &= check_kernel(k, i, kernels);
     }
     cJSON_Delete(root);

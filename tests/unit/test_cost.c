@@ -97,8 +97,8 @@ static void steps(void **state)
     const struct plan *p = plan_make(a, graph_build(a, tiny_model(a, &tiny_llama)), FUSE_LAYER, target_load(a, "gfx1151", NULL), &o);
     const struct kernel_list *list = p->kernels;
     double sum = 0, bytes = 0;
-    for (uint32_t i = 0; i < list->n_decode; i++) {
-        const struct kernel *k = &list->kernels[list->decode[i].kernel];
+    for (uint32_t i = 0; i < list->of[STEPS_DECODE].n; i++) {
+        const struct kernel *k = &list->kernels[list->of[STEPS_DECODE].list[i].kernel];
         const struct cost_work w = cost_work_of(p, k, 1, 40);
         assert_true(cost_micros(p->target, &w) > 0);
         if (w.kind == PREDICT_PRODUCTS) assert_true(w.in_flight > 0 && w.uneven >= 1 && w.cols > 0 && w.bytes >= (double)k->weight_bytes);

@@ -46,7 +46,7 @@ static void equal_kernels_are_one(void **state)
     assert_int_equal(add(list, "k", "copies"), 2);
     assert_int_equal(add(list, "k_2", "counts"), 3);
     assert_int_equal(list->n_kernels, 4);
-    assert_int_equal(list->n_decode, 5);
+    assert_int_equal(list->of[STEPS_DECODE].n, 5);
     assert_int_equal(list->kernels[0].n_launches, 2);
     static const char *const names[] = { "k", "k_2", "k_3", "k_2_2" };
     for (uint32_t i = 0; i < 4; i++) assert_string_equal(list->kernels[i].name, names[i]);
@@ -80,11 +80,11 @@ static void decode_and_prefill(void **state)
     assert_int_equal(kernel_end(list, &d), 0);
     d = draft(list, "k", "adds", true);
     assert_int_equal(kernel_end(list, &d), 1);
-    assert_int_equal(list->n_decode, 1);
-    assert_int_equal(list->n_prefill, 2);
-    assert_int_equal(list->prefill[0].group, 0);
-    assert_int_equal(list->prefill[0].layer, 3);
-    assert_string_equal(list->prefill[0].name, "one");
+    assert_int_equal(list->of[STEPS_DECODE].n, 1);
+    assert_int_equal(list->of[STEPS_PREFILL].n, 2);
+    assert_int_equal(list->of[STEPS_PREFILL].list[0].group, 0);
+    assert_int_equal(list->of[STEPS_PREFILL].list[0].layer, 3);
+    assert_string_equal(list->of[STEPS_PREFILL].list[0].name, "one");
 }
 
 static void many_kernels(void **state)
@@ -92,7 +92,7 @@ static void many_kernels(void **state)
     (void)state;
     struct kernel_list *list = kernel_list_new(a);
     for (uint32_t i = 0; i < 300; i++) assert_int_equal(add(list, "k", arena_printf(a, "%u", i % 200)), i % 200);
-    assert_int_equal(list->n_decode, 300);
+    assert_int_equal(list->of[STEPS_DECODE].n, 300);
     assert_string_equal(list->kernels[199].does, "199\n");
 }
 
@@ -141,10 +141,10 @@ static void launches_of_a_step(void **state)
         d.kernel.param[PARAM_MOST] = ranges[i][1];
         kernel_end(list, &d);
     }
-    assert_int_equal(kernel_launches(list, list->decode, 3, 16), 2);
-    assert_int_equal(kernel_launches(list, list->decode, 3, 17), 2);
-    assert_int_equal(kernel_launches(list, list->decode, 3, 513), 1);
-    assert_int_equal(kernel_launches(list, list->decode, 0, 1), 0);
+    assert_int_equal(kernel_launches(list, STEPS_DECODE, 16), 2);
+    assert_int_equal(kernel_launches(list, STEPS_DECODE, 17), 2);
+    assert_int_equal(kernel_launches(list, STEPS_DECODE, 513), 1);
+    assert_int_equal(kernel_launches(list, STEPS_PREFILL, 1), 0);
 }
 
 static void choices(void **state)
@@ -174,9 +174,10 @@ static void choices(void **state)
 
 /* ---- a CPU's kernels: equal descriptions have equal texts, different descriptions different texts ---- */
 
-static void add_texts(const struct plan *p, const char **texts, const struct launch *list, uint32_t n)
+static void add_texts(const struct plan *p, const char **texts, enum kernel_steps steps)
 {
-    for (uint32_t i = 0; i < n; i++) {
+    const struct launch *list = p->kernels->of[steps].list;
+    for (uint32_t i = 0; i < p->kernels->of[steps].n; i++) {
         const struct kernel *k = &p->kernels->kernels[list[i].kernel];
         const char *text = emit_cpu_body(a, p, &list[i]), **known = &texts[list[i].kernel];
         if (*known && strcmp(*known, text)) fail_msg("%s has two texts:\n%s%s", k->name, *known, text);
@@ -188,8 +189,8 @@ static void check_texts(const struct plan *p)
 {
     const struct kernel_list *k = p->kernels;
     const char **texts = arena_array(a, const char *, k->n_kernels);
-    add_texts(p, texts, k->decode, k->n_decode);
-    add_texts(p, texts, k->prefill, k->n_prefill);
+    add_texts(p, texts, STEPS_DECODE);
+    add_texts(p, texts, STEPS_PREFILL);
     for (uint32_t i = 0; i < k->n_kernels; i++) {
         assert_non_null(texts[i]);
         for (uint32_t n = 0; n < i; n++) {
@@ -219,7 +220,7 @@ static void kernels_of_a_llama(void **state)
         { "ffn_gate_up_decode", 0, 0, 64 * 4 + 2 * 96 * 68 }, { "ffn_down_decode", 0, 0, 4 * (16 * 102 + 32) },
     };
     for (uint32_t i = 0; i < COUNT_OF(decode); i++) {
-        const struct launch *l = &p->kernels->decode[i];
+        const struct launch *l = &p->kernels->of[STEPS_DECODE].list[i];
         const struct kernel *k = &p->kernels->kernels[l->kernel];
         assert_string_equal(k->name, decode[i].name);
         assert_int_equal(k->unless_divides, decode[i].unless);
@@ -228,9 +229,9 @@ static void kernels_of_a_llama(void **state)
         assert_int_equal(l->layer, i ? 0 : NO_LAYER);
         assert_int_equal(k->n_launches, 2);
     }
-    assert_int_equal(p->kernels->decode[8].state, p->states[1].offset);
-    assert_int_equal(p->kernels->kernels[p->kernels->decode[2].kernel].state_bytes, 2 * 2 * 2 * 32 * 64);
-    assert_true(p->kernels->decode[p->kernels->n_decode - 1].tail && !p->kernels->decode[7].tail);
+    assert_int_equal(p->kernels->of[STEPS_DECODE].list[8].state, p->states[1].offset);
+    assert_int_equal(p->kernels->kernels[p->kernels->of[STEPS_DECODE].list[2].kernel].state_bytes, 2 * 2 * 2 * 32 * 64);
+    assert_true(p->kernels->of[STEPS_DECODE].list[p->kernels->of[STEPS_DECODE].n - 1].tail && !p->kernels->of[STEPS_DECODE].list[7].tail);
 }
 
 int main(void)

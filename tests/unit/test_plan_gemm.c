@@ -157,19 +157,20 @@ static void test_launches(void **state)
             const struct plan *p = plan_make(a, graph_build(a, m), level ? FUSE_LAYER : FUSE_NONE, t,
                                              &(struct plan_options){ .n_ctx = 4096 });
             const struct kernel_list *k = p->kernels;
-            const uint32_t usual = kernel_launches(k, k->prefill, k->n_prefill, p->chunk);
+            const struct launches *decode = &k->of[STEPS_DECODE], *prefill = &k->of[STEPS_PREFILL];
+            const uint32_t usual = kernel_launches(k, STEPS_PREFILL, p->chunk);
             uint32_t ranged = 0;
             for (uint32_t tokens = 1; tokens <= p->chunk; tokens++) {
                 /* one row of logits uses decode's product, which stages nothing */
-                assert_int_equal(kernel_launches(k, k->prefill, k->n_prefill, tokens), tokens == 1 ? usual - 1 : usual);
+                assert_int_equal(kernel_launches(k, STEPS_PREFILL, tokens), tokens == 1 ? usual - 1 : usual);
                 uint64_t flops = 0, decoded = 0;
-                for (uint32_t i = 0; i < k->n_prefill; i++) {
-                    const struct kernel *launched = &k->kernels[k->prefill[i].kernel];
+                for (uint32_t i = 0; i < prefill->n; i++) {
+                    const struct kernel *launched = &k->kernels[prefill->list[i].kernel];
                     const uint32_t *param = launched->param;
                     if (param[PARAM_MOST] && (tokens < param[PARAM_LEAST] || tokens > param[PARAM_MOST])) continue;
                     flops += launched->operations;
                 }
-                for (uint32_t i = 0; i < k->n_decode; i++) decoded += k->kernels[k->decode[i].kernel].operations;
+                for (uint32_t i = 0; i < decode->n; i++) decoded += k->kernels[decode->list[i].kernel].operations;
                 assert_true(flops == decoded);
             }
             for (uint32_t i = 0; i < k->n_kernels; i++)
@@ -192,8 +193,9 @@ static void test_logits(void **state)
         assert_int_equal(p->max_logits, cases[i].logits);
         assert_int_equal(p->gpu->logits_rows, 64);
         assert_in_range(p->arena_bytes - p->gpu->logits, 64 * 4 * cases[i].n_vocab, 64 * 4 * cases[i].n_vocab + 255);
-        for (uint32_t k = 0; k < p->kernels->n_prefill; k++)
-            assert_int_equal(p->kernels->prefill[k].logits, p->kernels->prefill[k].group == p->fused->n_groups - 1);
+        const struct launches *prefill = &p->kernels->of[STEPS_PREFILL];
+        for (uint32_t k = 0; k < prefill->n; k++)
+            assert_int_equal(prefill->list[k].logits, prefill->list[k].group == p->fused->n_groups - 1);
         p = plan_make(a, graph_build(a, tiny_model(a, &shape)), FUSE_LAYER, t, &(struct plan_options){ .n_ctx = 40 });
         assert_int_equal(p->gpu->logits_rows, 40);
     }

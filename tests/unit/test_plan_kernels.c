@@ -27,13 +27,11 @@ static struct plan *plan_of(const struct model *m, const char *target, enum fuse
 
 /* ---- one text ---- */
 
-static void check_launches(const struct plan *p, const struct launch *list, uint32_t n, const char **texts)
+static void check_launch(const struct plan *p, const struct launch *l, const char **texts)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        const char *text = emit_gpu_kernel(a, p, &list[i]), **first = &texts[list[i].kernel];
-        if (!*first) *first = text;
-        assert_string_equal(text, *first);
-    }
+    const char *text = emit_gpu_kernel(a, p, l), **first = &texts[l->kernel];
+    if (!*first) *first = text;
+    assert_string_equal(text, *first);
 }
 
 /* Returns the mean number of launches per kernel. */
@@ -42,11 +40,11 @@ static double check_texts(const struct plan *p)
     const struct kernel_list *k = p->kernels;
     const char **texts = arena_array(a, const char *, k->n_kernels);
     uint32_t launches = 0;
-    check_launches(p, k->decode, k->n_decode, texts);
-    check_launches(p, &k->sample, 1, texts);
-    check_launches(p, k->prefill, k->n_prefill, texts);
+    for (enum kernel_steps steps = STEPS_DECODE; steps <= STEPS_PREFILL; steps++)
+        for (uint32_t i = 0; i < k->of[steps].n; i++) check_launch(p, &k->of[steps].list[i], texts);
+    check_launch(p, &k->sample, texts);
     for (uint32_t i = 0; i < k->n_kernels; i++) launches += k->kernels[i].n_launches;
-    assert_int_equal(launches, k->n_decode + k->n_prefill + 1);
+    assert_int_equal(launches, k->of[STEPS_DECODE].n + k->of[STEPS_PREFILL].n + 1);
     return (double)launches / k->n_kernels;
 }
 
@@ -145,10 +143,11 @@ static const struct kernel *named(const struct plan *p, const char *name)
     return NULL;
 }
 
-static uint32_t count_launches(const struct plan *p, const struct launch *list, uint32_t n, enum group_kind kind)
+static uint32_t count_launches(const struct plan *p, enum kernel_steps steps, enum group_kind kind)
 {
+    const struct launches *of = &p->kernels->of[steps];
     uint32_t found = 0;
-    for (uint32_t i = 0; i < n; i++) found += p->fused->groups[list[i].group].kind == kind;
+    for (uint32_t i = 0; i < of->n; i++) found += p->fused->groups[of->list[i].group].kind == kind;
     return found;
 }
 
@@ -163,20 +162,19 @@ static void experts_of_a_token(void **state)
     assert_int_equal(up->operations, 2ull * USED * 2 * EXPERT_ROWS * 64);
     assert_int_equal(down->operations, 2ull * USED * EXPERT_ROWS * 64);
     assert_int_equal(down->weight_bytes, USED * 64 * row_q4 + 4ull * USED * 64 + 4 * 16 / EXPERTS * USED);      /* biases, factors */
-    const struct kernel_list *k = p->kernels;
-    assert_int_equal(count_launches(p, k->decode, k->n_decode, GROUP_SLICES), 2 * 3);         /* per layer: gate and up, down, heads */
-    assert_int_equal(count_launches(p, k->decode, k->n_decode, GROUP_ROUTE), 0);
-    assert_int_equal(count_launches(p, k->prefill, k->n_prefill, GROUP_ROUTE), 2 * 2);        /* and the tokens of each expert */
-    const char *text = emit_gpu_kernel(a, p, &p->kernels->decode[0]);
+    assert_int_equal(count_launches(p, STEPS_DECODE, GROUP_SLICES), 2 * 3);         /* per layer: gate and up, down, heads */
+    assert_int_equal(count_launches(p, STEPS_DECODE, GROUP_ROUTE), 0);
+    assert_int_equal(count_launches(p, STEPS_PREFILL, GROUP_ROUTE), 2 * 2);        /* and the tokens of each expert */
+    const char *text = emit_gpu_kernel(a, p, &p->kernels->of[STEPS_DECODE].list[0]);
     assert_non_null(text);
-    for (uint32_t i = 0; i < p->kernels->n_decode; i++) {
-        const struct launch *l = &p->kernels->decode[i];
+    for (uint32_t i = 0; i < p->kernels->of[STEPS_DECODE].n; i++) {
+        const struct launch *l = &p->kernels->of[STEPS_DECODE].list[i];
         if (&p->kernels->kernels[l->kernel] == up) text = emit_gpu_kernel(a, p, l);
     }
     assert_non_null(strstr(text, "gemv_pair_each_q8_0_"));
     assert_non_null(strstr(text, "route_group("));
     const struct plan *unfused = plan_of(sliced_model(USED), "gfx1151", FUSE_NONE, (struct plan_options){ 0 });
-    assert_int_equal(count_launches(unfused, unfused->kernels->decode, unfused->kernels->n_decode, GROUP_ROUTE), 2);
+    assert_int_equal(count_launches(unfused, STEPS_DECODE, GROUP_ROUTE), 2);
 }
 
 /* The operations and the bytes of states of the layers' attention, convolution and recurrence, in any number of kernels. */
@@ -188,9 +186,10 @@ static void states_of_a_token(void **state)
         const char *target = i / 4 < COUNT_OF(targets) ? targets[i / 4] : "portable";
         const struct plan *p = plan_of(sliced_model(USED), target, i & 1 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ .n_ctx = N_CTX });
         const struct kernel_list *k = p->kernels;
-        const struct launch *list = i & 2 ? k->prefill : k->decode;
+        const struct launches *of = &k->of[i & 2 ? STEPS_PREFILL : STEPS_DECODE];
+        const struct launch *list = of->list;
         struct kernel attention = { 0 }, sequence = { 0 };
-        for (uint32_t n = 0; n < (i & 2 ? k->n_prefill : k->n_decode); n++) {
+        for (uint32_t n = 0; n < of->n; n++) {
             const struct kernel *one = &k->kernels[list[n].kernel];
             const enum group_kind kind = p->fused->groups[list[n].group].kind;
             struct kernel *sum = kind == GROUP_SEQUENCE ? &sequence : &attention;
@@ -328,8 +327,8 @@ static struct plan *planned_with(struct kernel_choice *list, uint32_t n)
 
 static const struct kernel *kernel_of(const struct plan *p, const struct kernel_choice *c, uint32_t nth)
 {
-    const struct launch *list = c->steps ? p->kernels->prefill : p->kernels->decode;
-    for (uint32_t i = 0; i < (c->steps ? p->kernels->n_prefill : p->kernels->n_decode); i++) {
+    const struct launch *list = p->kernels->of[c->steps].list;
+    for (uint32_t i = 0; i < p->kernels->of[c->steps].n; i++) {
         const struct kernel *k = &p->kernels->kernels[list[i].kernel];
         if (list[i].group == c->groups[0] && k->template == c->template && nth-- == 0) return k;
     }
@@ -362,7 +361,7 @@ static void choices_are_taken(void **state)
                 few->param[PARAM_ROWS] == 64 && few->param[PARAM_THREADS] == 64);
     assert_true(many->param[PARAM_LEAST] == 101 && many->param[PARAM_MOST] == edited->chunk && many->param[PARAM_THREADS] == 128);
     assert_int_equal(few->grid_x, 256 / 64);
-    assert_non_null(strstr(emit_gpu_kernel(a, edited, &edited->kernels->decode[list[0].groups[0]]), "gemv_pair_q8_0_4x8("));
+    assert_non_null(strstr(emit_gpu_kernel(a, edited, &edited->kernels->of[STEPS_DECODE].list[list[0].groups[0]]), "gemv_pair_q8_0_4x8("));
     check_texts(edited);
 }
 
@@ -374,11 +373,12 @@ static void what_was_planned_is_taken(void **state)
         model = tiny_model(a, &wide);
         const struct plan *p = plan_of(model, targets[t], FUSE_LAYER, (struct plan_options){ .n_ctx = 512 });
         const struct kernel_list *k = p->kernels;
-        struct kernel_choices choices = { .list = arena_array(a, struct kernel_choice, k->n_decode + k->n_prefill) };
-        for (uint32_t i = 0; i < k->n_decode + k->n_prefill; i++) {
-            const struct launch *l = i < k->n_decode ? &k->decode[i] : &k->prefill[i - k->n_decode];
+        const struct launches *decode = &k->of[STEPS_DECODE], *prefill = &k->of[STEPS_PREFILL];
+        struct kernel_choices choices = { .list = arena_array(a, struct kernel_choice, decode->n + prefill->n) };
+        for (uint32_t i = 0; i < decode->n + prefill->n; i++) {
+            const struct launch *l = i < decode->n ? &decode->list[i] : &prefill->list[i - decode->n];
             const struct kernel *of = &k->kernels[l->kernel];
-            struct kernel_choice c = { .template = of->template, .steps = i >= k->n_decode ? STEPS_PREFILL : STEPS_DECODE,
+            struct kernel_choice c = { .template = of->template, .steps = i >= decode->n ? STEPS_PREFILL : STEPS_DECODE,
                                        .groups = &l->group, .n_groups = 1,
                                        .given = template_info[of->template].free };
             memcpy(c.param, of->param, sizeof c.param);
@@ -500,7 +500,8 @@ static void values_in_keys(void **state)
         const struct plan *p = plan_of(m, names[i % 3], i / 3 ? FUSE_LAYER : FUSE_NONE, (struct plan_options){ .n_ctx = 128 });
         assert_int_equal(p->n_states, gpu ? 2 : 4);
         assert_int_equal(p->state_bytes_per_token, 2 * 2 * (gpu ? 32 : 48));
-        for (uint32_t k = 0; gpu && k < p->kernels->n_decode; k++) assert_null(strstr(p->kernels->decode[k].name, "store_v"));
+        const struct launches *decode = &p->kernels->of[STEPS_DECODE];
+        for (uint32_t k = 0; gpu && k < decode->n; k++) assert_null(strstr(decode->list[k].name, "store_v"));
         if (gpu && i / 3) assert_int_equal(named(p, "attention")->state_bytes, 128 * 32 * 2);
     }
 }
@@ -550,8 +551,8 @@ static void series_of_small_operations(void **state)
         const struct plan *p = plan_of(m, targets[i / 2], level, (struct plan_options){ .n_ctx = 64 });
         uint32_t n = 0;
         check_texts(p);
-        for (uint32_t k = 0; k < p->kernels->n_decode; k++) {
-            const struct launch *l = &p->kernels->decode[k];
+        for (uint32_t k = 0; k < p->kernels->of[STEPS_DECODE].n; k++) {
+            const struct launch *l = &p->kernels->of[STEPS_DECODE].list[k];
             if (p->kernels->kernels[l->kernel].template != TEMPLATE_series) continue;
             assert_string_equal(l->name, "l2norm_qa_to_store_v_vc");
             assert_int_equal(p->kernels->kernels[l->kernel].grid_x, 3);          /* of Q, of K and of V */

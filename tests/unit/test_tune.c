@@ -48,9 +48,9 @@ static const struct plan *plan_back(struct scratch *s, const struct tune *t, uin
 static const uint32_t *gemm_at(const struct plan *p, uint32_t group, uint32_t tokens)
 {
     const uint32_t *found = NULL;
-    for (uint32_t i = 0; i < p->kernels->n_prefill; i++) {
-        const struct kernel *k = &p->kernels->kernels[p->kernels->prefill[i].kernel];
-        if (k->template != TEMPLATE_gemm || p->kernels->prefill[i].group != group || !kernel_runs(k, tokens)) continue;
+    for (uint32_t i = 0; i < p->kernels->of[STEPS_PREFILL].n; i++) {
+        const struct kernel *k = &p->kernels->kernels[p->kernels->of[STEPS_PREFILL].list[i].kernel];
+        if (k->template != TEMPLATE_gemm || p->kernels->of[STEPS_PREFILL].list[i].group != group || !kernel_runs(k, tokens)) continue;
         assert_null(found);
         found = k->param;
     }
@@ -116,9 +116,9 @@ static void test_decode(void **state)
     for (uint32_t n_ctx = 4096; n_ctx >= 32; n_ctx /= 128) {
         const struct plan *p = plan_back(s, t, n_ctx);
         uint32_t n = 0;
-        for (uint32_t i = 0; i < p->kernels->n_decode; i++) {
-            const struct unit *u = unit_of(t, &t->plan->kernels->decode[i], false);
-            const uint32_t *param = p->kernels->kernels[p->kernels->decode[i].kernel].param;
+        for (uint32_t i = 0; i < p->kernels->of[STEPS_DECODE].n; i++) {
+            const struct unit *u = unit_of(t, &t->plan->kernels->of[STEPS_DECODE].list[i], false);
+            const uint32_t *param = p->kernels->kernels[p->kernels->of[STEPS_DECODE].list[i].kernel].param;
             if (!u || !u->changed) continue;
             const uint32_t *wanted = u->now.param;
             for (uint32_t k = 0; k < PARAM_COUNT; k++) {

@@ -28,7 +28,7 @@ static struct plan *plan_of(const struct model *m, enum fuse_level level, struct
 
 static void check_launches(const struct plan *p, enum kernel_steps steps, const char **texts)
 {
-    const struct launches of = kernel_launches_of(p->kernels, steps);
+    const struct launches of = p->kernels->of[steps];
     for (uint32_t i = 0; i < of.n; i++) {
         const struct launch *l = &of.list[i];
         const char *text = web_launch_kernel(a, p, l, false, NULL), **first = &texts[l->kernel];
@@ -62,7 +62,7 @@ static void launches_have_their_kernels_text(void **state)
         const char **texts = arena_array(a, const char *, p->kernels->n_kernels);
         check_launches(p, STEPS_DECODE, texts);
         check_launches(p, STEPS_PREFILL, texts);
-        assert_true(p->kernels->n_kernels < p->kernels->n_decode + p->kernels->n_prefill);
+        assert_true(p->kernels->n_kernels < p->kernels->of[STEPS_DECODE].n + p->kernels->of[STEPS_PREFILL].n);
         assert_non_null(strstr(web_kernel(a, p, p->kernels->sample.kernel, true, NULL), "fn main("));
     }
 }
@@ -72,7 +72,7 @@ static void steps_of_all_sizes_have_products(void **state)
 {
     (void)state;
     const struct plan *p = plan_of(tiny_model(a, &tiny_llama), FUSE_LAYER, (struct plan_options){ .n_ctx = 64 });
-    const struct launches of = kernel_launches_of(p->kernels, STEPS_PREFILL);
+    const struct launches of = p->kernels->of[STEPS_PREFILL];
     for (uint32_t tokens = 1; tokens <= p->chunk; tokens++) {
         uint32_t products = 0, groups = 0;
         for (uint32_t i = 0; i < of.n; i++) {
@@ -125,7 +125,7 @@ static uint32_t buffers_of(const char *text)
 static uint32_t check_bindings(const struct plan *p, enum kernel_steps steps, enum kernel_template template)
 {
     enum { PIECES = 1024 };
-    const struct launches of = kernel_launches_of(p->kernels, steps);
+    const struct launches of = p->kernels->of[steps];
     uint32_t parted = 0;
     for (uint32_t group = 0; group < p->fused->n_groups; group++) {
         struct piece pieces[PIECES];
@@ -264,7 +264,7 @@ static void choices_are_taken_or_refused(void **state)
     static const char head[] = "plan 1\ntarget webgpu\nchunk 64\n\ndecode\n  ";
     const struct model *m = tiny_model(a, &tiny_llama);
     const struct plan *p = plan_with(m, arena_printf(a, "%sgemv attn_qkv rows=4 lanes=16 threads=128 groups=1\n", head));
-    const struct launches of = kernel_launches_of(p->kernels, STEPS_DECODE);
+    const struct launches of = p->kernels->of[STEPS_DECODE];
     for (uint32_t i = 0; i < of.n; i++) {
         if (of.list[i].group != 1) continue;
         const uint32_t *param = p->kernels->kernels[of.list[i].kernel].param;
@@ -292,7 +292,7 @@ static const char *main_of(const struct plan *p, const struct launch *l)
 /* The same for the first launch of this template. */
 static const char *main_of_first(const struct plan *p, enum kernel_template template)
 {
-    const struct launches of = kernel_launches_of(p->kernels, STEPS_DECODE);
+    const struct launches of = p->kernels->of[STEPS_DECODE];
     for (uint32_t i = 0; i < of.n; i++)
         if (p->kernels->kernels[of.list[i].kernel].template == template) return main_of(p, &of.list[i]);
     fail_msg("no such kernel");
@@ -304,7 +304,7 @@ static void keys_and_values_have_planes(void **state)
 {
     (void)state;
     const struct plan *p = plan_of(tiny_model(a, &tiny_llama), FUSE_NONE, (struct plan_options){ .n_ctx = 64 });
-    const struct launches of = kernel_launches_of(p->kernels, STEPS_DECODE);
+    const struct launches of = p->kernels->of[STEPS_DECODE];
     uint32_t stores = 0;
     for (uint32_t i = 0; i < of.n; i++) {
         const struct group *g = &p->fused->groups[of.list[i].group];
