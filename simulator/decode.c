@@ -191,7 +191,7 @@ static bool register_operand(struct parse *p, struct word w, struct operand *o)
     const bool high = ends(rest, ".h"), half = high || ends(rest, ".l");
     if (half) rest.n -= 2;
     if (!rest.n || !register_numbers(rest, &first, &n)) return false;
-    if (file == 's' && (half || first + n > (p->chip->cdna ? (uint32_t)FLAT_SCRATCH : (uint32_t)VCC))) return false;
+    if (file == 's' && (half || first + n > p->chip->isa->scalars)) return false;
     *o = (struct operand){ .kind = file == 's' ? OPERAND_S : OPERAND_V, .reg = (uint16_t)(first + (file == 'a' ? ACC : 0)),
                            .n = (uint8_t)n };
     o->number = high;                                            /* read by place_operands */
@@ -201,7 +201,7 @@ static bool register_operand(struct parse *p, struct word w, struct operand *o)
 /* "hwreg(HW_REG_MODE, 0, 4)": id | offset << 6 | (size - 1) << 11 (RDNA3 ISA 3.3; CDNA3 ISA 3.8; S_GETREG_B32) */
 static bool hwreg_operand(struct parse *p, struct word args)
 {
-    static const struct { const char *name; uint8_t id, chips; } names[] = {       /* chips: 1 RDNA, 2 CDNA */
+    static const struct { const char *name; uint8_t id, isas; } names[] = {        /* isas: 1 RDNA3, 2 CDNA3 */
         { "HW_REG_MODE", 1, 3 }, { "HW_REG_STATUS", 2, 3 }, { "HW_REG_TRAPSTS", 3, 3 }, { "HW_REG_HW_ID", 4, 2 },
         { "HW_REG_GPR_ALLOC", 5, 3 },
         { "HW_REG_LDS_ALLOC", 6, 3 }, { "HW_REG_IB_STS", 7, 3 }, { "HW_REG_SH_MEM_BASES", 15, 3 }, { "HW_REG_FLAT_SCR_LO", 20, 1 },
@@ -212,7 +212,7 @@ static bool hwreg_operand(struct parse *p, struct word args)
     const struct word id_word = next_word(&at, end), offset_word = next_word(&at, end), size_word = next_word(&at, end);
     int64_t id = -1, offset = 0, size = 32;
     for (size_t k = 0; k < COUNT_OF(names); k++)
-        if (is(id_word, names[k].name) && names[k].chips >> p->chip->cdna & 1) id = names[k].id;
+        if (is(id_word, names[k].name) && names[k].isas >> p->chip->isa->id & 1) id = names[k].id;
     if (id < 0 && !number(id_word, &id)) return false;
     if (offset_word.n && (!number(offset_word, &offset) || !number(size_word, &size))) return false;
     if (id > 63 || offset < 0 || offset > 31 || size < 1 || size > 32) return false;
@@ -224,14 +224,14 @@ static bool hwreg_operand(struct parse *p, struct word args)
  * refused */
 static bool sendmsg_operand(struct parse *p, struct word args)
 {
-    static const struct { const char *name; uint8_t id, chips; } names[] = {
+    static const struct { const char *name; uint8_t id, isas; } names[] = {
         { "MSG_INTERRUPT", 1, 3 }, { "MSG_DEALLOC_VGPRS", 3, 1 }, { "MSG_SAVEWAVE", 4, 2 }, { "MSG_STALL_WAVE_GEN", 5, 3 },
         { "MSG_HALT_WAVES", 6, 3 },
         { "MSG_ORDERED_PS_DONE", 7, 2 }, { "MSG_GET_DOORBELL", 10, 2 }, { "MSG_RTN_GET_DOORBELL", 128, 1 }, { "MSG_RTN_GET_DDID", 129, 1 },
         { "MSG_RTN_GET_TMA", 130, 1 }, { "MSG_RTN_GET_REALTIME", 131, 1 },
     };
     for (size_t k = 0; k < COUNT_OF(names); k++)
-        if (is(args, names[k].name) && names[k].chips >> p->chip->cdna & 1) {
+        if (is(args, names[k].name) && names[k].isas >> p->chip->isa->id & 1) {
             p->i->imm = names[k].id;
             return true;
         }
@@ -555,9 +555,9 @@ static void find_ranges(struct parse *p)
 static uint32_t destinations(const struct parse *p)
 {
     const uint32_t traits = p->i->op->traits;
-    const bool     rdna_cmpx = !p->chip->cdna && begins(p->name, "v_cmpx_");     /* into exec, which is not printed */
+    const bool     to_exec = p->chip->isa->cmpx_to_exec && begins(p->name, "v_cmpx_");
     const bool     to_lds = begins(p->name, "buffer_load_") && (p->i->flags & FLAG_LDS);
-    if ((traits & TRAIT_NO_DST) || rdna_cmpx || to_lds || p->n_printed == 0) return 0;
+    if ((traits & TRAIT_NO_DST) || to_exec || to_lds || p->n_printed == 0) return 0;
     if (traits & TRAIT_DST_IF_SC0) return p->i->flags & FLAG_SC0 ? 1 : 0;
     return traits & TRAIT_TWO_DST ? 2 : 1;
 }
@@ -656,27 +656,40 @@ static void place_immediate(struct parse *p)
     }
 }
 
-/* S_WAITCNT's field as a number (RDNA3 ISA 16.5, CDNA3 ISA 4.4). */
-static struct waits waits_of(uint32_t field, bool cdna)
+static const struct waits nothing_waited = { { NOT_WAITED, NOT_WAITED, NOT_WAITED, NOT_WAITED } };
+
+/* S_WAITCNT's field as a number. */
+static struct waits waits_of(uint32_t field, const struct isa *isa)
 {
-    if (cdna)
-        return (struct waits){ .vm = (uint8_t)((field & 15) | (field >> 14 & 3) << 4), .exp = field >> 4 & 7, .lgkm = field >> 8 & 15,
-                               .vs = NOT_WAITED };
-    return (struct waits){ .vm = field >> 10 & 63, .exp = field & 7, .lgkm = field >> 4 & 63, .vs = NOT_WAITED };
+    struct waits waits = nothing_waited;
+    for (const struct wait_field *f = isa->waits; f < isa->waits + COUNT_OF(isa->waits) && f->bits; f++) {
+        uint8_t *of = &waits.of[f->counter];
+        if (f->at == 0) *of = 0;
+        *of |= (uint8_t)((field >> f->shift & ((1u << f->bits) - 1)) << f->at);
+    }
+    return waits;
+}
+
+/* The counter of "vmcnt..."; N_WAITS: the word is not a counter. */
+static enum wait_counter counter_of(struct word w)
+{
+    enum wait_counter counter = 0;
+    while (counter < N_WAITS && !after(w, wait_name[counter]).at) counter++;
+    return counter;
 }
 
 /* "vmcnt(1) lgkmcnt(0)", or the field. */
 static void parse_waitcnt(struct parse *p, const char *at, const char *end)
 {
     struct waits *waits = &p->i->waits;
-    for (struct word w, v; (w = next_word(&at, end)).n; ) {
+    for (struct word w; (w = next_word(&at, end)).n; ) {
+        const enum wait_counter counter = counter_of(w);
         int64_t value;
-        uint8_t *out = NULL;
-        if ((v = inside(w, "vmcnt(")).at) out = &waits->vm;
-        else if ((v = inside(w, "lgkmcnt(")).at) out = &waits->lgkm;
-        else if ((v = inside(w, "expcnt(")).at) out = &waits->exp;
-        if (out && number(v, &value) && value >= 0 && value < NOT_WAITED) *out = (uint8_t)value;
-        else if (!out && number(w, &value)) *waits = waits_of((uint32_t)value, p->chip->cdna);
+        if (counter < N_WAITS) {
+            const struct word v = inside(after(w, wait_name[counter]), "(");
+            if (v.at && number(v, &value) && value >= 0 && value < NOT_WAITED) waits->of[counter] = (uint8_t)value;
+            else p->failed = true;
+        } else if (number(w, &value)) *waits = waits_of((uint32_t)value, p->chip->isa);
         else p->failed = true;
     }
 }
@@ -685,12 +698,12 @@ static void parse_waitcnt(struct parse *p, const char *at, const char *end)
 static void place_wait(struct parse *p)
 {
     struct inst *i = p->i;
-    uint8_t *out = !strcmp(p->name, "s_waitcnt_vscnt") ? &i->waits.vs : !strcmp(p->name, "s_waitcnt_vmcnt") ? &i->waits.vm
-                 : !strcmp(p->name, "s_waitcnt_lgkmcnt") ? &i->waits.lgkm : !strcmp(p->name, "s_waitcnt_expcnt") ? &i->waits.exp : NULL;
-    if (!out) return;
+    const struct word name = { p->name, strlen(p->name) }, counter_name = after(name, "s_waitcnt_");
+    const enum wait_counter counter = counter_name.at ? counter_of(counter_name) : N_WAITS;
+    if (counter == N_WAITS) return;
     const bool good = p->n_printed == 2 && p->printed[0].kind == OPERAND_NULL && p->printed[1].kind == OPERAND_INT &&
         p->printed[1].number >= 0;
-    if (good) *out = (uint8_t)(p->printed[1].number < NOT_WAITED ? p->printed[1].number : NOT_WAITED);
+    if (good) i->waits.of[counter] = (uint8_t)(p->printed[1].number < NOT_WAITED ? p->printed[1].number : NOT_WAITED);
     else p->failed = true;
 }
 
@@ -709,7 +722,7 @@ static void decode_one(struct inst *out, const char *at, const char *end, const 
 {
     char name[48];
     *out = (struct inst){ .op = &unknown_info, .pc = pc, .target = UINT32_MAX, .row_mask = 15, .bank_mask = 15, .text = text,
-                          .waits = { NOT_WAITED, NOT_WAITED, NOT_WAITED, NOT_WAITED } };
+                          .waits = nothing_waited };
     const struct word first = next_word(&at, end);
     if (!first.n || first.n >= sizeof name) {
         out->run = unknown_op;

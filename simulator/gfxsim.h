@@ -32,12 +32,38 @@ enum {
     FLAT_SCRATCH = 102, XNACK_MASK = 104,       /* pairs; CDNA3 */
 };
 
-/* ---- chips ---- */
+/* ---- generations of instructions, and chips ---- */
+
+/* Counters of outstanding instructions, which waits name. */
+enum wait_counter { WAIT_VM, WAIT_LGKM, WAIT_VS, WAIT_EXP, N_WAITS };
+extern const char *const wait_name[N_WAITS];     /* "vmcnt" */
+/* A part of s_waitcnt's field: `bits` bits from `shift` on are the counter's bits from `at` on. */
+struct wait_field { uint8_t counter, shift, bits, at; };
+
+/* What differs between generations. */
+enum isa_id { ISA_RDNA3, ISA_CDNA3 };            /* tables name generations by bits, 1 << isa_id */
+struct isa {
+    enum isa_id         id;
+    bool                wave32;                  /* kernels with waves of 32 lanes */
+    bool                pairs;                   /* a group may run on a pair of compute units (WGP mode, COMPUTE_PGM_RSRC1 bit 29) */
+    bool                accumulators;            /* AccVGPRs */
+    bool                xnack;                   /* code may be compiled for xnack+ */
+    bool                keeps_half;              /* 16-bit results leave the other half of their register unchanged */
+    bool                cmpx_to_exec;            /* v_cmpx writes only exec, which is not printed */
+    bool                scopes;                  /* sc0 and sc1 name the scope of an access; else glc does for loads */
+    bool                one_invalidate;          /* buffer_inv empties all caches; else each cache has an instruction */
+    bool                returns_registers;       /* s_sendmsg(MSG_DEALLOC_VGPRS) */
+    enum wait_counter   stores;                  /* counts stores; loads are counted by WAIT_VM */
+    uint32_t            scalars;                 /* numbered scalar registers */
+    uint32_t            raw_mask, raw;           /* word 3 of a raw buffer's resource: (word & raw_mask) == raw */
+    struct wait_field   waits[4];                /* bits 0: end of list */
+};
+
 struct chip {
     const char *name;                            /* "gfx942" */
+    const struct isa *isa;
     uint32_t    elf_machine;                     /* EF_AMDGPU_MACH, low byte of e_flags */
     uint32_t    wave;                            /* lanes */
-    bool        cdna;                            /* CDNA3, else RDNA3 or 3.5 */
     uint32_t    compute_units, simds, waves;     /* SIMDs per compute unit, waves per SIMD */
     uint32_t    registers, granule;              /* VGPRs per lane of a SIMD, for all its waves; allocated in granules */
     uint32_t    lds_bytes;                       /* per compute unit */
@@ -80,7 +106,7 @@ enum sdwa_sel { SEL_DWORD, SEL_BYTE_0, SEL_BYTE_1, SEL_BYTE_2, SEL_BYTE_3, SEL_W
 enum dpp { DPP_NONE, DPP_QUAD_PERM, DPP_ROW_SHL, DPP_ROW_SHR, DPP_ROW_ROR, DPP_WAVE_SHL, DPP_WAVE_ROL, DPP_WAVE_SHR, DPP_WAVE_ROR,
            DPP_ROW_MIRROR, DPP_ROW_HALF_MIRROR, DPP_ROW_BCAST, DPP_ROW_SHARE, DPP_ROW_XMASK, DPP_ROW_NEWBCAST };
 enum { NOT_WAITED = 0xff };
-struct waits { uint8_t vm, lgkm, vs, exp; };     /* s_waitcnt*: waits until no more than these are outstanding; NOT_WAITED */
+struct waits { uint8_t of[N_WAITS]; };           /* s_waitcnt*: waits until no more than these are outstanding; NOT_WAITED */
 struct range { uint16_t first; uint8_t n; };     /* registers */
 enum { MAX_RANGES = 8 };
 
@@ -216,8 +242,8 @@ struct wave {
                                                   * loop */
     bool           scalar_undefined;             /* some scalar source is (partly) undefined */
     /* instructions counted by each counter: started, and known to be done because a wait covered them */
-    uint32_t       vm_started, vm_done, lgkm_started, lgkm_done, vs_started, vs_done;
-    uint32_t       lds_store_seq;                /* lgkm_started when the last LDS store was issued */
+    struct { uint32_t started, done; } count[N_WAITS];
+    uint32_t       lds_store_seq;                /* the lgkm count started when the last LDS store was issued */
     uint32_t       smem_started, smem_done;      /* scalar loads return in any order: only lgkmcnt(0) covers them */
     uint32_t       mode;                         /* MODE register: bits 0-3 rounding f32, f64/f16; 4-7 denormals (RDNA3 ISA 3.3.2); from
                                                   * rsrc1 */
@@ -228,6 +254,8 @@ struct wave {
     uint64_t       order_known;                  /* order.c */
     void          *order;                        /* order.c */
 };
+
+static inline uint32_t outstanding(const struct wave *w, enum wait_counter k) { return w->count[k].started - w->count[k].done; }
 
 struct group {
     struct launch *launch;
@@ -432,8 +460,8 @@ void peers_group_end(struct group *g);
 void lds_group_begin(struct group *g);           /* poisons LDS: nothing written, no readers */
 void lds_group_end(struct group *g);
 void lds_barrier(struct group *g);
-/* global_load_lds_dword: stores a dword at the LDS byte address of each lane of mask, with the checks of a store; awaited by vmcnt
- * (w->vm_started), not by lgkmcnt.  undefined: lanes with an undefined value.  Weak symbol: without it the instruction is unknown. */
+/* global_load_lds_dword: stores a dword at the LDS byte address of each lane of mask, with the checks of a store; WAIT_VM counts it, and
+ * WAIT_LGKM does not.  undefined: lanes with an undefined value.  Weak symbol: without it the instruction is unknown. */
 void lds_store_direct(struct wave *w, const struct inst *i, const uint32_t *address, uint64_t mask, const uint32_t *rows,
                       uint64_t undefined)
     __attribute__((weak));

@@ -82,7 +82,7 @@ uint64_t draw(uint64_t *state)
 static uint32_t resident_groups(const struct launch *l, uint32_t n_waves, uint32_t lds_bytes)
 {
     const struct chip *c = l->chip;
-    const bool pair = !c->cdna && (l->kernel->rsrc1 >> 29 & 1) != 0;
+    const bool pair = c->isa->pairs && (l->kernel->rsrc1 >> 29 & 1) != 0;
     const uint32_t cus = pair ? 2 : 1, vgprs = divide_up(l->kernel->vgprs_allocated > 0 ? l->kernel->vgprs_allocated : 1,
                                                          c->granule) * c->granule;
     const uint32_t of_simd = least(c->waves, c->registers / vgprs), lds = (lds_bytes + 511) / 512 * 512;
@@ -461,7 +461,8 @@ struct run *launch_begin(struct launch *l)
     const uint32_t lds_bytes = k->lds_bytes + l->dynamic_lds;
     struct run *r = need(calloc(1, sizeof *r));
     *r = (struct run){ .launch = l, .n_groups = n_groups, .grid_groups = grid_groups, .n_waves = n_waves, .lds_bytes = lds_bytes,
-                       .rows = l->chip->cdna ? MAX_VGPRS : ACC, .resident = least(resident_groups(l, n_waves, lds_bytes), n_groups),
+                       .rows = l->chip->isa->accumulators ? MAX_VGPRS : ACC,
+                       .resident = least(resident_groups(l, n_waves, lds_bytes), n_groups),
                        .limit = setting("FORGE_GFXSIM_LIMIT", 0), .full_slice = (uint32_t)setting("FORGE_GFXSIM_SLICE", SLICE),
                        .seed = setting("FORGE_GFXSIM_SEED", 0), .n_workers = thread_count(n_groups) };
     if (r->full_slice == 0) r->full_slice = 1;

@@ -106,8 +106,8 @@ static bool begin(struct access *a, struct wave *w, const struct inst *i, bool a
 /* Counts one more instruction in lgkmcnt; n registers from reg wait for it. */
 static void issued(struct wave *w, bool store, uint32_t reg, uint32_t n)
 {
-    w->lgkm_started++;
-    if (store) w->lds_store_seq = w->lgkm_started;
+    w->count[WAIT_LGKM].started++;
+    if (store) w->lds_store_seq = w->count[WAIT_LGKM].started;
     if (n > 0) vgpr_await(w, reg, n, false, true);
 }
 

@@ -101,7 +101,7 @@ static void renumber(struct shadow *s, const struct wave *waves)
         const uint32_t live = live_words(s, d, word);
         for (uint32_t k = 0; k < live; k++) {
             const struct store *t = store_of(s, *word[k]);
-            if (waves == NULL || t->seq > (t->direct ? waves[t->wave].vm_done : waves[t->wave].lgkm_done)) number[t - s->log] = 1;
+            if (waves == NULL || t->seq > waves[t->wave].count[t->direct ? WAIT_VM : WAIT_LGKM].done) number[t - s->log] = 1;
             else *word[k] = 0;
         }
     }
@@ -126,7 +126,7 @@ void lds_barrier(struct group *g)
     struct shadow *s = g->lds_shadow;
     bool under_way = s->kept;
     for (uint32_t k = 0; k < g->n_waves; k++)
-        under_way |= g->waves[k].lds_store_seq > g->waves[k].lgkm_done || s->direct_seq[k] > g->waves[k].vm_done;
+        under_way |= g->waves[k].lds_store_seq > g->waves[k].count[WAIT_LGKM].done || s->direct_seq[k] > g->waves[k].count[WAIT_VM].done;
     if (under_way) renumber(s, g->waves);
     else s->first = s->next;
     s->kept = s->next > s->first;
@@ -146,8 +146,9 @@ uint32_t shadow_log(struct shadow *s, const struct wave *w, const struct inst *i
         s->log = realloc(s->log, s->room * sizeof *s->log);
         if (s->log == NULL) abort();
     }
-    s->log[s->next - s->first] = (struct store){ i, w->index, direct ? w->vm_started : w->lgkm_started + 1, s->interval, atomic, direct };
-    if (direct) s->direct = true, s->direct_seq[w->index] = w->vm_started;
+    const uint32_t seq = direct ? w->count[WAIT_VM].started : w->count[WAIT_LGKM].started + 1;
+    s->log[s->next - s->first] = (struct store){ i, w->index, seq, s->interval, atomic, direct };
+    if (direct) s->direct = true, s->direct_seq[w->index] = seq;
     return s->next++ << WORD_SHIFT | w->index;
 }
 
@@ -180,7 +181,7 @@ static bool is_awaited(struct access *a, int lane, uint32_t d, uint32_t word)
 {
     if (!a->s->direct || word < a->s->first << WORD_SHIFT || word == a->word) return false;
     const struct store *t = store_of(a->s, word);
-    if (!t->direct || t->wave != a->w->index || t->seq <= a->w->vm_done) return false;
+    if (!t->direct || t->wave != a->w->index || t->seq <= a->w->count[WAIT_VM].done) return false;
     report(a->w, a->i, FINDING_WAIT, lane, "LDS address 0x%x, while a load into it is under way (vmcnt), at 0x%x: %s", d * 4, t->i->pc,
            t->i->text);
     return true;

@@ -11,14 +11,28 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+const char *const wait_name[N_WAITS] = { [WAIT_VM] = "vmcnt", [WAIT_LGKM] = "lgkmcnt", [WAIT_VS] = "vscnt", [WAIT_EXP] = "expcnt" };
+
+/* Buffer resources: RDNA3 ISA table 43, CDNA3 ISA table 38.  s_waitcnt: RDNA3 ISA 16.5, CDNA3 ISA 4.4. */
+static const struct isa rdna3 = {
+    .id = ISA_RDNA3, .wave32 = true, .pairs = true, .keeps_half = true, .cmpx_to_exec = true, .returns_registers = true, .stores = WAIT_VS,
+    .scalars = VCC, .raw_mask = 0xf0800000u, .raw = 0x30000000u,
+    .waits = { { WAIT_EXP, 0, 3, 0 }, { WAIT_LGKM, 4, 6, 0 }, { WAIT_VM, 10, 6, 0 } },
+};
+static const struct isa cdna3 = {
+    .id = ISA_CDNA3, .accumulators = true, .xnack = true, .scopes = true, .one_invalidate = true, .stores = WAIT_VM,
+    .scalars = FLAT_SCRATCH, .raw_mask = 0xc0800000u, .raw = 0,
+    .waits = { { WAIT_VM, 0, 4, 0 }, { WAIT_EXP, 4, 3, 0 }, { WAIT_LGKM, 8, 4, 0 }, { WAIT_VM, 14, 2, 4 } },
+};
+
 /* Each number has its source in targets/gfx1100.yaml, gfx1151.yaml, gfx11.yaml, gfx942.yaml; elf_machine: AMDGPUUsage, "AMDGPU e_flags,
  * EF_AMDGPU_MACH values".  Registers and granule are those of allocation. */
 const struct chip chips[] = {
-    { .name = "gfx1100", .elf_machine = 0x41, .wave = 32, .cdna = false, .compute_units = 96, .simds = 2, .waves = 16, .registers = 1536,
+    { .name = "gfx1100", .isa = &rdna3, .elf_machine = 0x41, .wave = 32, .compute_units = 96, .simds = 2, .waves = 16, .registers = 1536,
       .granule = 24, .lds_bytes = 65536, .dies = 1 },
-    { .name = "gfx1151", .elf_machine = 0x4a, .wave = 32, .cdna = false, .compute_units = 40, .simds = 2, .waves = 16, .registers = 1536,
+    { .name = "gfx1151", .isa = &rdna3, .elf_machine = 0x4a, .wave = 32, .compute_units = 40, .simds = 2, .waves = 16, .registers = 1536,
       .granule = 24, .lds_bytes = 65536, .dies = 1 },
-    { .name = "gfx942", .elf_machine = 0x4c, .wave = 64, .cdna = true, .compute_units = 304, .simds = 4, .waves = 8, .registers = 512,
+    { .name = "gfx942", .isa = &cdna3, .elf_machine = 0x4c, .wave = 64, .compute_units = 304, .simds = 4, .waves = 8, .registers = 512,
       .granule = 8, .lds_bytes = 65536, .dies = 8 },
 };
 const uint32_t n_chips = COUNT_OF(chips);
@@ -100,7 +114,7 @@ static bool read_header(struct object *o, Elf64_Ehdr *e)
     for (uint32_t i = 0; i < n_chips; i++)
         if (chips[i].elf_machine == (e->e_flags & 0xff)) o->chip = &chips[i];
     if (!o->chip) return refuse("it is for a chip that is not simulated (machine 0x%x)", e->e_flags & 0xff);
-    if ((e->e_flags & XNACK) == XNACK_ON && o->chip->cdna) return refuse("it was compiled for xnack+, which is off on the chip");
+    if ((e->e_flags & XNACK) == XNACK_ON && o->chip->isa->xnack) return refuse("it was compiled for xnack+, which is off on the chip");
     return true;
 }
 
@@ -366,7 +380,7 @@ static bool set_registers(const struct object *o, const struct described *d, con
     const uint32_t given = 8 * ((desc->rsrc1 & 63) + 1), granule = o->chip->granule;
     k->vgprs = given;
     k->agpr_first = given;
-    if (o->chip->cdna) {
+    if (o->chip->isa->accumulators) {
         k->agpr_first = 4 * ((desc->rsrc3 & 63) + 1);
         if (k->agpr_first > given && d->agprs)
             return refuse("kernel %s has AccVGPRs from %u of %u registers", k->name, k->agpr_first, given);
@@ -400,7 +414,7 @@ static bool describe_kernel(const struct object *o, struct module *m, const stru
     k->rsrc2 = desc.rsrc2;
     k->rsrc3 = desc.rsrc3;
     k->properties = desc.properties | (uint32_t)desc.preload << 16;
-    k->wave = o->chip->cdna || !(desc.properties & WAVE32) ? 64 : 32;
+    k->wave = o->chip->isa->wave32 && desc.properties & WAVE32 ? 32 : 64;
     if (k->wave != o->chip->wave || (d->wave && d->wave != k->wave))
         return refuse("kernel %s has waves of %u lanes; %s runs with %u", k->name, k->wave, o->chip->name, o->chip->wave);
     if (k->lds_bytes > o->chip->lds_bytes) return refuse("kernel %s holds %u bytes of LDS", k->name, k->lds_bytes);

@@ -64,12 +64,12 @@ struct page { uint32_t launch; uint8_t unit, room; uint32_t *event; };
 struct knower {                                  /* a wave */
     struct clock *learned;
     struct clock *before;                        /* knowledge before the last load that added to it ... */
-    uint32_t      arrives;                       /* ... which has returned when vm_done is this */
+    uint32_t      arrives;                       /* ... which has returned when count[WAIT_VM].done is this */
     struct clock *fresh[2];                      /* knowledge at its last invalidation of L0 and L1 (CDNA3: both the same) */
     uint64_t      scalar_time;                   /* of the last s_dcache_inv */
     uint64_t      taught;                        /* time of the last event it learned from */
     bool          writing_back;                  /* a buffer_wbl2 is in flight ... */
-    uint32_t      written_back;                  /* ... complete when vm_done is this */
+    uint32_t      written_back;                  /* ... complete when count[WAIT_VM].done is this */
     struct clock *back_learned;                  /* the stores that it covers */
     uint32_t     *back_done;                     /* [waves of the group] */
 };
@@ -376,10 +376,12 @@ void order_group_end(struct group *g)
 static struct knower *knower(const struct wave *w) { return &((struct group_order *)w->group->order)->wave[w->index]; }
 static uint32_t wave_number(const struct wave *w)  { return w->group->id * all->n_waves + w->index; }
 static uint32_t die_of(uint32_t wave)              { return wave / all->n_waves % all->launch->chip->dies; }
-static bool     is_cdna(void)                      { return all->launch->chip->cdna; }
-static bool     has_dies(void)                     { return all->launch->chip->cdna && all->launch->chip->dies > 1; }
-static uint32_t stores_begun(const struct wave *w) { return is_cdna() ? w->vm_started : w->vs_started; }
-static uint32_t stores_done(const struct wave *w)  { return is_cdna() ? w->vm_done : w->vs_done; }
+static const struct isa *isa(void)                 { return all->launch->chip->isa; }
+static bool     has_dies(void)                     { return all->launch->chip->dies > 1; }
+static uint32_t stores_begun(const struct wave *w) { return w->count[isa()->stores].started; }
+static uint32_t stores_done(const struct wave *w)  { return w->count[isa()->stores].done; }
+/* Do atomics that return, which count as loads, have numbers among the stores? */
+static bool     atomics_are_stores(void)           { return isa()->stores == WAIT_VM; }
 
 /* ---- write-back ---- */
 
@@ -389,7 +391,7 @@ static void finish_write_back(struct wave *w)
 {
     struct group_order *o = w->group->order;
     struct knower *k = knower(w);
-    if (!k->writing_back || (int32_t)(w->vm_done - k->written_back) < 0) return;
+    if (!k->writing_back || (int32_t)(w->count[WAIT_VM].done - k->written_back) < 0) return;
     k->writing_back = false;
     for (uint32_t u = 0; u < o->n; u++) o->published[u].flushed = greater(o->published[u].flushed, k->back_done[u]);
     own_drop(o->snapshot);
@@ -403,7 +405,7 @@ static void finish_write_back(struct wave *w)
     clock_put(&k->back_learned, NULL);
 }
 
-/* buffer_wbl2, already counted in vm_started. */
+/* buffer_wbl2, already counted in count[WAIT_VM]. */
 void order_write_back(struct wave *w, enum scope scope)
 {
     struct group_order *o = w->group->order;
@@ -413,10 +415,10 @@ void order_write_back(struct wave *w, enum scope scope)
     finish_write_back(w);
     if (k->back_done == NULL) k->back_done = need(calloc(o->n, sizeof *k->back_done));
     for (uint32_t u = 0; u < o->n; u++) k->back_done[u] = o->published[u].done;
-    k->back_done[w->index] = w->vm_started - 1;  /* its own earlier stores */
+    k->back_done[w->index] = w->count[WAIT_VM].started - 1;  /* its own earlier stores */
     clock_put(&k->back_learned, hold(k->learned));
     k->writing_back = true;
-    k->written_back = w->vm_started;
+    k->written_back = w->count[WAIT_VM].started;
     order_unlock();
 }
 
@@ -453,20 +455,21 @@ static void acquire(struct wave *w, const struct event *e)
         clock_drop(was);
         return;
     }
-    if ((int32_t)(w->vm_done - k->arrives) >= 0) clock_put(&k->before, was);    /* otherwise `before` is still the older knowledge */
+    /* otherwise `before` is still the older knowledge */
+    if ((int32_t)(w->count[WAIT_VM].done - k->arrives) >= 0) clock_put(&k->before, was);
     else clock_drop(was);
-    k->arrives = w->vm_started + 1;
+    k->arrives = w->count[WAIT_VM].started + 1;
 }
 
 void order_invalidate(struct wave *w, enum scope scope)
 {
     struct knower *k = knower(w);
-    const bool cdna = is_cdna();
-    if (k->learned == NULL || (cdna && scope < SCOPE_DEVICE)) return;
+    const bool all_caches = isa()->one_invalidate;
+    if (k->learned == NULL || (all_caches && scope < SCOPE_DEVICE)) return;
     order_lock();
-    struct clock *now = (int32_t)(w->vm_done - k->arrives) >= 0 ? k->learned : k->before;
-    if (cdna || scope == SCOPE_GROUP)  clock_put(&k->fresh[0], hold(now));
-    if (cdna || scope == SCOPE_DEVICE) clock_put(&k->fresh[1], hold(now));
+    struct clock *now = (int32_t)(w->count[WAIT_VM].done - k->arrives) >= 0 ? k->learned : k->before;
+    if (all_caches || scope == SCOPE_GROUP)  clock_put(&k->fresh[0], hold(now));
+    if (all_caches || scope == SCOPE_DEVICE) clock_put(&k->fresh[1], hold(now));
     order_unlock();
 }
 
@@ -576,9 +579,9 @@ typedef bool finding_fn(struct wave *w, const struct inst *i, enum finding kind,
                         const char *why);
 static const char not_written_back[] = "on another die and not written back: it needs sc1, or buffer_wbl2 sc1 and a wait before the flag",
                   not_fresh_other_die[] = "on another die; since the flag was read there was no buffer_inv sc1, and the load has no sc1",
-                  not_fresh_cdna[] =
+                  not_fresh_one[] =
                   "and may be stale in the L1: since the flag was read there was no buffer_inv sc1, and the load has no sc1",
-                  not_fresh_rdna[] =
+                  not_fresh_each[] =
                       "and may be stale in the L0 or L1: since the flag was read there was no buffer_gl0_inv with buffer_gl1_inv, and the "
                       "load has no glc";
 
@@ -603,7 +606,7 @@ static bool check_plain(struct wave *w, const struct inst *i, int lane, uint64_t
         return !found(w, i, FINDING_DIES, lane, address, e, not_written_back);
     if (scalar || (clock_of(k->fresh[0], e->wave).done >= number && clock_of(k->fresh[1], e->wave).done >= number)) return true;
     if (other_die) return !found(w, i, FINDING_DIES, lane, address, e, not_fresh_other_die);
-    return !found(w, i, FINDING_RACE, lane, address, e, is_cdna() ? not_fresh_cdna : not_fresh_rdna);
+    return !found(w, i, FINDING_RACE, lane, address, e, isa()->one_invalidate ? not_fresh_one : not_fresh_each);
 }
 
 /* A load at device scope, or an atomic, sees an event of another wave. */
@@ -706,7 +709,8 @@ static uint32_t event_of(struct wave *w, const struct inst *i, uint32_t number, 
     e->wave = wave_number(w);
     e->interval = o->interval;
     e->number = number;
-    const bool after = atomic && !is_cdna() && number == stores_begun(w);      /* an atomic that returns may have the last store's number */
+    /* an atomic that returns may have the last store's number */
+    const bool after = atomic && !atomics_are_stores() && number == stores_begun(w);
     e->seen = (struct seen){ .done = stores_done(w), .issued = 2 * number + after, .flushed = o->published[w->index].flushed };
     e->through = atomic || scope >= SCOPE_DEVICE;
     e->atomic = atomic;
@@ -775,7 +779,7 @@ void order_store(struct wave *w, const struct inst *i, const uint64_t *address, 
 static uint32_t atomic_number(const struct wave *w, bool returns)
 {
     if (!returns) return stores_begun(w);
-    return is_cdna() ? w->vm_started + 1 : greater(w->vs_started, 1);
+    return atomics_are_stores() ? stores_begun(w) + 1 : greater(stores_begun(w), 1);
 }
 
 /* An atomic passes on the knowledge of the previous event, and adds its own wave's. */

@@ -303,14 +303,14 @@ static bool check_pair(char *text, const struct launch *l, const struct shared *
 /* told: the knowledge that the wave's store carries, made for its first dword. */
 static void note_store(struct shared *s, struct touch *t, const struct wave *w, uint32_t bytes, struct told **told)
 {
-    const bool cdna = w->group->launch->chip->cdna;
+    const enum wait_counter stores = w->group->launch->chip->isa->stores;
     if (*told == NULL) *told = told_new(w);
     (*told)->refs++;
     told_drop(t->told);
     t->wave = w->id;
     t->index = w->index;
-    t->number = cdna ? w->vm_started : w->vs_started;
-    t->done = cdna ? w->vm_done : w->vs_done;
+    t->number = w->count[stores].started;
+    t->done = w->count[stores].done;
     t->wide = bytes >= 8;
     t->told = *told;
     s->told = true;

@@ -268,7 +268,7 @@ static void run_s_trap(struct wave *w, const struct inst *i) { report(w, i, FIND
 /* ---- waits, barriers, messages ---- */
 
 static void run_s_waitcnt(struct wave *w, const struct inst *i) { wave_wait(w, i->waits, i->in_loop); }
-static void run_s_wait_idle(struct wave *w, const struct inst *i) { wave_wait(w, (struct waits){ 0, 0, 0, 0 }, i->in_loop); }
+static void run_s_wait_idle(struct wave *w, const struct inst *i) { wave_wait(w, (struct waits){ { 0 } }, i->in_loop); }
 
 /* lds_shadow.c handles stores to LDS that were not waited for: a finding if another wave accesses them. */
 static void run_s_barrier(struct wave *w, const struct inst *i)
@@ -281,7 +281,7 @@ static void run_s_barrier(struct wave *w, const struct inst *i)
  * effect. */
 static void run_s_sendmsg(struct wave *w, const struct inst *i)
 {
-    if (w->group->launch->chip->cdna || (i->imm & 0xff) != 3)
+    if (!w->group->launch->chip->isa->returns_registers || (i->imm & 0xff) != 3)
         report(w, i, FINDING_UNKNOWN, -1, "message %d is not modelled", (int)(i->imm & 0xff));
 }
 
@@ -303,19 +303,19 @@ static uint32_t place(const struct wave *w)
 {
     const struct chip *c = w->group->launch->chip;
     const uint32_t simd = w->index % 4, slot = w->index / 4, unit = w->group->id / (c->dies > 0 ? c->dies : 1);
-    return c->cdna ? (slot & 15) | simd << 4 | (unit % 10) << 8 | (unit / 10 % 4) << 13
+    return c->isa->id == ISA_CDNA3 ? (slot & 15) | simd << 4 | (unit % 10) << 8 | (unit / 10 % 4) << 13
         : (slot & 31) | simd << 8 | (unit % 4) << 10 | (unit / 4 % 6) << 18;
 }
 
 static bool hardware_register(const struct wave *w, uint32_t id, uint32_t *value)
 {
-    const bool cdna = w->group->launch->chip->cdna;
+    const bool cdna3 = w->group->launch->chip->isa->id == ISA_CDNA3;
     switch (id) {
     case HW_MODE:          *value = w->mode; return true;
-    case HW_ID:            *value = place(w); return cdna;
-    case HW_XCC_ID:        *value = w->group->die; return cdna;
-    case HW_ID1:           *value = place(w); return !cdna;
-    case HW_SHADER_CYCLES: *value = (uint32_t)(4 * w->instructions) & 0xfffff; return !cdna;      /* 20 bits */
+    case HW_ID:            *value = place(w); return cdna3;
+    case HW_XCC_ID:        *value = w->group->die; return cdna3;
+    case HW_ID1:           *value = place(w); return !cdna3;
+    case HW_SHADER_CYCLES: *value = (uint32_t)(4 * w->instructions) & 0xfffff; return !cdna3;      /* 20 bits */
     default:               return false;
     }
 }

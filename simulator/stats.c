@@ -257,7 +257,7 @@ void stats_launch(const struct launch *l)
     r->dynamic_lds = l->dynamic_lds, r->static_lds = k->lds_bytes, r->vgprs = k->vgprs, r->agprs = k->agprs,
         r->scratch_bytes = k->scratch_bytes, r->wave = k->wave;
     r->vgprs_allocated = k->vgprs_allocated;
-    r->pair = !l->chip->cdna && (k->rsrc1 >> 29 & 1) != 0;       /* COMPUTE_PGM_RSRC1: WGP_MODE */
+    r->pair = l->chip->isa->pairs && (k->rsrc1 >> 29 & 1) != 0;       /* COMPUTE_PGM_RSRC1: WGP_MODE */
     if (l->channels.count > 0) r->channels = l->channels.count;
     counters_add(&r->sum, &l->counters);
     pthread_mutex_unlock(&lock);

@@ -245,7 +245,7 @@ static void merge_half(uint32_t *d, const uint32_t *old, uint32_t n, bool high)
 
 static bool keeps_half(const struct wave *w, const struct inst *i)
 {
-    return !w->group->launch->chip->cdna || (i->op->traits & TRAIT_KEEPS_HIGH) || i->op_sel & 8;
+    return w->group->launch->chip->isa->keeps_half || (i->op->traits & TRAIT_KEEPS_HIGH) || i->op_sel & 8;
 }
 
 static bool float_result(uint32_t type) { return type == T_F16 || type == T_F32 || type == T_F64 || type == T_PKF16 || type == T_PKF32; }

@@ -72,9 +72,8 @@ static bool buffer_addresses(struct wave *w, const struct inst *i, const struct 
                              const struct operand *soffset, uint32_t piece, bool whole, struct access *a)
 {
     const uint32_t *v = rsrc->kind == OPERAND_S && rsrc->n == 4 ? w->s + rsrc->reg : NULL;
-    const bool cdna = w->group->launch->chip->cdna;
-    const bool raw = v != NULL && v[1] >> 16 == 0 && (cdna ? (v[3] & 0xc0800000u) == 0
-                                                      : (v[3] & 0xc0800000u) == 0 && (v[3] >> 28 & 3) == 3);
+    const struct isa *isa = w->group->launch->chip->isa;
+    const bool raw = v != NULL && v[1] >> 16 == 0 && (v[3] & isa->raw_mask) == isa->raw;
     if (!raw || (i->flags & (FLAG_IDXEN | FLAG_LDS)) != 0) {
         report(w, i, FINDING_UNKNOWN, -1,
                "only raw buffers are modelled: no index, stride, swizzle or thread id, bounds by bytes, not to LDS");
@@ -242,16 +241,15 @@ static void changed(const struct wave *w) { __atomic_fetch_add(&w->group->launch
 /* Starts a load: its destination registers await it. */
 static void started_load(struct wave *w, const struct inst *i)
 {
-    w->vm_started++;
-    if (is_flat(i)) w->lgkm_started++;
+    w->count[WAIT_VM].started++;
+    if (is_flat(i)) w->count[WAIT_LGKM].started++;
     if (i->n_dst > 0) vgpr_await(w, i->dst[0].reg, i->dst[0].n, true, is_flat(i));
 }
 
 static void started_store(struct wave *w, const struct inst *i)
 {
-    if (w->group->launch->chip->cdna) w->vm_started++;
-    else w->vs_started++;
-    if (is_flat(i)) w->lgkm_started++;
+    w->count[w->group->launch->chip->isa->stores].started++;
+    if (is_flat(i)) w->count[WAIT_LGKM].started++;
 }
 
 /* CDNA3: sc1 and sc0 as a number.  RDNA: glc loads bypass the L0 and L1; all stores go to the L2 (LLVM AMDGPUUsage, memory models GFX942
@@ -259,26 +257,26 @@ static void started_store(struct wave *w, const struct inst *i)
 static enum scope load_scope(const struct wave *w, const struct inst *i)
 {
     const bool sc0 = (i->flags & FLAG_SC0) != 0;
-    if (!w->group->launch->chip->cdna) return sc0 ? SCOPE_DEVICE : SCOPE_WAVE;
+    if (!w->group->launch->chip->isa->scopes) return sc0 ? SCOPE_DEVICE : SCOPE_WAVE;
     return (enum scope)(((i->flags & FLAG_SC1) != 0 ? 2 : 0) + (sc0 ? 1 : 0));
 }
 
 static enum scope store_scope(const struct wave *w, const struct inst *i)
 {
-    return w->group->launch->chip->cdna ? load_scope(w, i) : SCOPE_DEVICE;
+    return w->group->launch->chip->isa->scopes ? load_scope(w, i) : SCOPE_DEVICE;
 }
 
 static enum scope atomic_scope(const struct wave *w, const struct inst *i)
 {
-    return w->group->launch->chip->cdna && (i->flags & FLAG_SC1) != 0 ? SCOPE_SYSTEM : SCOPE_DEVICE;
+    return w->group->launch->chip->isa->scopes && (i->flags & FLAG_SC1) != 0 ? SCOPE_SYSTEM : SCOPE_DEVICE;
 }
 
 /* Reports accesses to memory that other chips may use.  RDNA's instructions are the same for device and system scope. */
 static void tell_peers(struct wave *w, const struct inst *i, const struct access *a, uint32_t access, enum scope scope)
 {
     const struct launch *l = w->group->launch;
-    if (l->several)
-        peers_access(w, i, a->address, a->mask, a->bytes, a->first, a->end, access, scope >= (l->chip->cdna ? SCOPE_SYSTEM : SCOPE_DEVICE));
+    const enum scope system = l->chip->isa->scopes ? SCOPE_SYSTEM : SCOPE_DEVICE;
+    if (l->several) peers_access(w, i, a->address, a->mask, a->bytes, a->first, a->end, access, scope >= system);
 }
 
 /* ---- loads ---- */
@@ -724,7 +722,7 @@ static void run_gl1_inv(struct wave *w, const struct inst *i) { (void)i; order_i
 
 static void run_wbl2(struct wave *w, const struct inst *i)
 {
-    w->vm_started++;
+    w->count[WAIT_VM].started++;
     order_write_back(w, load_scope(w, i));
 }
 

@@ -54,8 +54,8 @@ void vgpr_await(struct wave *w, uint32_t reg, uint32_t n, bool vm, bool lgkm)
 {
     for (uint32_t r = reg; r < reg + n; r++) {
         w->v_state[r] |= (uint8_t)((vm ? REG_VM : 0) | (lgkm ? REG_LGKM : 0));
-        if (vm) w->vm_seq[r] = w->vm_started;
-        if (lgkm) w->lgkm_seq[r] = w->lgkm_started;
+        if (vm) w->vm_seq[r] = w->count[WAIT_VM].started;
+        if (lgkm) w->lgkm_seq[r] = w->count[WAIT_LGKM].started;
     }
 }
 
@@ -139,19 +139,17 @@ static void wait_for(uint32_t *done, uint32_t started, uint8_t left)
     if (left != NOT_WAITED && started - *done > left) *done = started - left;
 }
 
-/* lgkm_started counts instructions that complete in order (LDS, flat).  Scalar loads share its counter but return in any order.  All of n
+/* WAIT_LGKM counts instructions that complete in order (LDS, flat).  Scalar loads share its counter but return in any order.  All of n
  * outstanding instructions may be LDS accesses, so `started - n` holds for these whatever the scalar loads do; only 0 says something about
  * scalar loads. */
 void wave_wait(struct wave *w, struct waits waits, bool in_loop)
 {
     struct counters *c = w->group->counters;
-    const uint32_t in_flight = w->vm_started - w->vm_done;
+    const uint32_t in_flight = outstanding(w, WAIT_VM);
     if (in_flight > c->loads_in_flight_most) c->loads_in_flight_most = in_flight;
     if (in_loop && in_flight > c->loop_loads_in_flight_most) c->loop_loads_in_flight_most = in_flight;
-    wait_for(&w->vm_done, w->vm_started, waits.vm);
-    wait_for(&w->vs_done, w->vs_started, waits.vs);
-    wait_for(&w->lgkm_done, w->lgkm_started, waits.lgkm);
-    if (waits.lgkm == 0) w->smem_done = w->smem_started;
+    for (uint32_t k = 0; k < N_WAITS; k++) wait_for(&w->count[k].done, w->count[k].started, waits.of[k]);
+    if (waits.of[WAIT_LGKM] == 0) w->smem_done = w->smem_started;
 }
 
 /* ---- the registers of an instruction before it runs ---- */
@@ -198,15 +196,16 @@ static bool vgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, con
         return !report(w, i, FINDING_BOUNDS, -1, "%s is %s, but the kernel has %u vector registers and %u accumulators", name, verb,
                        w->group->launch->kernel->vgprs, w->group->launch->kernel->agprs);
     }
-    const bool vm   = (w->v_state[reg] & REG_VM) != 0 && !covered(w->vm_seq[reg], w->vm_done);
-    const bool lgkm = (w->v_state[reg] & REG_LGKM) != 0 && !covered(w->lgkm_seq[reg], w->lgkm_done);
+    const bool vm   = (w->v_state[reg] & REG_VM) != 0 && !covered(w->vm_seq[reg], w->count[WAIT_VM].done);
+    const bool lgkm = (w->v_state[reg] & REG_LGKM) != 0 && !covered(w->lgkm_seq[reg], w->count[WAIT_LGKM].done);
     w->v_state[reg] &= (uint8_t)~REG_AWAITED;
     if (!vm && !lgkm) return true;
+    const enum wait_counter counter = vm ? WAIT_VM : WAIT_LGKM;
     vgpr_name(name, sizeof name, reg);
     return !report(w, i, FINDING_WAIT, -1,
         "%s is %s while a load into it is under way: it needs %s(%u) or less; after the last wait %u may be outstanding",
-                   name, verb, vm ? "vmcnt" : "lgkmcnt", vm ? w->vm_started - w->vm_seq[reg] : w->lgkm_started - w->lgkm_seq[reg],
-                   vm ? w->vm_started - w->vm_done : w->lgkm_started - w->lgkm_done);
+                   name, verb, wait_name[counter], w->count[counter].started - (vm ? w->vm_seq[reg] : w->lgkm_seq[reg]),
+                   outstanding(w, counter));
 }
 
 static bool sgpr_arrived(struct wave *w, const struct inst *i, uint32_t reg, const char *verb)
@@ -482,8 +481,8 @@ void wave_begin(struct wave *w)
     w->scc = false;
     w->scc_undefined = true;
     w->ended = w->at_barrier = false;
-    w->vm_started = w->vm_done = w->lgkm_started = w->lgkm_done = w->vs_started = w->vs_done = w->lds_store_seq = w->smem_started =
-        w->smem_done = 0;
+    memset(w->count, 0, sizeof w->count);
+    w->lds_store_seq = w->smem_started = w->smem_done = 0;
     w->instructions = 0;
     undefine_all(w);
     set_mode(w);

@@ -162,6 +162,12 @@ static void scc_is_known_by_name(void **state)
     assert_true(!add.writes_scc && cmp.writes_scc);
 }
 
+static void waits_are(struct inst i, uint8_t vm, uint8_t lgkm, uint8_t vs, uint8_t exp)
+{
+    const struct waits wanted = { { [WAIT_VM] = vm, [WAIT_LGKM] = lgkm, [WAIT_VS] = vs, [WAIT_EXP] = exp } };
+    assert_memory_equal(&i.waits, &wanted, sizeof wanted);
+}
+
 static void immediates_and_waits(void **state)
 {
     (void)state;
@@ -173,16 +179,14 @@ static void immediates_and_waits(void **state)
     assert_int_equal(cdna("s_getreg_b32 s0, hwreg(HW_REG_MODE, 4, 4)").imm, 1 | 4 << 6 | 3 << 11);
     assert_int_equal(cdna("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 0xf0").imm, 1 | 3 << 11);
     HAS(rdna("s_addk_i32 s3, 0x10").s_reads, 3, 1);
-    struct waits w = rdna("s_waitcnt vmcnt(62) expcnt(3) lgkmcnt(7)").waits;
-    assert_true(w.vm == 62 && w.exp == 3 && w.lgkm == 7 && w.vs == NOT_WAITED);
-    w = cdna("s_waitcnt lgkmcnt(0)").waits;
-    assert_true(w.vm == NOT_WAITED && w.lgkm == 0);
-    w = cdna("s_waitcnt 0xcf7f").waits;
-    assert_true(w.vm == 63 && w.exp == 7 && w.lgkm == 15);
-    w = rdna("s_waitcnt 0xfc07").waits;
-    assert_true(w.vm == 63 && w.exp == 7 && w.lgkm == 0);
-    w = rdna("s_waitcnt_vscnt null, 0x3").waits;
-    assert_true(w.vm == NOT_WAITED && w.vs == 3);
+    static const uint8_t no = NOT_WAITED;
+    waits_are(rdna("s_waitcnt vmcnt(62) expcnt(3) lgkmcnt(7)"), 62, 7, no, 3);
+    waits_are(cdna("s_waitcnt lgkmcnt(0)"), no, 0, no, no);
+    waits_are(cdna("s_waitcnt 0xcf7f"), 63, 15, no, 7);
+    waits_are(cdna("s_waitcnt 0x4125"), 16 + 5, 1, no, 2);
+    waits_are(rdna("s_waitcnt 0xfc07"), 63, 0, no, 7);
+    waits_are(rdna("s_waitcnt 0x0825"), 2, 2, no, 5);
+    waits_are(rdna("s_waitcnt_vscnt null, 0x3"), no, no, 3, no);
     rdna("s_delay_alu instid0(VALU_DEP_1) | instskip(SKIP_2) | instid1(TRANS32_DEP_1)");
     rdna("s_waitcnt_depctr depctr_va_vdst(0)");
 }
