@@ -144,6 +144,7 @@ static void chain_does(struct lister *l, const struct branch *b)
 {
     for (uint32_t i = 0; i < b->n_chain; i++) {
         const struct node *n = b->chain[i];
+        if (n->op == OP_mul || op_is_gate(n->op)) { pair_does(l, b, i); continue; }
         switch (n->op) {
         case OP_bias:     kernel_does(&l->d, "  bias, weight %s", weight_name(l, n->weight)); break;
         case OP_headnorm:
@@ -153,10 +154,6 @@ static void chain_does(struct lister *l, const struct branch *b)
         case OP_store_k:
         case OP_store_v:  store_does(l, n); break;
         case OP_add:      kernel_does(&l->d, "  add %s", float_place(l, chain_operand(b, i))); break;
-        case OP_mul:
-        case OP_glu_silu:
-        case OP_glu_gelu:
-        case OP_glu_oai:  pair_does(l, b, i); break;
         case OP_times:    times_does(l, n); break;
         case OP_expert_bias:
         case OP_expert_times: expert_rows_does(l, n); break;

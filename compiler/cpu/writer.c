@@ -219,6 +219,8 @@ void put_operation(struct cpu_writer *w, const struct branch *b, uint32_t i, uin
     const struct node *c = b->chain[i];
     const uint32_t head_dim = c->attr.head_dim;
     const char *position = position_of(w);
+    if (op_is_function(c->op)) { put(w, "%s(y, %s);", op_info[c->op].name, n); return; }
+    if (op_is_gate(c->op)) { put_glu(w, b, i, n); return; }
     switch (c->op) {
     case OP_bias:     put(w, "add_bias(y, %s + r, %s);", vector_of(w, c), n); break;
     case OP_headnorm:
@@ -229,15 +231,6 @@ void put_operation(struct cpu_writer *w, const struct branch *b, uint32_t i, uin
     case OP_store_v:  put_heads(w, head_dim, unit, n, store_call(w, c)); break;
     case OP_add:      put(w, "add(y, y, %s, %s);", other_rows(w, b, i), n); break;
     case OP_mul:      put_mul(w, b, i, n); break;
-    case OP_glu_silu:
-    case OP_glu_gelu:
-    case OP_glu_oai:  put_glu(w, b, i, n); break;
-    case OP_silu:
-    case OP_gelu:
-    case OP_gelu_erf:
-    case OP_sigmoid:
-    case OP_softplus:
-    case OP_relu_sqr: put(w, "%s(y, %s);", op_info[c->op].name, n); break;
     case OP_scale:    put(w, "scale(y, y, %s, %s);", emit_float(w->arena, c->attr.by), n); break;
     case OP_softcap:  put(w, "softcap(y, y, %s, %s);", emit_float(w->arena, c->attr.cap), n); break;
     case OP_temperature:

@@ -18,6 +18,32 @@ enum op {
     OP_COUNT
 };
 
+/* Is the operation a function of single values, or of a gate and a value (op.def)? */
+static inline bool op_is_function(enum op op)
+{
+    switch (op) {
+#define OP(...)
+#define GATE(...)
+#define FUNCTION(name) case OP_##name:
+#include "op.def"
+#undef OP
+        return true;
+    default: return false;
+    }
+}
+static inline bool op_is_gate(enum op op)
+{
+    switch (op) {
+#define OP(...)
+#define GATE(name, ...) case OP_##name:
+#define FUNCTION(name)
+#include "op.def"
+#undef OP
+        return true;
+    default: return false;
+    }
+}
+
 enum attr {
 #define ATTR(name, type, least, most) ATTR_##name,
 #include "attr.def"

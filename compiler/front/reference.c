@@ -406,12 +406,11 @@ static void map(const struct interpreter *in, const struct node *node, float *y,
 {
     for (uint64_t i = 0; i < (uint64_t)in->n * node->cols; i++) y[i] = (float)f((double)x[i]);
 }
-OPERATION(silu)     { (void)vector; map(in, node, y, x[0], silu_ref); }
-OPERATION(gelu)     { (void)vector; map(in, node, y, x[0], gelu_ref); }
-OPERATION(gelu_erf) { (void)vector; map(in, node, y, x[0], gelu_erf_ref); }
-OPERATION(sigmoid)  { (void)vector; map(in, node, y, x[0], sigmoid_ref); }
-OPERATION(softplus) { (void)vector; map(in, node, y, x[0], softplus_ref); }
-OPERATION(relu_sqr) { (void)vector; map(in, node, y, x[0], relu_sqr_ref); }
+#define OP(...)
+#define GATE(...)
+#define FUNCTION(name) OPERATION(name) { (void)vector; map(in, node, y, x[0], name##_ref); }
+#include "op.def"
+#undef OP
 
 OPERATION(softcap)
 {

@@ -191,7 +191,7 @@ void choose_chain(const struct gpu_chooser *c, struct kernel_draft *d, struct te
         if (n->weight && n->op == OP_times) text_printf(t, " [%llu]", (ull)n->weight->cols);
         if (op_info[n->op].n_values == 2 && !fuse_reads_partner(c->group, b, n))
             text_printf(t, " %s", choose_text(c, gpu_read(c->plan, gpu_addend(b, i))));
-        if ((n->op == OP_glu_silu || n->op == OP_glu_gelu || n->op == OP_glu_oai) && n->inputs[0] != gpu_operand(b, i))
+        if (op_is_gate(n->op) && n->inputs[0] != gpu_operand(b, i))
             text_puts(t, " as its gate");
     }
 }

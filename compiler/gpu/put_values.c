@@ -73,16 +73,12 @@ static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
     const struct node *n = b->chain[i];
     const struct node_attrs *at = &n->attr;
     if (put_with_tensor(e, n, "y")) return;
+    if (op_is_function(n->op)) { gpu_put(e, "y = %s_f32(y);", op_info[n->op].name); return; }
+    if (op_is_gate(n->op)) { put_glu(e, b, i); return; }
     switch (n->op) {
     case OP_add:          gpu_put(e, "y += %s;", other(e, b, i)); break;
     case OP_mul:          gpu_put(e, "y *= %s;", other(e, b, i)); break;
     case OP_scale:        if (at->by != 1) gpu_put(e, "y *= %s;", emit_float(e->arena, at->by)); break;
-    case OP_silu:
-    case OP_gelu:
-    case OP_gelu_erf:
-    case OP_sigmoid:
-    case OP_softplus:
-    case OP_relu_sqr:     gpu_put(e, "y = %s_f32(y);", op_info[n->op].name); break;
     case OP_softcap:      if (at->cap != 0) gpu_put(e, "y = softcap_f32(y, %s);", emit_float(e->arena, at->cap)); break;
     case OP_temperature:
         gpu_put(e, "y *= temperature_f32(position_of(a, t), %s, %u);", emit_float(e->arena, at->by), at->n_ctx_orig);
@@ -91,9 +87,6 @@ static void put_operation(struct emitter *e, const struct branch *b, uint32_t i)
         gpu_put(e, "y += %s[(uint64_t)position_of(a, t) * %llu + r];", gpu_vector(e, n->weight),
                 (unsigned long long)plan_weight_stride(e->plan, n->weight));
         break;
-    case OP_glu_silu:
-    case OP_glu_gelu:
-    case OP_glu_oai:      put_glu(e, b, i); break;
     case OP_push:
     case OP_send:         break;                                           /* gpu_put_result */
     default: die("%s after other operations: forgec has no GPU kernel for it; this is a mistake in forgec, please report it",

@@ -83,10 +83,9 @@ bool fuse_reads_partner(const struct group *g, const struct branch *b, const str
 static bool begins_chain(const struct node *n)
 {
     switch (n->op) {
-    case OP_times: case OP_scale: case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr:
-    case OP_softcap: case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join: case OP_l2norm: case OP_all_reduce:
-    case OP_layernorm_heads: case OP_receive: return true;
-    default: return false;
+    case OP_times: case OP_scale: case OP_softcap: case OP_temperature: case OP_mul: case OP_glu_oai: case OP_part: case OP_join:
+    case OP_l2norm: case OP_all_reduce: case OP_layernorm_heads: case OP_receive: return true;
+    default: return op_is_function(n->op);
     }
 }
 
@@ -124,12 +123,12 @@ static bool slices_take(const struct branch *b, const struct node *n)
     bool summed = false;
     for (uint32_t i = 0; i < b->n_chain; i++) summed |= b->chain[i]->op == OP_expert_sum;
     if (b->matmul->op != OP_expert_matmul) return false;
+    if (op_is_function(n->op)) return true;
+    if (op_is_gate(n->op)) return !summed;
     switch (n->op) {
     case OP_expert_sum: return !summed && b->partner < 0;
     case OP_expert_bias: case OP_expert_times: return !summed;
-    case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_softcap: case OP_scale:
-        return true;
-    case OP_glu_silu: case OP_glu_gelu: case OP_glu_oai: return !summed;
+    case OP_softcap: case OP_scale: return true;
     case OP_add: case OP_mul: case OP_bias: case OP_times: case OP_push: case OP_send: return summed;
     default: return false;
     }
@@ -351,6 +350,11 @@ static bool rule_attention(struct fuser *f, struct node *n)
 
 /* The rule by which an operation joins a group, and the kind of group that it begins if it joins none. */
 static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum group_kind alone; } rules[OP_COUNT] = {
+#define OP(...)
+#define FUNCTION(name) [OP_##name] = { rule_rows, GROUP_MAP },
+#define GATE(name, ...) [OP_##name] = { rule_gate, GROUP_MAP },
+#include "compiler/front/op.def"
+#undef OP
     [OP_embed]     = { rule_none,      GROUP_EMBED },
     [OP_rmsnorm]   = { rule_norm,      GROUP_NORM },
     [OP_headnorm]  = { rule_heads,     GROUP_MAP },
@@ -360,8 +364,6 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_store_k]   = { rule_heads,     GROUP_MAP },
     [OP_store_v]   = { rule_heads,     GROUP_MAP },
     [OP_attention] = { rule_attention, GROUP_ATTENTION },
-    [OP_glu_silu]  = { rule_gate,      GROUP_MAP },
-    [OP_glu_gelu]  = { rule_gate,      GROUP_MAP },
     [OP_add]       = { rule_sum,       GROUP_MAP },
     [OP_layernorm] = { rule_norm,      GROUP_NORM },
     [OP_l2norm]    = { rule_heads,     GROUP_MAP },
@@ -369,15 +371,8 @@ static const struct rule { bool (*joins)(struct fuser *f, struct node *n); enum 
     [OP_add_position] = { rule_rows,   GROUP_MAP },
     [OP_times]     = { rule_rows,      GROUP_MAP },
     [OP_scale]     = { rule_rows,      GROUP_MAP },
-    [OP_silu]      = { rule_rows,      GROUP_MAP },
-    [OP_gelu]      = { rule_rows,      GROUP_MAP },
-    [OP_gelu_erf]  = { rule_rows,      GROUP_MAP },
-    [OP_sigmoid]   = { rule_rows,      GROUP_MAP },
-    [OP_softplus]  = { rule_rows,      GROUP_MAP },
-    [OP_relu_sqr]  = { rule_rows,      GROUP_MAP },
     [OP_softcap]   = { rule_rows,      GROUP_MAP },
     [OP_temperature] = { rule_rows,    GROUP_MAP },
-    [OP_glu_oai]   = { rule_gate,      GROUP_MAP },
     [OP_mul]       = { rule_sum,       GROUP_MAP },
     [OP_part]      = { rule_part,      GROUP_MAP },
     [OP_join]      = { rule_none,      GROUP_MAP },

@@ -51,10 +51,10 @@ static bool is_member(const struct sharing *s, const struct node *n)
 /* Rows of a value for each token: values of experts have a row for each expert that a token uses. */
 static uint32_t rows_of_experts(const struct node *n)
 {
+    if (op_is_function(n->op) || op_is_gate(n->op)) return rows_of_experts(n->inputs[0]);
     switch (n->op) {
     case OP_expert_matmul: case OP_expert_bias: case OP_expert_times: return n->inputs[1]->attr.used;
-    case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_scale: case OP_glu_silu:
-    case OP_glu_gelu: case OP_glu_oai: case OP_add: case OP_mul: return rows_of_experts(n->inputs[0]);
+    case OP_scale: case OP_add: case OP_mul: return rows_of_experts(n->inputs[0]);
     default: return 1;
     }
 }
@@ -100,11 +100,11 @@ static bool add_input(struct sharing *s, const struct node *n)
     s->members[s->n_members++] = n;
     s->makes_keys[n->index] = s->in_keys;
     fit_units(s, n->cols / rows_of_experts(n));
+    if (op_is_function(n->op) || op_is_gate(n->op)) return add_inputs(s, n);
     switch (n->op) {
     case OP_matmul:
     case OP_expert_matmul: return is_plain(n->weight);
-    case OP_silu: case OP_gelu: case OP_gelu_erf: case OP_sigmoid: case OP_softplus: case OP_relu_sqr: case OP_scale: case OP_softcap:
-    case OP_temperature: case OP_bias: case OP_glu_silu: case OP_glu_gelu: case OP_glu_oai: case OP_add: return add_inputs(s, n);
+    case OP_scale: case OP_softcap: case OP_temperature: case OP_bias: case OP_add: return add_inputs(s, n);
     case OP_times:
         if (n->weight && n->weight->cols > 1) fit_units(s, n->weight->cols);
         return add_input(s, n->inputs[0]);

@@ -120,7 +120,7 @@ static void chain_text(const struct web_chooser *c, struct kernel_draft *d, stru
                                                  plan_bytes_read(c->plan, n)));
         if (n->weight && n->op == OP_times) text_printf(t, " [%llu]", (ull)n->weight->cols);
         if (op_info[n->op].n_values == 2 && !fuse_reads_partner(c->group, b, n)) text_printf(t, " %s", value_text(c, gpu_addend(b, i)));
-        if ((n->op == OP_glu_silu || n->op == OP_glu_gelu || n->op == OP_glu_oai) && n->inputs[0] != gpu_operand(b, i))
+        if (op_is_gate(n->op) && n->inputs[0] != gpu_operand(b, i))
             text_puts(t, " as its gate");
     }
 }

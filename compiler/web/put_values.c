@@ -75,16 +75,12 @@ static void put_operation(struct wgsl_writer *w, const struct branch *b, uint32_
     const struct node *n = b->chain[i];
     const struct node_attrs *at = &n->attr;
     if (put_with_tensor(w, n, "y")) return;
+    if (op_is_function(n->op)) { web_put(w, "y = %s_f32(y);", op_info[n->op].name); return; }
+    if (op_is_gate(n->op)) { put_glu(w, b, i); return; }
     switch (n->op) {
     case OP_add:          web_put(w, "y += %s;", other(w, b, i)); break;
     case OP_mul:          web_put(w, "y *= %s;", other(w, b, i)); break;
     case OP_scale:        if (at->by != 1) web_put(w, "y *= %s;", web_float(w, at->by)); break;
-    case OP_silu:
-    case OP_gelu:
-    case OP_gelu_erf:
-    case OP_sigmoid:
-    case OP_softplus:
-    case OP_relu_sqr:     web_put(w, "y = %s_f32(y);", op_info[n->op].name); break;
     case OP_softcap:      if (at->cap != 0) web_put(w, "y = softcap_f32(y, %s);", web_float(w, at->cap)); break;
     case OP_temperature:
         web_put(w, "y *= temperature_f32(step.n_past + t, %s, %uu);", web_float(w, at->by), at->n_ctx_orig);
@@ -93,9 +89,6 @@ static void put_operation(struct wgsl_writer *w, const struct branch *b, uint32_
         web_put(w, "y += vector_f32(%s, (step.n_past + t) * %uu + r);", web_vector(w, n->weight),
                 (uint32_t)plan_weight_stride(w->plan, n->weight));
         break;
-    case OP_glu_silu:
-    case OP_glu_gelu:
-    case OP_glu_oai:      put_glu(w, b, i); break;
     default: die("%s after other operations: forgec has no kernel of WebGPU for it; this is a mistake in forgec, please report it",
                  op_info[n->op].name);
     }

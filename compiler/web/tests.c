@@ -105,8 +105,7 @@ static void add_written(struct writes *w, const struct node *n, struct web_place
 
 static bool changes_scale(enum op op)
 {
-    return op == OP_glu_silu || op == OP_glu_gelu || op == OP_glu_oai || op == OP_mul || op == OP_relu_sqr || op == OP_silu ||
-           op == OP_gelu || op == OP_gelu_erf || op == OP_sigmoid || op == OP_softplus;
+    return op == OP_mul || op_is_function(op) || op_is_gate(op);
 }
 
 /* The tolerances of the group's results for each token's row. to: [TOKENS]. */
