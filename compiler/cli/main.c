@@ -415,10 +415,10 @@ static uint32_t read_times(struct arena *a, const struct build_options *o, const
 /* The value of --split: "tensor", "layer", "layer:20,12". */
 static void take_split(struct arena *a, struct build_options *o, const char *text)
 {
-    static const char *const splits[] = { "tensor", "layer", NULL };
     const char *colon = strchr(text, ':');
     uint32_t n = 0;
-    o->plan.split = (enum split_kind)parse_choice("--split", colon ? arena_strndup(a, text, (size_t)(colon - text)) : text, splits);
+    const char *kind = colon ? arena_strndup(a, text, (size_t)(colon - text)) : text;
+    o->plan.split = (enum split_kind)parse_choice("--split", kind, split_kind_name);
     if (colon && o->plan.split != SPLIT_LAYER) usage_error("--split %s: only layer takes numbers of layers", text);
     for (const char *p = colon; p && *p; p += strcspn(p, ",")) {
         if (n == FORGE_GPU_MAX_RANKS) usage_error("--split %s: at most %d GPUs share a model", text, FORGE_GPU_MAX_RANKS);
@@ -483,7 +483,6 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
 {
     static const char *const emits[] = { "exe", "source", "asm", "plan", "graph", "obj", "lib", "shared", NULL },
                       *const fuses[] = { "none", "layer", NULL }, *const places[] = { "embed", "external", "none", NULL },
-                      *const kvs[] = { "f16", "f32", "q8_0", NULL }, *const specs[] = { "none", "ngram", "mtp", NULL },
                       *const pres[] = { "model", "llama.cpp", NULL };
     bool kv_given = false;
     const char *split = NULL;
@@ -502,11 +501,11 @@ static int parse_build(struct arena *a, int argc, char **argv, struct build_opti
         case OPT_EMIT: o->emit = (enum emit_kind)parse_choice("--emit", optarg, emits); break;
         case OPT_FUSE: o->fuse = (enum fuse_level)parse_choice("--fuse", optarg, fuses); break;
         case OPT_CTX: o->plan.n_ctx = parse_count("--ctx", optarg, 1u << 24); break;
-        case OPT_KV: o->plan.kv = (enum kv_type)parse_choice("--kv", optarg, kvs); kv_given = true; break;
+        case OPT_KV: o->plan.kv = (enum kv_type)parse_choice("--kv", optarg, kv_type_name); kv_given = true; break;
         case OPT_GPUS:    o->gpus = parse_count("--gpus", optarg, FORGE_GPU_MAX_RANKS); break;
         case OPT_SPLIT:   split = optarg; break;
         case OPT_COLUMNS: o->plan.columns = parse_count("--columns", optarg, FORGE_MAX_COLUMNS); break;
-        case OPT_SPEC: o->plan.spec = (enum spec_kind)parse_choice("--spec", optarg, specs); break;
+        case OPT_SPEC: o->plan.spec = (enum spec_kind)parse_choice("--spec", optarg, spec_kind_name); break;
         case OPT_EXACT: o->plan.exact = true; break;
         case OPT_FAST_BF16: o->plan.fast_bf16 = true; break;
         case OPT_WEIGHTS: o->weights = (enum weights_kind)parse_choice("--weights", optarg, places); break;

@@ -40,7 +40,9 @@ static void check_drafts(const struct plan *p, const struct graph *g)
     if (p->target->kind == TARGET_GPU) return;
     if (g->draft) die("--spec mtp needs a GPU; target %s has no kernels for it: build without --spec", p->target->name);
     for (uint32_t i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i]->op == OP_previous) die("%%%s: forgec has no CPU kernel for previous; build for a GPU target", g->nodes[i]->name);
+        if (g->nodes[i]->op == OP_previous)
+            die("%%%s: target %s has no kernel for previous; build for gfx1100, gfx1151, gfx942 or sm_90", g->nodes[i]->name,
+                p->target->name);
 }
 
 void plan_check_limits(const struct plan *p, const struct graph *g)

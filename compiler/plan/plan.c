@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const kv_type_name[] = { [KV_TYPE_F16] = "f16", [KV_TYPE_F32] = "f32", [KV_TYPE_Q8_0] = "q8_0" };
+const char *const kv_type_name[] = { [KV_TYPE_F16] = "f16", [KV_TYPE_F32] = "f32", [KV_TYPE_Q8_0] = "q8_0", NULL };
 const char *const row_form_name[ROW_FORMS] = { [ROW_F32] = "f32", [ROW_Q8] = "q8", [ROW_BF16] = "bf16",
                                               [ROW_BF16_PARTS] = "two bf16" };
-const char *const spec_kind_name[] = { [SPEC_NONE] = "none", [SPEC_NGRAM] = "ngram", [SPEC_MTP] = "mtp" };
+const char *const spec_kind_name[] = { [SPEC_NONE] = "none", [SPEC_NGRAM] = "ngram", [SPEC_MTP] = "mtp", NULL };
+const char *const split_kind_name[] = { [SPLIT_TENSOR] = "tensor", [SPLIT_LAYER] = "layer", NULL };
 
 static const struct machine *machine_for(const struct plan *p) { return machine_of(p->target->kind); }
 

@@ -8,11 +8,11 @@
 #include "compiler/base/target.h"
 
 enum kv_type { KV_TYPE_F16, KV_TYPE_F32, KV_TYPE_Q8_0 };
-extern const char *const kv_type_name[];        /* "f16", "f32", "q8_0" */
+extern const char *const kv_type_name[];        /* "f16", "f32", "q8_0", NULL */
 
 /* Source of drafts: a look-up in the text (ngram), or the model's own block (mtp). */
 enum spec_kind { SPEC_NONE, SPEC_NGRAM, SPEC_MTP };
-extern const char *const spec_kind_name[];      /* "none", "ngram", "mtp" */
+extern const char *const spec_kind_name[];      /* "none", "ngram", "mtp", NULL */
 
 enum {
     ATTENTION_PARTS_FROM = 128,     /* fewer positions are one range; as in attention_parts of templates/cpu/launch.h */
@@ -21,6 +21,8 @@ enum {
 };
 
 enum split_kind { SPLIT_TENSOR, SPLIT_LAYER };
+extern const char *const split_kind_name[];     /* "tensor", "layer", NULL */
+
 struct plan_options {
     uint32_t     n_ctx;           /* 0: see plan_context */
     enum kv_type kv;

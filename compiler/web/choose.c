@@ -652,7 +652,7 @@ static void choose_keep(const struct web_chooser *c)
     struct kernel_draft d = begin(c, TEMPLATE_conv_keep, arena_printf(c->arena, "%s_keep", c->group->name));
     d.launch.name = d.kernel.name;
     d.launch.state = plan_state(c->plan, n)->offset;
-    kernel_does(&d, "the state, of %llu inputs: %s", n->weight ? (ull)n->weight->cols - 1 : 1, value_text(c, n->inputs[0]));
+    kernel_does(&d, "the state, of %llu inputs: %s", (ull)n->weight->cols - 1, value_text(c, n->inputs[0]));
     d.kernel.prefill = true;
     d.kernel.grid_tokens = 0;
     d.kernel.grid_x = (n->cols + d.kernel.param[PARAM_THREADS] - 1) / d.kernel.param[PARAM_THREADS];

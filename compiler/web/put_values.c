@@ -234,12 +234,12 @@ static void put_recur(struct wgsl_writer *w, const struct branch *b)
     web_put(w, "recur_rows_row(%sshape, step.n_tokens, group.x, thread);", text_str(&values));
 }
 
-/* A recurrence, a convolution, or the previous row. The previous row keeps its state like a convolution with two taps. */
+/* A recurrence or a convolution. */
 void web_put_sequence(struct wgsl_writer *w)
 {
     const struct branch *b = &w->group->branches[0];
     const struct node *n = b->chain[0];
-    const unsigned keeps = !w->kernel->prefill, taps = n->weight ? (unsigned)n->weight->cols : 2;
+    const unsigned keeps = !w->kernel->prefill, taps = n->op == OP_conv ? (unsigned)n->weight->cols : 0;
     if (w->kernel->template == TEMPLATE_conv_keep) {
         web_use(w, "sequence.wgsl", (struct web_words){ .sink = "row" });
         web_put(w, "conv_keep(%s, %uu, %uu, step.n_tokens, group.x, thread);", rows_of(w, n->inputs[0]), n->cols, taps);
@@ -248,8 +248,6 @@ void web_put_sequence(struct wgsl_writer *w)
     put_sink(w, b, 1);
     web_use(w, "sequence.wgsl", (struct web_words){ .sink = "row" });
     if (n->op == OP_recur) put_recur(w, b);
-    else if (n->op == OP_previous)
-        web_put(w, "previous_rows_row(%s, %uu, %uu, step.n_tokens, group.x, group.y, thread);", rows_of(w, n->inputs[0]), n->cols, keeps);
     else
         web_put(w, "conv_rows_row(%s, %s, %uu, %uu, %uu, %uu, step.n_tokens, group.x, group.y, thread);", rows_of(w, n->inputs[0]),
                 web_vector(w, n->weight), (unsigned)plan_weight_stride(w->plan, n->weight), n->cols, taps, keeps);

@@ -1,5 +1,5 @@
-/* sequence.wgsl -- operations with a state that passes from position to position: the causal convolution of columns, the previous row, and
- * the recurrence of gated delta nets and Mamba-2  (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060).
+/* sequence.wgsl -- operations with a state that passes from position to position: the causal convolution of columns and the
+ * recurrence of gated delta nets and Mamba-2  (Yang et al. 2024, arXiv:2412.06464; Dao & Gu 2024, arXiv:2405.21060).
  * A step reads its state once and writes it once.  At the start of a sequence the state counts as zero.
  *
  * The module has
@@ -33,7 +33,7 @@ fn conv_put(x: u32, x_stride: u32, c: u32, cols: u32, n_taps: u32, n_tokens: u32
         state[k * cols + c] = bitcast<u32>(conv_input(x, x_stride, n_tokens - 1u, n_taps - 2u - k, c, cols, n_taps));
     }
 }
-/* Column group * THREADS + thread of the state; in a launch after that of conv_rows or of previous_rows, where n_taps is 2. */
+/* Column group * THREADS + thread of the state; in a launch after that of conv_rows. */
 fn conv_keep(x: u32, x_stride: u32, cols: u32, n_taps: u32, n_tokens: u32, group: u32, thread: u32) {
     let c = group * THREADS + thread;
     if (c < cols) { conv_put(x, x_stride, c, cols, n_taps, n_tokens); }
@@ -53,18 +53,6 @@ fn conv_rows_SINK(x: u32, x_stride: u32, taps: u32, tap_stride: u32, cols: u32, 
         sink_SINK(t, c, y);
     }
     if (keep != 0u) { conv_put(x, x_stride, c, cols, n_taps, n_tokens); }
-}
-
-/* ---- the previous row ---- */
-/* As conv_rows, but gives each token the previous row.  Before the step's first token this is the row in the state, or zeros at the start
- * of a sequence. */
-fn previous_rows_SINK(x: u32, x_stride: u32, cols: u32, keep: u32, n_tokens: u32, group: u32, tokens_group: u32, thread: u32) {
-    let c = group * THREADS + thread;
-    if (c >= cols) { return; }
-    for (var t = tokens_group * CONV_TOKENS; t < min(n_tokens, (tokens_group + 1u) * CONV_TOKENS); t++) {
-        sink_SINK(t, c, conv_input(x, x_stride, t, 1u, c, cols, 2u));
-    }
-    if (keep != 0u) { conv_put(x, x_stride, c, cols, 2u, n_tokens); }
 }
 
 /* ---- recurrence ---- */

@@ -295,6 +295,10 @@ static void states_of_drafts(void **state)
     assert_true(one->n_states > 0);
     assert_int_equal(four->n_states, one->n_states);
     for (uint32_t i = 0; i < one->n_states; i++) assert_int_equal(four->states[i].bytes, 4 * one->states[i].bytes);
+    static const char *const others[] = { "portable", "wasm32", "webgpu" };
+    for (uint32_t i = 0; i < COUNT_OF(others); i++)
+        assert_dies(plan_make(a, g, FUSE_LAYER, target_load(a, others[i], NULL), &(struct plan_options){ 0 }),
+                    arena_printf(a, "target %s has no kernel for previous", others[i]));
 }
 
 static void limits(void **state)

@@ -324,32 +324,30 @@ static void rope_add(uint32_t heads, uint32_t head_dim, uint32_t n_rot, uint32_t
 static void conv_add(uint32_t cols, uint32_t n_taps, uint32_t n_tokens, uint32_t n_past, bool keep)
 {
     if (!begin()) return;
-    const uint32_t taps = n_taps ? n_taps : 2, held = taps - 1, stride = cols + 2, tap_stride = cols + 4;
-    float *all = random_new((held + n_tokens) * stride, 2), *w = random_new(taps * tap_stride, 1), *state = random_new(held * cols, 1);
+    const uint32_t held = n_taps - 1, stride = cols + 2, tap_stride = cols + 4;
+    float *all = random_new((held + n_tokens) * stride, 2), *w = random_new(n_taps * tap_stride, 1), *state = random_new(held * cols, 1);
     for (uint32_t k = 0; k < held; k++)
         for (uint32_t c = 0; c < cols; c++) state[k * cols + c] = all[k * stride + c] = n_past ? all[k * stride + c] : 0;
     floats_add(&on.state, n_past ? state : NULL, held * cols);
     const uint32_t x = arena_add(all + held * stride, n_tokens * stride), out = arena_add(NULL, n_tokens * stride);
     on.step[0] = n_tokens;
     on.step[1] = n_past;
-    arg(out), arg(stride), arg(x), arg(stride), arg(vector_add(w, taps * tap_stride)), arg(tap_stride), arg(cols), arg(n_taps), arg(keep);
+    arg(out), arg(stride), arg(x), arg(stride), arg(vector_add(w, n_taps * tap_stride)), arg(tap_stride), arg(cols), arg(n_taps), arg(keep);
     launch(module_write("conv", "", any_format(), 1, 1), groups_of(cols), (n_tokens + CONV_TOKENS - 1) / CONV_TOKENS);
     if (!keep) launch(module_write("keep", "", any_format(), 1, 1), groups_of(cols), 1);
     for (uint32_t c = 0; c < cols; c++) {
         for (uint32_t t = 0; t < n_tokens; t++) {
             double sum = 0, size = 0;
-            for (uint32_t k = 0; k < taps; k++) {
+            for (uint32_t k = 0; k < n_taps; k++) {
                 const double v = (double)w[k * tap_stride + c] * (double)all[(t + k) * stride + c];
                 sum += v;
                 size += fabs(v);
             }
-            if (!n_taps) sum = (double)all[t * stride + c], size = 0;
             want(&on.arena, out + t * stride + c, sum, 1e-6 * size);
         }
         for (uint32_t k = 0; k < held; k++) want(&on.state, k * cols + c, (double)all[(n_tokens + k) * stride + c], 0);
     }
-    end("%s of %u columns, %u taps, %u tokens after %u%s", n_taps ? "convolution" : "the row before", cols, n_taps, n_tokens, n_past,
-        keep ? "" : ", two launches");
+    end("convolution of %u columns, %u taps, %u tokens after %u%s", cols, n_taps, n_tokens, n_past, keep ? "" : ", two launches");
 }
 
 struct recur_case { uint32_t heads, qk_heads, head_dim, value_dim, delta, modulo, by_row, n_tokens, n_past; };
@@ -526,9 +524,9 @@ static void sequence_cases(void)
         conv_add(70, 16, 64, past, true);
         conv_add(70, 3, 130, past, false);
         conv_add(30, 16, 3, past, false);
-        conv_add(100, 0, 1, past, true);
-        conv_add(65, 0, 65, past, false);
-        conv_add(65, 0, 9, past, true);
+        conv_add(100, 2, 1, past, true);
+        conv_add(65, 2, 65, past, false);
+        conv_add(65, 2, 9, past, true);
         recur_add((struct recur_case){ 4, 2, 128, 128, 1, 0, 0, 1, past });
         recur_add((struct recur_case){ 4, 2, 128, 12, 1, 1, 0, 7, past });
         recur_add((struct recur_case){ 3, 1, 64, 20, 0, 0, 0, 6, past });

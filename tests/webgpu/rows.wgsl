@@ -96,15 +96,14 @@ fn ropes(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thre
 }
 
 /* ---- sequences ---- */
-/* 2: x; 3: its stride; 4: taps; 5: their stride; 6: cols; 7: n_taps, 0: the row before; 8: keep. */
+/* 2: x; 3: its stride; 4: taps; 5: their stride; 6: cols; 7: n_taps; 8: keep. */
 @compute @workgroup_size(THREADS)
 fn conv(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
-    if (arg(7u) == 0u) { previous_rows_SINK(arg(2u), arg(3u), arg(6u), arg(8u), step.n_tokens, id.x, id.y, thread); }
-    else { conv_rows_SINK(arg(2u), arg(3u), arg(4u), arg(5u), arg(6u), arg(7u), arg(8u), step.n_tokens, id.x, id.y, thread); }
+    conv_rows_SINK(arg(2u), arg(3u), arg(4u), arg(5u), arg(6u), arg(7u), arg(8u), step.n_tokens, id.x, id.y, thread);
 }
 @compute @workgroup_size(THREADS)
 fn keep(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
-    conv_keep(arg(2u), arg(3u), arg(6u), max(arg(7u), 2u), step.n_tokens, id.x, thread);
+    conv_keep(arg(2u), arg(3u), arg(6u), arg(7u), step.n_tokens, id.x, thread);
 }
 /* 2: q, k, v, decay, beta; 7: as struct recur. */
 @compute @workgroup_size(THREADS)
