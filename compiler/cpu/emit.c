@@ -31,8 +31,8 @@ static void emit_launch(struct text *t, const struct kernel *k, const struct lau
     else text_printf(t, "%u", l->layer);
     text_printf(t, ", %u, %u, %u, %u, %u, %u, %llu, {", l->tail, k->unless_divides, k->from_positions, k->joins_divides, each.first, each.n,
                 (unsigned long long)l->state);
-    for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
-    text_puts(t, l->n_weights ? " }, " : " 0 }, ");
+    for (uint32_t i = 0; i < l->n_bindings; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->bindings[i].offset);
+    text_puts(t, l->n_bindings ? " }, " : " 0 }, ");
     emit_cost(t, k);
     text_puts(t, " },\n");
 }

@@ -160,8 +160,8 @@ static void put_body(struct cpu_writer *w)
 /* "    enum { W_ATTN_Q, W_ATTN_NORM };" */
 static void put_weights(struct text *out, const struct launch *l)
 {
-    for (uint32_t i = 0; i < l->n_weights; i++) text_printf(out, "%s%s", i ? ", " : "    enum { ", l->symbols[i]);
-    if (l->n_weights) text_puts(out, " };\n");
+    for (uint32_t i = 0; i < l->n_bindings; i++) text_printf(out, "%s%s", i ? ", " : "    enum { ", l->bindings[i].symbol);
+    if (l->n_bindings) text_puts(out, " };\n");
 }
 
 static bool is_attention(enum kernel_template t) { return t == TEMPLATE_attention || t == TEMPLATE_attention_merge; }

@@ -21,18 +21,17 @@ struct lister {
 
 /* ---- pieces ---- */
 
-/* The symbol of a tensor that the kernel reads. */
-static const char *name_at(struct lister *l, uint64_t offset, const char *role)
+/* The symbol of a weight that the kernel reads; its bytes are counted elsewhere. */
+static const char *bound_name(struct lister *l, const struct weight *w)
 {
-    const uint32_t slot = kernel_weight(&l->d, offset, role);
-    return l->d.launch.symbols[slot];
+    return kernel_bind(&l->d, plan_binding(l->plan, w), w->role, 0);
 }
 
 /* The symbol of a weight that the kernel reads completely; counts its bytes. */
 static const char *weight_name(struct lister *l, const struct weight *w)
 {
     l->d.kernel.weight_bytes += plan_weight_bytes(l->plan, w);
-    return name_at(l, l->plan->weight_offset[w->index], w->role);
+    return bound_name(l, w);
 }
 
 static const char *place(struct lister *l, const struct buffer *b, const char *form)
@@ -98,7 +97,7 @@ static void headnorm_does(struct lister *l, const struct node *n)
 static void add_position_does(struct lister *l, const struct node *n)
 {
     l->d.kernel.weight_bytes += plan_bytes_read(l->plan, n);
-    const char *weight = name_at(l, l->plan->weight_offset[n->weight->index], n->weight->role);
+    const char *weight = bound_name(l, n->weight);
     kernel_does(&l->d, "  add_position, weight %s, %llu floats a position", weight, (ull)plan_weight_stride(l->plan, n->weight));
 }
 
@@ -135,7 +134,7 @@ static void expert_rows_does(struct lister *l, const struct node *n)
 {
     const uint64_t stride = n->weight->is_vector ? 0 : plan_weight_stride(l->plan, n->weight);
     l->d.kernel.weight_bytes += plan_bytes_read(l->plan, n);
-    const char *weight = name_at(l, l->plan->weight_offset[n->weight->index], n->weight->role);
+    const char *weight = bound_name(l, n->weight);
     kernel_does(&l->d, "  %s, weight %s, %llu floats an expert", op_info[n->op].name, weight, stride ? (ull)stride : 1ull);
 }
 
@@ -174,7 +173,7 @@ static void slices_product_does(struct lister *l, const struct branch *b, const 
 {
     const struct weight *w = b->matmul->weight;
     const uint32_t rows = branch_cols(l->group, b), met = plan_slices(l->group);
-    const char *weight = name_at(l, l->plan->weight_offset[w->index], w->role);
+    const char *weight = bound_name(l, w);
     const char *each = plan_reads_pieces(b->matmul) ? "a piece of the input each" : "all of the same input";
     l->d.kernel.weight_bytes += plan_bytes_read(l->plan, b->matmul);
     l->d.kernel.operations += 2ull * rows * w->cols * met;
@@ -327,11 +326,12 @@ static void embed_does(struct lister *l)
     const struct plan *p = l->plan;
     const struct node *n = l->group->node;
     l->d.kernel.weight_bytes = packing_row_bytes(plan_packing(p, n->weight), n->weight->cols);
-    kernel_does(&l->d, "row of %s, weight %s", matrix_text(l, n->weight), name_at(l, p->weight_offset[n->weight->index], n->weight->role));
+    kernel_does(&l->d, "row of %s, weight %s", matrix_text(l, n->weight), bound_name(l, n->weight));
     result_does(l, n);
     for (uint32_t i = 0; l->group == p->fused->groups && i < p->fused->graph->n_rotations; i++) {
         const struct rotation_plan *r = &p->rotations[i];
-        const char *low = name_at(l, r->lo, "angles_low"), *high = name_at(l, r->hi, "angles_high");
+        const char *low = kernel_bind(&l->d, rotation_table(r, false), "angles_low", 0);
+        const char *high = kernel_bind(&l->d, rotation_table(r, true), "angles_high", 0);
         kernel_does(&l->d, "rotations of n_rot %u, weights %s and %s in blocks of %u positions%s", r->n_rot, high, low, r->block,
                     r->lo_far ? ", for long texts the weights after them" : "");
         kernel_does(&l->d, "  gives a table at %llu", (ull)r->table);
@@ -402,7 +402,7 @@ static void scores_does(struct lister *l, const struct node *n)
     if (window) kernel_does(&l->d, "  window of %u positions", window);
     if (!n->attr.causal) kernel_does(&l->d, "  every token sees all of the text");
     if (n->weight && l->many) kernel_does(&l->d, "  sinks, weight %s", weight_name(l, n->weight));
-    else if (n->weight) kernel_does(&l->d, "  sinks, weight %s", name_at(l, l->plan->weight_offset[n->weight->index], n->weight->role));
+    else if (n->weight) kernel_does(&l->d, "  sinks, weight %s", bound_name(l, n->weight));
 }
 
 static void attention_does(struct lister *l)

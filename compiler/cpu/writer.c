@@ -18,8 +18,7 @@ void put_work(struct cpu_writer *w, const char *total)
 
 const char *weight_at(const struct cpu_writer *w, uint64_t offset)
 {
-    for (uint32_t i = 0; i < w->launch->n_weights; i++) if (w->launch->weights[i] == offset) return w->launch->symbols[i];
-    die("kernel %s reads a tensor that its launch lacks; this is a mistake in forgec, please report it", w->kernel->name);
+    return w->launch->bindings[kernel_bound(w->launch, offset)].symbol;
 }
 
 const char *weight_of(const struct cpu_writer *w, const struct weight *weight)

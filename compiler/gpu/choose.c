@@ -71,23 +71,15 @@ const struct kernel_choice *choose_given(const struct gpu_chooser *c, enum kerne
     return kernel_choice(c->plan->options.choices, template, c->steps, c->index, nth);
 }
 
-/* The symbol of the tensor at this offset of the image. Adds bytes to the kernel's weight bytes if the tensor is new to the launch. */
-static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *role, uint64_t bytes)
-{
-    const uint32_t had = d->launch.n_weights, slot = kernel_weight(d, offset, role);
-    if (d->launch.n_weights > had) d->kernel.weight_bytes += bytes;
-    return d->launch.symbols[slot];
-}
-
 const char *choose_weight(const struct gpu_chooser *c, struct kernel_draft *d, const struct weight *w)
 {
-    return name_at(d, c->plan->weight_offset[w->index], w->role, 0);
+    return kernel_bind(d, plan_binding(c->plan, w), w->role, 0);
 }
 
 const char *choose_vector(const struct gpu_chooser *c, struct kernel_draft *d, const struct weight *w)
 {
     if (!w) return "no weight";
-    return arena_printf(c->arena, "weight %s", name_at(d, c->plan->weight_offset[w->index], w->role, plan_weight_bytes(c->plan, w)));
+    return arena_printf(c->arena, "weight %s", kernel_bind(d, plan_binding(c->plan, w), w->role, plan_weight_bytes(c->plan, w)));
 }
 
 const char *choose_rotation(const struct gpu_chooser *c, struct kernel_draft *d, const struct node *n)
@@ -95,7 +87,8 @@ const char *choose_rotation(const struct gpu_chooser *c, struct kernel_draft *d,
     if (!n) return "no rotation";
     const struct rotation_plan *r = &c->plan->rotations[n->rotation];
     const uint64_t row = 4ull * r->n_rot;
-    const char *lo = name_at(d, r->lo, "angles_low", row), *hi = name_at(d, r->hi, "angles_high", row);
+    const char *lo = kernel_bind(d, rotation_table(r, false), "angles_low", row);
+    const char *hi = kernel_bind(d, rotation_table(r, true), "angles_high", row);
     return arena_printf(c->arena, "rope with weights %s and %s, %u positions a row, %u items, pairs %s%s", hi, lo, r->block, n->attr.n_rot,
                         n->attr.neox ? "i, i + n/2" : "2i, 2i + 1", r->lo_far ? ", for long texts the tables after them" : "");
 }
@@ -178,7 +171,7 @@ static const char *operation_text(const struct gpu_chooser *c, struct kernel_dra
 /* The symbol of n's weight; counts the bytes that one token reads. */
 static const char *read_weight(const struct gpu_chooser *c, struct kernel_draft *d, const struct node *n)
 {
-    return name_at(d, c->plan->weight_offset[n->weight->index], n->weight->role, plan_bytes_read(c->plan, n));
+    return kernel_bind(d, plan_binding(c->plan, n->weight), n->weight->role, plan_bytes_read(c->plan, n));
 }
 
 void choose_chain(const struct gpu_chooser *c, struct kernel_draft *d, struct text *t, const struct branch *b, uint32_t from, uint32_t to)

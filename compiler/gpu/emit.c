@@ -163,8 +163,8 @@ static void put_launch(struct text *t, const struct kernel_list *list, const str
                 l->collectives, l->in_collective);
     put_pass(t, &l->pass);
     text_printf(t, ", %llu, {", (unsigned long long)l->state);
-    for (uint32_t i = 0; i < l->n_weights; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->weights[i]);
-    text_printf(t, "%s }, ", l->n_weights ? "" : " 0");
+    for (uint32_t i = 0; i < l->n_bindings; i++) text_printf(t, "%s%llu", i ? ", " : " ", (unsigned long long)l->bindings[i].offset);
+    text_printf(t, "%s }, ", l->n_bindings ? "" : " 0");
     emit_cost(t, k);
     text_puts(t, " }");
 }

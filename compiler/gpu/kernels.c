@@ -20,13 +20,9 @@ void gpu_put(struct emitter *e, const char *fmt, ...)
 /* The symbol of the tensor at this offset of the image. The current function will define it. */
 static const char *weight_at(struct emitter *e, uint64_t offset)
 {
-    const struct launch *l = e->launch;
-    for (uint32_t i = 0; i < l->n_weights; i++) {
-        if (l->weights[i] != offset) continue;
-        e->named |= 1ull << i;
-        return l->symbols[i];
-    }
-    die("kernel %s reads a tensor that its launch lacks; this is a mistake in forgec, please report it", e->kernel->name);
+    const uint32_t i = kernel_bound(e->launch, offset);
+    e->named |= 1ull << i;
+    return e->launch->bindings[i].symbol;
 }
 
 static const char *weight_of(struct emitter *e, const struct weight *w) { return weight_at(e, e->plan->weight_offset[w->index]); }
@@ -138,8 +134,8 @@ static void add_function(struct emitter *e, struct gpu_function f)
 static const char *weights_text(struct emitter *e)
 {
     struct text t = { .arena = e->arena };
-    for (uint32_t i = 0; i < e->launch->n_weights; i++)
-        if (e->named >> i & 1) text_printf(&t, "%s%s = %u", t.size ? ", " : "    enum { ", e->launch->symbols[i], i);
+    for (uint32_t i = 0; i < e->launch->n_bindings; i++)
+        if (e->named >> i & 1) text_printf(&t, "%s%s = %u", t.size ? ", " : "    enum { ", e->launch->bindings[i].symbol, i);
     if (t.size) text_puts(&t, " };\n");
     return text_str(&t);
 }

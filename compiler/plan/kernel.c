@@ -62,27 +62,34 @@ static const char *weight_symbol(const struct kernel_draft *d, const char *role)
 {
     const struct launch *l = &d->launch;
     const char *symbol = kernel_symbol(d->does.arena, "W_", role), *s = symbol;
-    for (uint32_t n = 2, i = 0; i < l->n_weights; i++)
-        if (strcmp(l->symbols[i], s) == 0) {
+    for (uint32_t n = 2, i = 0; i < l->n_bindings; i++)
+        if (strcmp(l->bindings[i].symbol, s) == 0) {
             s = arena_printf(d->does.arena, "%s_%u", symbol, n++);
             i = (uint32_t)-1;
         }
     return s;
 }
 
-uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role)
+const char *kernel_bind(struct kernel_draft *d, struct binding part, const char *role, uint64_t bytes)
 {
     struct launch *l = &d->launch;
-    for (uint32_t i = 0; i < l->n_weights; i++) if (l->weights[i] == offset) return i;
-    if (l->n_weights == COUNT_OF(l->weights))
+    for (uint32_t i = 0; i < l->n_bindings; i++) if (l->bindings[i].offset == part.offset) return l->bindings[i].symbol;
+    if (l->n_bindings == COUNT_OF(l->bindings))
         die("kernel %s reads more than %zu tensors; this is a mistake in forgec, please report it (--fuse none may avoid it)",
-            d->kernel.name, COUNT_OF(l->weights));
-    if (offset == UINT64_MAX)
+            d->kernel.name, COUNT_OF(l->bindings));
+    if (part.offset == UINT64_MAX)
         die("kernel %s reads tensor %s, which has no place among the weights; this is a mistake in forgec, please report it",
             d->kernel.name, role);
-    l->symbols[l->n_weights] = weight_symbol(d, role);
-    l->weights[l->n_weights] = offset;
-    return l->n_weights++;
+    part.symbol = weight_symbol(d, role);
+    l->bindings[l->n_bindings++] = part;
+    d->kernel.weight_bytes += bytes;
+    return part.symbol;
+}
+
+uint32_t kernel_bound(const struct launch *l, uint64_t offset)
+{
+    for (uint32_t i = 0; i < l->n_bindings; i++) if (l->bindings[i].offset == offset) return i;
+    die("launch %s does not bind a tensor that its kernel reads; this is a mistake in forgec, please report it", l->name);
 }
 
 static bool is_same(const struct kernel *x, const struct kernel *y)
@@ -119,8 +126,9 @@ static uint32_t kernel_of(struct kernel_list *list, const struct kernel *k)
 static void weights_do(struct kernel_draft *d)
 {
     const struct launch *l = &d->launch;
-    for (uint32_t i = 0; i < l->n_weights; i++) text_printf(&d->does, "%s%s", i ? ", " : "weights of the launch: ", l->symbols[i]);
-    if (l->n_weights) text_puts(&d->does, "\n");
+    for (uint32_t i = 0; i < l->n_bindings; i++)
+        text_printf(&d->does, "%s%s", i ? ", " : "weights of the launch: ", l->bindings[i].symbol);
+    if (l->n_bindings) text_puts(&d->does, "\n");
 }
 
 uint32_t kernel_end(struct kernel_list *list, struct kernel_draft *d)

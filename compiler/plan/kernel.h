@@ -64,6 +64,13 @@ struct kernel {
 
 #define NO_KERNEL UINT32_MAX
 
+/* A part of the weight image that a launch reads: a tensor, some of its rows, or a table of rotations. */
+struct binding {
+    uint64_t    offset, bytes;            /* in the image */
+    bool        is_matrix;                /* weights of a product, packed in units */
+    const char *symbol;                   /* its name in the emitted source: "W_ATTN_Q" */
+};
+
 struct launch {
     uint32_t    kernel;                   /* in kernels; NO_KERNEL: there is no such launch */
     const char *name;                     /* "ffn_gate_up", "ffn_down_in" */
@@ -77,9 +84,8 @@ struct launch {
     bool        in_collective;            /* GPU: it sends or receives the values of one more collective */
     struct forge_gpu_pass pass;           /* GPU: the values that it sends to other ranks */
     uint64_t    state;                    /* byte offset in the state memory */
-    uint64_t    weights[FORGE_MAX_WEIGHTS];      /* byte offsets in the weight image */
-    const char *symbols[FORGE_MAX_WEIGHTS];      /* their names in the emitted source: "W_ATTN_Q" */
-    uint32_t    n_weights;
+    struct binding bindings[FORGE_MAX_WEIGHTS];
+    uint32_t    n_bindings;
 };
 
 /* Kinds of steps: decode of one token; prefill of a chunk of a prompt; columns: a few tokens, each with bit-identical results to a decode
@@ -108,9 +114,12 @@ struct kernel_draft kernel_begin(struct kernel_list *list, enum kernel_template 
                                  const struct group *group, enum kernel_steps steps, bool tail);
 /* Adds a line to what the kernel does. */
 void kernel_does(struct kernel_draft *d, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* The slot, among the launch's weights, of the tensor at this byte offset of the image. Dies if the launch has no slot left, or if offset
- * is UINT64_MAX. role: "attn_q". */
-uint32_t kernel_weight(struct kernel_draft *d, uint64_t offset, const char *role);
+/* Binds a part of the image, if the launch does not bind it yet, and returns its symbol. bytes: what the launch reads of it, counted with
+ * the kernel's weight bytes when it is new to the launch. role: "attn_q". Dies if the launch has no place left, or if the part has no
+ * offset (UINT64_MAX). */
+const char *kernel_bind(struct kernel_draft *d, struct binding part, const char *role, uint64_t bytes);
+/* The binding of the part that begins at this offset. Dies if the launch does not have it. */
+uint32_t kernel_bound(const struct launch *l, uint64_t offset);
 /* prefix and name as an upper-case identifier: "AT_", "glu in f16" -> "AT_GLU_IN_F16". */
 const char *kernel_symbol(struct arena *a, const char *prefix, const char *name);
 /* Appends the launch to the launches of its kind of step. It uses an equal kernel of the list, or a new one. Returns the kernel's index. */

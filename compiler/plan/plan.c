@@ -191,6 +191,20 @@ void plan_count_sequence(const struct plan *p, const struct node *n, struct kern
     if (n->op == OP_recur) k->operations = (n->attr.delta ? 7ull : 5ull) * n->cols * n->attr.head_dim;
 }
 
+/* ---- what launches bind ---- */
+
+struct binding rotation_table(const struct rotation_plan *r, bool of_blocks)
+{
+    return of_blocks ? (struct binding){ .offset = r->hi, .bytes = r->lo + r->bytes - r->hi }
+                     : (struct binding){ .offset = r->lo, .bytes = r->hi - r->lo };
+}
+
+struct binding plan_binding(const struct plan *p, const struct weight *w)
+{
+    return (struct binding){ .offset = p->weight_offset[w->index], .bytes = plan_weight_bytes(p, w),
+                             .is_matrix = p->weight_form[w->index] == WEIGHT_MATRIX };
+}
+
 /* ---- the weight image, in the order in which kernels read it ---- */
 
 struct packing plan_packing(const struct plan *p, const struct weight *w)

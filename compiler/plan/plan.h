@@ -84,6 +84,9 @@ struct rotation_plan {
     uint64_t table;                         /* CPU: arena offset of [chunk][n_rot] f32, cos and sin of the step's positions */
 };
 
+/* The table of a rotation as a launch binds it: of the positions in a block, or of the blocks. */
+struct binding rotation_table(const struct rotation_plan *r, bool of_blocks);
+
 struct gpu_plan;                    /* compiler/gpu/choose.h */
 struct web_plan;                    /* compiler/web/choose.h */
 
@@ -149,6 +152,8 @@ bool plan_reads_pieces(const struct node *product);
  * weight NULL: the tables of a rotation. */
 struct plan_tensor { const char *name; const struct weight *weight; uint32_t rotation; uint64_t offset, bytes; };
 const struct plan_tensor *plan_tensors(struct arena *a, const struct plan *p);
+/* A weight as a launch binds it whole. */
+struct binding plan_binding(const struct plan *p, const struct weight *w);
 /* Predicted time to read this many bytes at the target's bandwidth, in microseconds; 0 if the bandwidth is not known. */
 double plan_micros(const struct plan *p, uint64_t bytes);
 /* Positions that attention reads, the token's own included; 0: all positions, also if the window covers the whole context. */

@@ -61,13 +61,6 @@ static void end(const struct web_chooser *c, struct kernel_draft *d)
     kernel_end(c->list, d);
 }
 
-static const char *name_at(struct kernel_draft *d, uint64_t offset, const char *role, uint64_t bytes)
-{
-    const uint32_t had = d->launch.n_weights, slot = kernel_weight(d, offset, role);
-    if (d->launch.n_weights > had) d->kernel.weight_bytes += bytes;
-    return d->launch.symbols[slot];
-}
-
 /* ", rows 4096 to 8191", or "" if the whole matrix is bound. */
 static const char *part_text(const struct web_chooser *c, const struct web_part *part)
 {
@@ -78,14 +71,14 @@ static const char *part_text(const struct web_chooser *c, const struct web_part 
 
 static const char *matrix_text(const struct web_chooser *c, struct kernel_draft *d, const struct web_part *part, const struct weight *w)
 {
-    return arena_printf(c->arena, "%s, %s %llu x %llu%s", name_at(d, web_part_offset(c->plan, c->group, part, w), w->role, 0),
+    return arena_printf(c->arena, "%s, %s %llu x %llu%s", kernel_bind(d, web_part_binding(c->plan, c->group, part, w), w->role, 0),
                         w->tensor->quant->name, (ull)w->rows, (ull)w->cols, part_text(c, part));
 }
 
 static const char *vector_text(const struct web_chooser *c, struct kernel_draft *d, const struct weight *w)
 {
     if (!w) return "no weight";
-    return arena_printf(c->arena, "weight %s", name_at(d, c->plan->weight_offset[w->index], w->role, plan_weight_bytes(c->plan, w)));
+    return arena_printf(c->arena, "weight %s", kernel_bind(d, plan_binding(c->plan, w), w->role, plan_weight_bytes(c->plan, w)));
 }
 
 static const char *rotation_text(const struct web_chooser *c, struct kernel_draft *d, const struct node *n)
@@ -93,7 +86,8 @@ static const char *rotation_text(const struct web_chooser *c, struct kernel_draf
     if (!n) return "no rotation";
     const struct rotation_plan *r = &c->plan->rotations[n->rotation];
     const uint64_t row = 4ull * r->n_rot;
-    const char *lo = name_at(d, r->lo, "angles_low", row), *hi = name_at(d, r->hi, "angles_high", row);
+    const char *lo = kernel_bind(d, rotation_table(r, false), "angles_low", row);
+    const char *hi = kernel_bind(d, rotation_table(r, true), "angles_high", row);
     return arena_printf(c->arena, "rope with weights %s and %s, %u positions a row, %u items, pairs %s%s", hi, lo, r->block, n->attr.n_rot,
                         n->attr.neox ? "i, i + n/2" : "2i, 2i + 1", r->lo_far ? ", for long texts the tables after them" : "");
 }
@@ -116,8 +110,7 @@ static void chain_text(const struct web_chooser *c, struct kernel_draft *d, stru
         text_printf(t, ", %s", op_info[n->op].name);
         attr_print(t, n);
         if (node_reads_weight(n))
-            text_printf(t, " weight %s", name_at(d, c->plan->weight_offset[n->weight->index], n->weight->role,
-                                                 plan_bytes_read(c->plan, n)));
+            text_printf(t, " weight %s", kernel_bind(d, plan_binding(c->plan, n->weight), n->weight->role, plan_bytes_read(c->plan, n)));
         if (n->weight && n->op == OP_times) text_printf(t, " [%llu]", (ull)n->weight->cols);
         if (op_info[n->op].n_values == 2 && !fuse_reads_partner(c->group, b, n)) text_printf(t, " %s", value_text(c, gpu_addend(b, i)));
         if (op_is_gate(n->op) && n->inputs[0] != gpu_operand(b, i))

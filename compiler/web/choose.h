@@ -50,7 +50,7 @@ uint32_t web_tiles(const struct plan *p, const struct group *g, const struct web
 const struct weight *web_part_weight(const struct plan *p, const struct group *g, const struct web_part *part, bool partner);
 /* The byte offset in the image of the part of weight w, and its bytes. */
 uint64_t web_part_offset(const struct plan *p, const struct group *g, const struct web_part *part, const struct weight *w);
-uint64_t web_part_bytes(const struct plan *p, const struct group *g, const struct web_part *part);
+struct binding web_part_binding(const struct plan *p, const struct group *g, const struct web_part *part, const struct weight *w);
 /* The rows of a branch of run r that the part has: n rows from row `first` of the branch on. With slices: all rows of each slice. */
 struct web_rows { uint64_t first, n; };
 struct web_rows web_part_rows(const struct group *g, const struct gpu_run *r, const struct web_part *part, uint32_t branch);

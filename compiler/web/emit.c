@@ -35,15 +35,15 @@ struct bytes emit_web_program(struct arena *a, const struct plan *p, const struc
 static void add_number(cJSON *list, uint64_t n) { cJSON_AddItemToArray(list, cJSON_CreateNumber((double)n)); }
 
 /* All vectors that launches read. at: byte offset of a vector in the buffer `vectors`; bytes: size of that buffer. */
-struct vectors { struct vector { struct web_slot slot; uint64_t at; } *list; uint32_t n, room; uint64_t bytes; };
+struct vectors { struct vector { struct binding binding; uint64_t at; } *list; uint32_t n, room; uint64_t bytes; };
 
 /* The piece (16 bytes) where a vector begins; adds the vector if it is new. */
-static uint64_t vector_piece(struct arena *a, struct vectors *v, struct web_slot slot)
+static uint64_t vector_piece(struct arena *a, struct vectors *v, const struct binding *b)
 {
-    for (uint32_t i = 0; i < v->n; i++) if (v->list[i].slot.offset == slot.offset) return v->list[i].at / 16;
+    for (uint32_t i = 0; i < v->n; i++) if (v->list[i].binding.offset == b->offset) return v->list[i].at / 16;
     arena_room(a, v->list, v->n, v->room);
-    v->list[v->n++] = (struct vector){ slot, v->bytes };
-    v->bytes += plan_align(slot.bytes, 16);
+    v->list[v->n++] = (struct vector){ *b, v->bytes };
+    v->bytes += plan_align(b->bytes, 16);
     return v->list[v->n - 1].at / 16;
 }
 
@@ -82,16 +82,16 @@ static cJSON *launch_json(struct arena *a, const struct plan *p, const struct la
     cJSON_AddItemToArray(o, state);
     cJSON_AddItemToArray(o, slots);
     add_state(state, p, l);
-    for (uint32_t i = 0; i < l->n_weights; i++) {
-        const struct web_slot slot = web_slot(p, l, i);
-        if (!slot.matrix) {
-            add_number(slots, vector_piece(a, v, slot));
+    for (uint32_t i = 0; i < l->n_bindings; i++) {
+        const struct binding *b = &l->bindings[i];
+        if (!b->is_matrix) {                     /* in the buffer of all vectors */
+            add_number(slots, vector_piece(a, v, b));
             continue;
         }
         cJSON *matrix = cJSON_CreateArray();
         cJSON_AddItemToArray(slots, matrix);
-        add_number(matrix, slot.offset);
-        add_number(matrix, slot.bytes);
+        add_number(matrix, b->offset);
+        add_number(matrix, b->bytes);
     }
     return o;
 }
@@ -139,8 +139,8 @@ const char *emit_web_launches(struct arena *a, const struct plan *p)
     for (uint32_t i = 0; i < v.n; i++) {
         cJSON *one = cJSON_CreateArray();
         cJSON_AddItemToArray(vectors, one);
-        add_number(one, v.list[i].slot.offset);
-        add_number(one, v.list[i].slot.bytes);
+        add_number(one, v.list[i].binding.offset);
+        add_number(one, v.list[i].binding.bytes);
         add_number(one, v.list[i].at);
     }
     cJSON_AddNumberToObject(o, "vectorBytes", (double)v.bytes);

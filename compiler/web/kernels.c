@@ -41,43 +41,9 @@ void web_function_end(struct wgsl_writer *w, struct text outer, const char *decl
     w->body = outer;
 }
 
-static uint32_t slot_at(const struct wgsl_writer *w, uint64_t offset)
-{
-    for (uint32_t i = 0; i < w->launch->n_weights; i++) if (w->launch->weights[i] == offset) return i;
-    die("kernel %s reads a tensor that its launch lacks; this is a mistake in forgec, please report it", w->kernel->name);
-}
-
-static struct web_slot slot_of(const struct plan *p, uint64_t offset)
-{
-    for (uint32_t i = 0; i < p->model->n_weights; i++) {
-        const struct weight *w = &p->model->weights[i];
-        if (p->weight_offset[i] != offset) continue;
-        return (struct web_slot){ p->weight_form[i] == WEIGHT_MATRIX, offset, plan_weight_bytes(p, w) };
-    }
-    for (uint32_t i = 0; i < p->fused->graph->n_rotations; i++) {
-        const struct rotation_plan *r = &p->rotations[i];
-        if (offset == r->lo) return (struct web_slot){ false, offset, r->hi - r->lo };
-        if (offset == r->hi) return (struct web_slot){ false, offset, r->lo + r->bytes - r->hi };
-    }
-    die("no tensor is at %llu; this is a mistake in forgec, please report it", (unsigned long long)offset);
-}
-
-struct web_slot web_slot(const struct plan *p, const struct launch *l, uint32_t i)
-{
-    const uint64_t offset = l->weights[i];
-    const struct group *g = l->group == NO_GROUP ? NULL : &p->fused->groups[l->group];
-    const struct web_group *wg = g ? &p->web->groups[l->group] : NULL;
-    for (uint32_t k = 0; wg && k < 2 * wg->n_parts; k++) {
-        const struct web_part *part = &wg->parts[k / 2];
-        const struct weight *w = web_part_weight(p, g, part, k % 2);
-        if (w && web_part_offset(p, g, part, w) == offset) return (struct web_slot){ true, offset, web_part_bytes(p, g, part) };
-    }
-    return slot_of(p, offset);
-}
-
 const char *web_vector_at(struct wgsl_writer *w, uint64_t offset)
 {
-    return arena_printf(w->arena, "forge_vector(%uu)", slot_at(w, offset));
+    return arena_printf(w->arena, "forge_vector(%uu)", kernel_bound(w->launch, offset));
 }
 
 const char *web_vector(struct wgsl_writer *w, const struct weight *v)
@@ -87,9 +53,9 @@ const char *web_vector(struct wgsl_writer *w, const struct weight *v)
 
 const char *web_matrix(struct wgsl_writer *w, const struct web_part *part, const struct weight *m)
 {
-    const uint32_t slot = slot_at(w, web_part_offset(w->plan, w->group, part, m));
+    const uint32_t slot = kernel_bound(w->launch, web_part_offset(w->plan, w->group, part, m));
     uint32_t before = 0;
-    for (uint32_t i = 0; i < slot; i++) before += web_slot(w->plan, w->launch, i).matrix;
+    for (uint32_t i = 0; i < slot; i++) before += w->launch->bindings[i].is_matrix;
     return arena_printf(w->arena, "m%u", before);
 }
 
@@ -225,12 +191,10 @@ const char *web_launch_kernel(struct arena *a, const struct plan *p, const struc
     struct text module = { .arena = a }, out = { .arena = a };
     text_printf(&module, BINDINGS, (unsigned long long)p->arena_bytes / 4, w.atomic_state ? "atomic<u32>" : "u32");
     uint32_t matrices = 0;
-    for (uint32_t i = 0; i < w.launch->n_weights; i++) {
-        const struct web_slot slot = web_slot(p, w.launch, i);
-        if (slot.matrix)
+    for (uint32_t i = 0; i < w.launch->n_bindings; i++)
+        if (w.launch->bindings[i].is_matrix)
             text_printf(&module, "@group(0) @binding(%u) var<storage, read> m%u: array<vec4u, %llu>;\n", FIRST_MATRIX + matrices, matrices,
-                        (unsigned long long)slot.bytes / 16), matrices++;
-    }
+                        (unsigned long long)w.launch->bindings[i].bytes / 16), matrices++;
     text_puts(&module, text_str(&w.head));
     text_puts(&module, text_str(&w.functions));
     text_puts(&module, "@compute @workgroup_size(THREADS)\nfn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: "

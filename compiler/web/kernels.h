@@ -7,8 +7,4 @@
 const char *web_kernel(struct arena *a, const struct plan *p, uint32_t k, bool draw, const char *templates);
 /* The same text, made from one launch of the kernel. */
 const char *web_launch_kernel(struct arena *a, const struct plan *p, const struct launch *l, bool draw, const char *templates);
-/* Slot i of a launch. matrix: it is a matrix, or contiguous matrices of a run, and has a binding of its own; otherwise it is a vector in
- * `vectors`. offset: in the image; bytes: of the matrices or of the vector. */
-struct web_slot { bool matrix; uint64_t offset, bytes; };
-struct web_slot web_slot(const struct plan *p, const struct launch *l, uint32_t i);
 #endif

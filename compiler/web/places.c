@@ -107,15 +107,15 @@ uint64_t web_part_offset(const struct plan *p, const struct group *g, const stru
     return p->weight_offset[w->index] + part->first * part_unit(p, g, part);
 }
 
-uint64_t web_part_bytes(const struct plan *p, const struct group *g, const struct web_part *part)
+struct binding web_part_binding(const struct plan *p, const struct group *g, const struct web_part *part, const struct weight *w)
 {
-    return part->n * part_unit(p, g, part);
+    return (struct binding){ .offset = web_part_offset(p, g, part, w), .bytes = part->n * part_unit(p, g, part), .is_matrix = true };
 }
 
 bool web_part_of(const struct plan *p, const struct group *g, const struct web_part *part, const struct launch *l)
 {
     const uint64_t offset = web_part_offset(p, g, part, web_part_weight(p, g, part, false));
-    for (uint32_t i = 0; i < l->n_weights; i++) if (l->weights[i] == offset) return true;
+    for (uint32_t i = 0; i < l->n_bindings; i++) if (l->bindings[i].offset == offset) return true;
     return false;
 }
 

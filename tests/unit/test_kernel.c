@@ -104,12 +104,17 @@ static void weights(void **state)
     static char line[2000];
     list = kernel_list_new(a);
     d = draft(list, "k", "reads", false);
-    for (uint32_t i = 0; i < FORGE_MAX_WEIGHTS; i++) assert_int_equal(kernel_weight(&d, 100 + i, "w"), i);
-    assert_int_equal(kernel_weight(&d, 101, "other"), 1);
-    assert_string_equal(d.launch.symbols[0], "W_W");
-    assert_string_equal(d.launch.symbols[2], "W_W_3");
-    assert_int_equal(d.launch.n_weights, FORGE_MAX_WEIGHTS);
-    assert_dies(kernel_weight(&d, 7, "w"), "kernel k reads more than");
+    assert_dies(kernel_bind(&d, (struct binding){ .offset = UINT64_MAX }, "w", 1), "which has no place among the weights");
+    for (uint32_t i = 0; i < FORGE_MAX_WEIGHTS; i++)
+        assert_string_equal(kernel_bind(&d, (struct binding){ .offset = 100 + i, .bytes = i }, "w", 10),
+                            i ? arena_printf(a, "W_W_%u", i + 1) : "W_W");
+    assert_string_equal(kernel_bind(&d, (struct binding){ .offset = 101 }, "other", 10), "W_W_2");
+    assert_int_equal(d.launch.n_bindings, FORGE_MAX_WEIGHTS);
+    assert_int_equal(d.kernel.weight_bytes, 10 * FORGE_MAX_WEIGHTS);
+    assert_int_equal(kernel_bound(&d.launch, 103), 3);
+    assert_int_equal(d.launch.bindings[3].bytes, 3);
+    assert_dies(kernel_bound(&d.launch, 99), "does not bind a tensor");
+    assert_dies(kernel_bind(&d, (struct binding){ .offset = 7 }, "w", 10), "kernel k reads more than");
     memset(line, 'x', sizeof line - 1);
     assert_dies(kernel_does(&d, "%s", line), "a line of 1999 characters");
 }

@@ -34,12 +34,12 @@ static void check_launches(const struct plan *p, enum kernel_steps steps, const 
         const char *text = web_launch_kernel(a, p, l, false, NULL), **first = &texts[l->kernel];
         if (!*first) *first = text;
         assert_string_equal(text, *first);
-        for (uint32_t k = 0; k < l->n_weights; k++) {
-            const struct web_slot slot = web_slot(p, l, k);
-            if (!slot.matrix) continue;
-            assert_int_equal(slot.offset % 256, 0);
-            assert_int_equal(slot.bytes % 16, 0);
-            assert_true(slot.offset + slot.bytes <= p->image_hashes);
+        for (uint32_t k = 0; k < l->n_bindings; k++) {
+            const struct binding *b = &l->bindings[k];
+            if (!b->is_matrix) continue;
+            assert_int_equal(b->offset % 256, 0);
+            assert_int_equal(b->bytes % 16, 0);
+            assert_true(b->offset + b->bytes <= p->image_hashes);
         }
     }
 }
@@ -136,13 +136,13 @@ static uint32_t check_bindings(const struct plan *p, enum kernel_steps steps, en
             for (uint32_t k = 0; k < 2 * p->web->groups[group].n_parts; k++) {
                 const struct web_part *part = &p->web->groups[group].parts[k / 2];
                 const struct weight *w = web_part_weight(p, &p->fused->groups[group], part, k % 2);
-                for (uint32_t s = 0; w && s < l->n_weights; s++) {
-                    const struct web_slot slot = web_slot(p, l, s);
-                    if (slot.offset != web_part_offset(p, &p->fused->groups[group], part, w)) continue;
-                    assert_true(slot.matrix && n < PIECES);
-                    assert_true(slot.bytes <= p->target->binding_bytes);
-                    assert_int_equal(slot.offset % 256, 0);
-                    pieces[n++] = (struct piece){ w, slot.offset, slot.bytes };
+                for (uint32_t s = 0; w && s < l->n_bindings; s++) {
+                    const struct binding *b = &l->bindings[s];
+                    if (b->offset != web_part_offset(p, &p->fused->groups[group], part, w)) continue;
+                    assert_true(b->is_matrix && n < PIECES);
+                    assert_true(b->bytes <= p->target->binding_bytes);
+                    assert_int_equal(b->offset % 256, 0);
+                    pieces[n++] = (struct piece){ w, b->offset, b->bytes };
                     parted += !web_part_is_whole(p, &p->fused->groups[group], part);
                 }
             }

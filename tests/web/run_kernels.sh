@@ -26,7 +26,7 @@ out_has "kernels, all pass"; row attn_qkv pass; row attn_qkv_tiles pass; row att
 [ "$(wc -c < "$tmp/llama/tests.bin")" -lt 500000 ] || bad "the values are large"
 ! grep -q 'tests\.' "$tmp/llama/sw.js" || bad "the page keeps the tests for times without a network"
 models=
-[ -z "$full" ] || models="llama-moe-mixed-a qwen3next-a deepseek2-a"
+[ -z "$full" ] || models="deepseek2-a llama-moe-mixed-a qwen3next-a"
 for model in $models; do
     build $model "$unpacked/$model.gguf"
     check "$model: its kernels" 0 "$node" "$tmp/$model/run.js" --test-kernels
