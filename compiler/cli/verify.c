@@ -4,6 +4,7 @@
 #include "judge.h"
 #include "least_times.h"
 #include "compiler/build/program.h"
+#include "compiler/front/token_lists.h"
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -168,6 +169,20 @@ static bool more_drafts_hold(const struct result *r)
     return !r->has_more_drafts || (bound_holds(&r->prompt_bound, &r->prompt_drafts) && bound_holds(&r->prompt_bound, &r->later_drafts));
 }
 
+static bool is_among(const struct token_list *list, uint32_t id)
+{
+    for (uint32_t i = 0; i < list->n; i++) if (list->ids[i] == id) return true;
+    return false;
+}
+
+/* The token with the largest logit that greedy decoding may draw. */
+static uint32_t greedy_choice(const float *row, uint32_t n_vocab, const struct token_list *never)
+{
+    uint32_t best = UINT32_MAX;
+    for (uint32_t id = 0; id < n_vocab; id++) if ((best == UINT32_MAX || row[id] > row[best]) && !is_among(never, id)) best = id;
+    return best == UINT32_MAX ? 0 : best;
+}
+
 /* counters_path: file for the simulator's counters, or NULL. */
 static struct result check_target(struct arena *a, const struct graph *g, const char *program, const struct runner *runner,
                                   const struct target *target, const struct plan_options *plan, const int32_t *prompt, uint32_t n_prompt,
@@ -203,14 +218,15 @@ static struct result check_target(struct arena *a, const struct graph *g, const 
     enter(a, runner->target, "judging the single tokens");
     r.decode = judge(a, g, &bound_decode, tokens, n_decode, decode);
     if (n_decode == n) r.paths = logits_compare(a, decode, prefill, n, columns);
+    const struct token_list never = suppressed_tokens(a, g->model->gguf);
     for (uint32_t i = 0; i < n_greedy; i++) {
         const uint64_t row = (uint64_t)(n_prompt - 1 + i) * n_vocab;
         const int32_t drawn = tokens[n_prompt + i];
-        r.greedy_reference += logits_argmax(r.decode.truth + row, n_vocab) == (uint32_t)drawn;
+        r.greedy_reference += greedy_choice(r.decode.truth + row, n_vocab, &never) == (uint32_t)drawn;
         /* Here the prompt went through prefill, and in the logits through decode: a tie within their difference may fall either way. */
         const float *own = decode + row;
-        const double lead = (double)own[logits_argmax(own, n_vocab)] - (double)own[drawn];
-        if (r.greedy_broken < 0 && lead > 4 * r.paths.max_abs + 1e-6) r.greedy_broken = (int32_t)i;
+        const double lead = (double)own[greedy_choice(own, n_vocab, &never)] - (double)own[drawn];
+        if (r.greedy_broken < 0 && (lead > 4 * r.paths.max_abs + 1e-6 || is_among(&never, (uint32_t)drawn))) r.greedy_broken = (int32_t)i;
     }
     enter(a, runner->target, "the other checks");
     if (r.columns) r.columns_broken = first_broken_column(a, runner, program, tokens, n, columns, r.columns, decode);

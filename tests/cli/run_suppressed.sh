@@ -37,6 +37,11 @@ done
 first=${never%%,*}
 # shellcheck disable=SC2086
 check biased 0 ./never $greedy -l "$first+1000"; lacks_them
+# verify knows them: here they have the largest logits.
+often=$(./plain --tokens 5,6,7,8 -n 60 --temp 0 --ignore-eos --print-tokens -q | tr ' ' '\n' | sort -u | tr '\n' ',')
+made --key "tokenizer.ggml.suppress_tokens=[${often}${never}9999]" -o fewer.gguf
+check "verify with suppressed tokens" 0 "$forgec" verify fewer.gguf -t $target --tokens 24
+out_has "greedy: 16 of 16"
 
 # Additional tokens that end a text: the third drawn token.
 set -- $(cat "$tmp/greedy")
