@@ -28,30 +28,23 @@ fn finish(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thr
     heads_finish_KV_STATE(q, k, k + N_GROUP * HEAD_DIM, Q_NORM, K_NORM, EPS, TURN, plane_k(), plane_v(), N_HEAD, step.n_past + id.y, RING,
                           id.x, thread);
 }
-/* The same by single ops. */
+/* The same by single ops; finish_keys: without V. */
+fn keys_apart(id: vec3u, thread: u32) {
+    let q = id.y * STRIDE;
+    let k = q + N_HEAD * HEAD_DIM;
+    heads_turn(q, Q_NORM, EPS, TURN, N_HEAD, step.n_past + id.y, id.x, thread);
+    workgroupBarrier();
+    heads_turn(k, K_NORM, EPS, TURN, N_GROUP, step.n_past + id.y, id.x, thread);
+    storageBarrier();
+    heads_store_KV_STATE(k, plane_k(), step.n_past + id.y, RING, id.x, thread);
+}
+@compute @workgroup_size(THREADS)
+fn finish_keys(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) { keys_apart(id, thread); }
 @compute @workgroup_size(THREADS)
 fn finish_apart(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
-    let q = id.y * STRIDE;
-    let k = q + N_HEAD * HEAD_DIM;
-    heads_turn(q, Q_NORM, EPS, TURN, N_HEAD, step.n_past + id.y, id.x, thread);
+    keys_apart(id, thread);
     workgroupBarrier();
-    heads_turn(k, K_NORM, EPS, TURN, N_GROUP, step.n_past + id.y, id.x, thread);
-    storageBarrier();
-    heads_store_KV_STATE(k, plane_k(), step.n_past + id.y, RING, id.x, thread);
-    workgroupBarrier();
-    heads_store_KV_STATE(k + N_GROUP * HEAD_DIM, plane_v(), step.n_past + id.y, RING, id.x, thread);
-}
-
-/* The same without V. */
-@compute @workgroup_size(THREADS)
-fn finish_keys(@builtin(workgroup_id) id: vec3u, @builtin(local_invocation_index) thread: u32) {
-    let q = id.y * STRIDE;
-    let k = q + N_HEAD * HEAD_DIM;
-    heads_turn(q, Q_NORM, EPS, TURN, N_HEAD, step.n_past + id.y, id.x, thread);
-    workgroupBarrier();
-    heads_turn(k, K_NORM, EPS, TURN, N_GROUP, step.n_past + id.y, id.x, thread);
-    storageBarrier();
-    heads_store_KV_STATE(k, plane_k(), step.n_past + id.y, RING, id.x, thread);
+    heads_store_KV_STATE(id.y * STRIDE + (N_HEAD + N_GROUP) * HEAD_DIM, plane_v(), step.n_past + id.y, RING, id.x, thread);
 }
 
 @compute @workgroup_size(THREADS)
