@@ -146,7 +146,8 @@ check abort 10 env FORGE_SIMT_ABORT=5 "$program" -q -p Once --temp 0 -n 20; err_
 
 # which GPU
 check device 0 "$program" --target simt -q -p Once -n 8 --temp 0 --devices 0; out_is "$greedy"; err_empty
-check no-such-device 8 "$program" --target simt -q -p Once --devices 1; err_has "there is no GPU 1; this machine has 1"
+devices=${FORGE_SIMT_DEVICES:-1}
+check no-such-device 8 "$program" --target simt -q -p Once --devices "$devices"; err_has "there is no GPU $devices; this machine has $devices"
 check one-device 2 "$program" -q -p Once --devices 0,1; err_has "--devices names 2 GPUs, simt needs 1"
 
 # a message reports that another target is used instead of the GPU
