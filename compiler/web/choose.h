@@ -60,7 +60,8 @@ bool web_part_is_whole(const struct plan *p, const struct group *g, const struct
 bool web_part_of(const struct plan *p, const struct group *g, const struct web_part *part, const struct launch *l);
 /* The f32 rows that prefill's products of floats read. */
 struct web_place web_input_floats(const struct plan *p, const struct group *g);
-/* Is attention four kernels over scores in memory: without fusion, and for wider heads than the fused kernels can compute? */
+/* Is attention four kernels over scores in memory? It is without fusion, for heads of more than ATTENTION_DIM_MOST columns, and for heads
+ * of V that are wider than those of K: the fused kernels have their threads and workgroup memory from K. */
 bool web_in_steps(const struct plan *p, const struct node *attention);
 /* Does decode's attention norm, rotate and store the token's heads itself? */
 bool web_turns(const struct plan *p, const struct group *g);

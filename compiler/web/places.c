@@ -177,7 +177,7 @@ static uint64_t take(struct plan *p, uint64_t bytes)
 
 bool web_in_steps(const struct plan *p, const struct node *n)
 {
-    return p->fused->level == FUSE_NONE || n->attr.head_dim > ATTENTION_DIM_MOST || n->inputs[2]->attr.head_dim > ATTENTION_DIM_MOST;
+    return p->fused->level == FUSE_NONE || n->attr.head_dim > ATTENTION_DIM_MOST || n->inputs[2]->attr.head_dim > n->attr.head_dim;
 }
 
 /* Only with one cut: then exactly one workgroup stores the key and value of a head. */
@@ -190,7 +190,7 @@ bool web_turns(const struct plan *p, const struct group *g)
 
 uint32_t web_splits(const struct plan *p, const struct node *n)
 {
-    enum { POSITIONS = 64 };                 /* minimum positions of a split */
+    enum { POSITIONS = 64 };                 /* minimum positions of a split; smaller workgroups are twice as many */
     const uint32_t kv = n->inputs[1]->heads, groups = kv * ATTENTION_CUTS(n->heads, kv, n->attr.head_dim),
                    threads = ATTENTION_THREADS(p->target->gpu.attention_threads, n->attr.head_dim),
                    units = p->target->gpu.attention_splits * (threads < p->target->gpu.attention_threads ? 2 : 1),

@@ -10,7 +10,8 @@
  *     var<storage, read_write> arena, state: array<u32>;
  *     var<storage, read> vectors: array<vec4u>;                   if there are norms, rotations or sinks
  *     const THREADS                                64, 128 or 256
- *     const HEAD_DIM, VALUE_DIM                    columns of K and of V: multiples of 4, at most ATTENTION_DIM_MOST of sizes.h
+ *     const HEAD_DIM, VALUE_DIM                    columns of K, at most ATTENTION_DIM_MOST of sizes.h, and of V, at most those of K;
+ *                                                  multiples of 4
  *     const VALUES_IN_KEYS                         1: V is the first VALUE_DIM columns of K, and the plane of V is that of K; else 0
  *     const HEADS                                  at most 8; at most 4 with more than 128 columns of K
  *     const HEADS_EACH                             for attention_whole: a power of two

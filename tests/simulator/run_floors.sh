@@ -5,7 +5,7 @@
 #                                        not for the head: its launches have 64 tokens, so reading its weights takes longer
 #   products of a decoded token          vector at most 0.5 of memory, fill 1; loads in flight in their loops: as many as measured, and on gfx942 as many as its memory needs
 #   the same in Q4_K_M                   vector ALU issues that the plan counts in the machine code without executing it: close to the executed issues
-#   a decoded token's wide heads         vector at most 1.1 of memory and LDS at most memory, already for the first position (deeper ones read more); no scratch; `full` on gfx1151: bytes
+#   a decoded token's wide heads         vector (on gfx942: 1.1) and LDS at most memory, already for the first position (deeper ones read more); no scratch; `full` on gfx1151: bytes
 #                                        that attention reads for each position: those of the cache's rows
 #   series of small operations           RDNA 3: the instructions of each memory barrier
 #   all kernels                          in loops no moves of accumulators and no scratch; bank conflicts at most 0.1 cycles per LDS access
@@ -19,8 +19,8 @@ forgec=$1 make_gguf=$2 target=$3
 . "$(dirname "$0")/../harness.sh"
 # The plan leaves out the last step of a wave with an odd number of steps: on gfx942 waves have one to four.
 case $target in
-gfx942)          ahead=16 least=0.65 most=1.2 ;;
-gfx1100|gfx1151) ahead=12 least=0.9 most=1.05 ;;
+gfx942)          ahead=16 least=0.65 most=1.2 vector_most=1.1 ;;
+gfx1100|gfx1151) ahead=12 least=0.9 most=1.05 vector_most=1 ;;
 *)               echo "run_floors: nothing is known of $target" >&2; exit 2 ;;
 esac
 
@@ -132,13 +132,13 @@ done
 # wide NAME WHAT KERNELS: counts of the model's kernels of attention and of series, KERNELS of them
 wide() {
     check "$target, $2" 0 "$forgec" compare "$tmp/$1.gguf" -t "$target" --ctx 4096 --simulate --sample 2 --fuse layer -p 128 --format json
-    awk -F '"' -v of="$target, $2" -v wanted="$3" '
+    awk -F '"' -v of="$target, $2" -v wanted="$3" -v most="$vector_most" '
         function bad(what) { print "FAILED " of ", " step ", " x["kernel"] ": " what; code = 1 }
         function check() {
             if (x["kernel"] !~ /^attention/ && x["kernel"] !~ /_to_/) return
             kernels++
             if (!("vector_us" in x) || !("lds_us" in x) || x["memory_us"] + 0 <= 0) bad("no times")
-            if (step == "decode" && x["kernel"] ~ /^attention/ && x["vector_us"] + 0 > 1.1 * x["memory_us"]) bad("vector takes " x["vector_us"] " us, memory " x["memory_us"])
+            if (step == "decode" && x["kernel"] ~ /^attention/ && x["vector_us"] + 0 > most * x["memory_us"]) bad("vector takes " x["vector_us"] " us, memory " x["memory_us"])
             if (step == "decode" && x["kernel"] ~ /^attention/ && x["lds_us"] + 0 > x["memory_us"] + 0) bad("LDS takes " x["lds_us"] " us, memory " x["memory_us"])
             if (x["scratch"] > 0) bad(x["scratch"] " accesses of scratch")
             printf "%s, %s, %s: vector %.2f us, LDS %.2f, matrix %.2f, memory %.2f\n", of, step, x["kernel"], x["vector_us"], x["lds_us"], x["matrix_us"], x["memory_us"]

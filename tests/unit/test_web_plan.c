@@ -374,6 +374,20 @@ static void wide_heads_are_fused(void **state)
                         "kernels");
 }
 
+/* Heads of V that are wider than those of K have no fused kernel either: 64 and 32 columns. */
+static void wider_values_are_named(void **state)
+{
+    (void)state;
+    struct tiny s = tiny_llama;
+    s.n_ff = 256;                        /* as wide as attention's result */
+    const struct model *m = tiny_wired(a, &s, TINY_INPUT "layer:\n%q = matmul attn_q, %x\n%k = matmul attn_k, %x\n%kc = store_k %k\n"
+                                       "%v = matmul attn_q, %x\n%vc = store_v head_dim=64 %v\n%a = attention  %q, %kc, %vc\n"
+                                       "%x = matmul ffn_down, %a\n" TINY_OUTPUT);
+    const char *told = report_unfused(a, plan_of(m, FUSE_LAYER, (struct plan_options){ .n_ctx = 64 }));
+    assert_non_null(told);
+    assert_non_null(strstr(told, "with heads of 32 and 64 and a cache of f16, is not fused on webgpu"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +401,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_are_merged, setup, teardown),
         cmocka_unit_test_setup_teardown(cut_heads_are_stored_before, setup, teardown),
         cmocka_unit_test_setup_teardown(wide_heads_are_fused, setup, teardown),
+        cmocka_unit_test_setup_teardown(wider_values_are_named, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static const struct config {
     { Q8_0, 96,  2, 1, 96,  1, 0, 2, 4, 0,  0,   0,  false, true,  true,  STEPS, 0, false },
     { F16,  72,  2, 2, 0,   0, 1, 1, 1, 0,  0,   0,  true,  true,  false, DECODE | WHOLE, 0, false },
     { Q8_0, 192, 6, 2, 64,  1, 0, 3, 2, 0,  0,   0,  true,  true,  false, DECODE | PREFILL, 128, false },
-    { F32,  96,  2, 2, 32,  0, 0, 1, 8, 60, 90,  0,  false, true,  false, DECODE | PREFILL, 160, false },
+    { F32,  160, 2, 2, 32,  0, 0, 1, 8, 60, 90,  0,  false, true,  false, DECODE | PREFILL, 96, false },
     { F16,  576, 20, 1, 64, 1, 0, 4, 3, 0,  0,   0,  false, true,  false, DECODE | PREFILL | STEPS, 512, true },
     { F16,  512, 4, 1, 128, 1, 1, 4, 8, 0,  0,   0,  false, true,  false, PREFILL | WHOLE, 0, false },
     { Q8_0, 576, 3, 1, 64,  0, 0, 3, 8, 0,  0,   0,  false, true,  false, DECODE | PREFILL, 512, true },
